@@ -54,11 +54,13 @@ def main(argv):
         tree = Path(source) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build*", ".venv", ".git", "*.so", "__pycache__"), symlinks=True)
         folder = tree / "build"
-        configure = timed(["cmake", "-S", tree, "-B", folder, "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}",
-                           f"-DBATON_UNITY={'OFF' if args.separate else 'ON'}"], env)
+        configure = timed(
+            ["cmake", "-S", tree, "-B", folder, "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}", f"-DBATON_UNITY={'OFF' if args.separate else 'ON'}"],
+            env,
+        )
         whole = timed(["ninja", "-C", folder, f"-j{args.jobs}"], env)
         print(f"configure {configure:6.1f} s\nbuild     {whole:6.1f} s ({args.jobs} jobs, no cache)")
-        for seconds, output in steps(folder)[:args.top]:
+        for seconds, output in steps(folder)[: args.top]:
             print(f"  {seconds:6.1f} s  {output}")
         again = 0.0
         if args.touch:

@@ -80,13 +80,9 @@ def measure(name: str, engine: str, threads: int) -> dict | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--models", default="headline,mlp", help="names, or headline, light, all (default: %(default)s)"
-    )
+    parser.add_argument("--models", default="headline,mlp", help="names, or headline, light, all (default: %(default)s)")
     parser.add_argument("--engines", default="baton,onnxruntime", help="(default: %(default)s)")
-    parser.add_argument(
-        "--threads", type=int, default=min(2, len(os.sched_getaffinity(0))), help="(default: %(default)s)"
-    )
+    parser.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))), help="(default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -108,17 +104,13 @@ def main() -> int:
                 flush=True,
             )
             if engine == "baton" and name in BARS:
-                for what, value, bar in zip(
-                    ("compile seconds", "peak MB"), (result["compile_s"], result["peak_mb"]), BARS[name], strict=True
-                ):
+                for what, value, bar in zip(("compile seconds", "peak MB"), (result["compile_s"], result["peak_mb"]), BARS[name], strict=True):
                     if not value <= bar:
                         missed.append(f"{name}: {what} {value:.1f}, the bar is {bar:.0f}")
     for line in missed:
         print(f"missed: {line}")
     if args.json:
-        Path(args.json).write_text(
-            json.dumps({"threads": args.threads, "results": results, "missed": missed}, indent=1) + "\n"
-        )
+        Path(args.json).write_text(json.dumps({"threads": args.threads, "results": results, "missed": missed}, indent=1) + "\n")
     return 1 if failed or (args.check and missed) else 0
 
 

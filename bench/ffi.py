@@ -30,8 +30,7 @@ UNROLL = 8
 
 def compile_library(source: Path, out: Path, flags: list[str]) -> None:
     """Compiles one shared library as its peer's documentation says, -O2."""
-    command = [os.environ.get("CXX", "g++"), "-std=c++20", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", str(source), *flags,
-               "-o", str(out)]
+    command = [os.environ.get("CXX", "g++"), "-std=c++20", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", str(source), *flags, "-o", str(out)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{source.name} does not compile:\n{done.stderr[:2000]}")
@@ -44,12 +43,14 @@ def has(module: str) -> bool:
 def load_baton(folder: Path):
     import baton
     from baton import _core
+
     package = Path(baton.__file__).resolve().parent
     include = package.parent.parent / "include"
     include = include if include.is_dir() else package / "include"
     out = folder / "bench_baton.so"
-    compile_library(HERE / "ffi" / "baton.cpp", out, ["-fno-strict-aliasing", f"-I{include}", f"-L{package / 'lib'}", "-lbaton_runtime",
-                                                     f"-Wl,-rpath,{package / 'lib'}"])
+    compile_library(
+        HERE / "ffi" / "baton.cpp", out, ["-fno-strict-aliasing", f"-I{include}", f"-L{package / 'lib'}", "-lbaton_runtime", f"-Wl,-rpath,{package / 'lib'}"]
+    )
     _core.load_library(str(out))
     return baton
 
@@ -58,6 +59,7 @@ def load_tvm_ffi(folder: Path):
     import ctypes
 
     import tvm_ffi
+
     config = str(Path(sys.executable).with_name("tvm-ffi-config"))
 
     def ask(flag):
@@ -72,17 +74,29 @@ def load_tvm_ffi(folder: Path):
 
 def load_nanobind(folder: Path):
     import nanobind
+
     root = Path(nanobind.include_dir()).parent
     out = folder / ("peer_nanobind" + sysconfig.get_config_var("EXT_SUFFIX"))
     robin = root / "ext" / "robin_map" / "include"
-    compile_library(HERE / "ffi" / "nanobind.cpp", out,
-                    ["-DNDEBUG", "-fno-strict-aliasing", "-fno-stack-protector", f"-I{root / 'include'}", f"-I{robin}",
-                     f"-I{sysconfig.get_path('include')}", str(root / "src" / "nb_combined.cpp")])
+    compile_library(
+        HERE / "ffi" / "nanobind.cpp",
+        out,
+        [
+            "-DNDEBUG",
+            "-fno-strict-aliasing",
+            "-fno-stack-protector",
+            f"-I{root / 'include'}",
+            f"-I{robin}",
+            f"-I{sysconfig.get_path('include')}",
+            str(root / "src" / "nb_combined.cpp"),
+        ],
+    )
     return _import(out, "peer_nanobind")
 
 
 def load_pybind11(folder: Path):
     import pybind11
+
     out = folder / ("peer_pybind11" + sysconfig.get_config_var("EXT_SUFFIX"))
     compile_library(HERE / "ffi" / "pybind11.cpp", out, [f"-I{pybind11.get_include()}", f"-I{sysconfig.get_path('include')}"])
     return _import(out, "peer_pybind11")
@@ -101,8 +115,7 @@ def timer(statement: str, **names):
     space = {**names, "_clock": time.perf_counter_ns, "_repeat": itertools.repeat}
     args = ", ".join(names)
     # Names are arguments, hence locals: as they are in a program's own loop.
-    exec(f"def run(n, {args}):\n  it = _repeat(None, n)\n  t = _clock()\n  for _ in it: {body}\n  return (_clock() - t) / (n * {UNROLL})\n",
-         space)
+    exec(f"def run(n, {args}):\n  it = _repeat(None, n)\n  t = _clock()\n  for _ in it: {body}\n  return (_clock() - t) / (n * {UNROLL})\n", space)
     run = space["run"]
     return lambda n: run(max(1, n // UNROLL), *names.values())
 
@@ -188,16 +201,22 @@ def each(loop: str, before: str = "pass", **names):
 
 def tensor_sets():
     import numpy as np
+
     if has("torch"):
         import torch
+
         yield "torch tensors", {name: torch.zeros(4) for name in "abc"}
     yield "numpy arrays", {name: np.zeros(4, "float32") for name in "abc"}
 
 
 BARS = {  # case -> {peer: most that Baton may take of its time}
     **{f"{n} ints": {"apache-tvm-ffi": 0.4, "nanobind": 1.5} for n in (0, 1, 3, 8)},
-    "string": {"apache-tvm-ffi": 0.6}, "object": {"apache-tvm-ffi": 0.6}, "3 torch tensors": {"apache-tvm-ffi": 0.6},
-    "C++ to C++": {"apache-tvm-ffi": 1.2}, "C++ to Python": {"apache-tvm-ffi": 0.5}, "field": {"apache-tvm-ffi": 1.0},
+    "string": {"apache-tvm-ffi": 0.6},
+    "object": {"apache-tvm-ffi": 0.6},
+    "3 torch tensors": {"apache-tvm-ffi": 0.6},
+    "C++ to C++": {"apache-tvm-ffi": 1.2},
+    "C++ to Python": {"apache-tvm-ffi": 0.5},
+    "field": {"apache-tvm-ffi": 1.0},
     "iterate 10,000": {"list": 2.0},
 }
 
@@ -232,8 +251,12 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
     args = parser.parse_args()
-    loaders = {"baton": (load_baton, "baton"), "apache-tvm-ffi": (load_tvm_ffi, "tvm_ffi"), "nanobind": (load_nanobind, "nanobind"),
-               "pybind11": (load_pybind11, "pybind11")}
+    loaders = {
+        "baton": (load_baton, "baton"),
+        "apache-tvm-ffi": (load_tvm_ffi, "tvm_ffi"),
+        "nanobind": (load_nanobind, "nanobind"),
+        "pybind11": (load_pybind11, "pybind11"),
+    }
     sys.path.insert(0, str(HERE.parent / "python"))
     with tempfile.TemporaryDirectory() as folder:
         peers = {}

@@ -53,8 +53,7 @@ def latency(work: Callable[[], object], after: float) -> float | None:
 def chain(calls: int) -> str:
     """The text of a function of so many calls."""
     body = "\n".join(f"  %{i} = add(%{i - 1}, %y);" for i in range(1, calls))
-    return ('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {\n'
-            f"  %0 = add(%x, %y);\n{body}\n  %{calls - 1}\n}}\n")
+    return f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {{\n  %0 = add(%x, %y);\n{body}\n  %{calls - 1}\n}}\n'
 
 
 def works(calls: int) -> dict[str, Callable[[], object]]:
@@ -67,13 +66,16 @@ def works(calls: int) -> dict[str, Callable[[], object]]:
     mod = relay.transform.InferType()(relay.fromtext(text))
     twin = relay.transform.InferType()(relay.fromtext(text))
     saved = baton.ir.save_json(mod)
-    loop = relay.fromtext('#[version = "0.0.5"]\n'
-                          "def @main(%n: int64) -> int64 { if (equal(%n, 0i64)) { 0i64 } else { @main(subtract(%n, 1i64)) } }")
+    loop = relay.fromtext('#[version = "0.0.5"]\ndef @main(%n: int64) -> int64 { if (equal(%n, 0i64)) { 0i64 } else { @main(subtract(%n, 1i64)) } }')
     machine = VirtualMachine(relay.vm.compile(loop, target="llvm"), baton.cpu())
     interpreter = relay.create_executor("debug", mod=relay.transform.InferType()(relay.fromtext(text)))
-    dense = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(64, 64), float32]) {\n'
-                           + "".join(f"  %{i} = nn.softmax(nn.dense(%{i - 1 if i else 'x'}, ones(shape=[{64 + i}, {63 + i if i else 64}], "
-                                     f'dtype="float32")));\n' for i in range(40)) + "  %39\n}\n")
+    dense = relay.fromtext(
+        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(64, 64), float32]) {\n'
+        + "".join(
+            f"  %{i} = nn.softmax(nn.dense(%{i - 1 if i else 'x'}, ones(shape=[{64 + i}, {63 + i if i else 64}], dtype=\"float32\")));\n" for i in range(40)
+        )
+        + "  %39\n}\n"
+    )
 
     def compile_many_kernels():
         with baton.transform.PassContext(opt_level=1):
@@ -90,9 +92,24 @@ def works(calls: int) -> dict[str, Callable[[], object]]:
         "interpreter": lambda: interpreter.evaluate()(*(baton.nd.array(np.zeros(4, "float32")),) * 2),
         "compile": compile_many_kernels,
     }
-    for name in ("FuseOps", "ToANormalForm", "ToGraphNormalForm", "ToBasicBlockNormalForm", "EliminateCommonSubexpr",
-                 "DeadCodeElimination", "FoldConstant", "SimplifyExpr", "PlanDevices", "PartialEvaluate", "ConvertLayout",
-                 "AnnotateSpans", "CombineParallelDense", "FoldScaleAxis", "Inline", "LambdaLift"):
+    for name in (
+        "FuseOps",
+        "ToANormalForm",
+        "ToGraphNormalForm",
+        "ToBasicBlockNormalForm",
+        "EliminateCommonSubexpr",
+        "DeadCodeElimination",
+        "FoldConstant",
+        "SimplifyExpr",
+        "PlanDevices",
+        "PartialEvaluate",
+        "ConvertLayout",
+        "AnnotateSpans",
+        "CombineParallelDense",
+        "FoldScaleAxis",
+        "Inline",
+        "LambdaLift",
+    ):
         out[name] = lambda name=name: getattr(relay.transform, name)()(mod)
     return out
 

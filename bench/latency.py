@@ -63,10 +63,7 @@ def judge(results: list[dict]) -> list[str]:
         from baton.cli.measure import geometric_mean
 
         mean = geometric_mean(r["ratio_median"] for r in headline)
-        print(
-            f"geometric mean of {', '.join(r['model'] for r in headline)}: "
-            f"{mean:.2f} times ONNX Runtime (bar {MEAN_BAR})"
-        )
+        print(f"geometric mean of {', '.join(r['model'] for r in headline)}: {mean:.2f} times ONNX Runtime (bar {MEAN_BAR})")
         if not mean <= MEAN_BAR:
             missed.append(f"the geometric mean is {mean:.2f}, the bar {MEAN_BAR}")
         missed += [
@@ -76,31 +73,17 @@ def judge(results: list[dict]) -> list[str]:
         ]
     for r in results:
         if "difference" in r and not r["difference"] <= DIFFERENCE_BAR:
-            missed.append(
-                f"{r['model']}: the outputs differ by {r['difference']:.1e} of the largest value, "
-                f"the bar is {DIFFERENCE_BAR:.0e}"
-            )
-        if (
-            r["model"] == "opchain"
-            and "baton" in r["engines"]
-            and not r["engines"]["baton"]["median_ms"] <= CHAIN_BAR_MS
-        ):
-            missed.append(
-                f"opchain takes {r['engines']['baton']['median_ms'] * 1e3:.0f} us, "
-                f"the bar is {CHAIN_BAR_MS * 1e3:.0f} us"
-            )
+            missed.append(f"{r['model']}: the outputs differ by {r['difference']:.1e} of the largest value, the bar is {DIFFERENCE_BAR:.0e}")
+        if r["model"] == "opchain" and "baton" in r["engines"] and not r["engines"]["baton"]["median_ms"] <= CHAIN_BAR_MS:
+            missed.append(f"opchain takes {r['engines']['baton']['median_ms'] * 1e3:.0f} us, the bar is {CHAIN_BAR_MS * 1e3:.0f} us")
     return missed
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default="headline", help="names, or headline, light, all (default: headline)")
-    parser.add_argument(
-        "--engines", default="baton,onnxruntime", help="the first is set against the second (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--threads", type=int, default=min(2, len(os.sched_getaffinity(0))), help="(default: %(default)s)"
-    )
+    parser.add_argument("--engines", default="baton,onnxruntime", help="the first is set against the second (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))), help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10, help="turns each engine has (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too; - for standard output, alone")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
@@ -113,10 +96,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout = sys.stderr
     try:
         peak = measure_peak(args.threads)
-        print(
-            f"{platform.machine()}, {args.threads} threads, peak {peak:.0f} GFLOP/s float32; "
-            "minimum / median of calls in turns"
-        )
+        print(f"{platform.machine()}, {args.threads} threads, peak {peak:.0f} GFLOP/s float32; minimum / median of calls in turns")
     except RuntimeError as error:
         peak = None
         print(f"note: {error}; shares of the peak are left out")

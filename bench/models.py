@@ -183,9 +183,7 @@ def _mlp():
     rng, sizes = np.random.default_rng(0), (784, 512, 512, 10)
     nodes, weights, value = [], [], "x"
     for i, (wide, out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
-        weights.append(
-            numpy_helper.from_array(rng.normal(0, np.sqrt(2 / wide), (wide, out)).astype(np.float32), f"w{i}")
-        )
+        weights.append(numpy_helper.from_array(rng.normal(0, np.sqrt(2 / wide), (wide, out)).astype(np.float32), f"w{i}"))
         weights.append(numpy_helper.from_array(rng.normal(0, 0.05, out).astype(np.float32), f"b{i}"))
         last = i == len(sizes) - 2
         nodes.append(helper.make_node("Gemm", [value, f"w{i}", f"b{i}"], ["y" if last else f"g{i}"]))
@@ -193,9 +191,7 @@ def _mlp():
             nodes.append(helper.make_node("Relu", [f"g{i}"], [f"r{i}"]))
             value = f"r{i}"
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, s]) for n, s in (("x", 784), ("y", 10)))
-    return helper.make_model(
-        helper.make_graph(nodes, "mlp", [x], [y], weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
-    )
+    return helper.make_model(helper.make_graph(nodes, "mlp", [x], [y], weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 def _minilm(seq: int) -> Model:
@@ -208,9 +204,7 @@ def _minilm(seq: int) -> Model:
         raise SystemExit(f"error: {error}\n  help: {error.help}") from None
     ids = np.random.default_rng(0).integers(1000, 30000, (1, seq))
     ids[0, 0], ids[0, -1] = 101, 102  # [CLS] and [SEP]
-    return Model(
-        "minilm" if seq == 128 else f"minilm{seq}", path, {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-    )
+    return Model("minilm" if seq == 128 else f"minilm{seq}", path, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
 
 
 def _light(name: str) -> Model:
@@ -238,11 +232,7 @@ def _conv_stack(shape: tuple[int, ...], layers: list[tuple[int, int, int]]):
         size = (out, channels, *[edge] * space)
         for name, array in ((f"w{i}", rng.normal(0, np.sqrt(2 / np.prod(size[1:])), size)), (f"b{i}", rng.normal(0, 0.05, out))):
             weights.append(numpy_helper.from_array(array.astype(np.float32), name))
-        nodes.append(
-            helper.make_node(
-                "Conv", [value, f"w{i}", f"b{i}"], [f"c{i}"], strides=[stride] * space, pads=[edge // 2] * (2 * space)
-            )
-        )
+        nodes.append(helper.make_node("Conv", [value, f"w{i}", f"b{i}"], [f"c{i}"], strides=[stride] * space, pads=[edge // 2] * (2 * space)))
         value, channels = f"v{i}" if i < len(layers) - 1 else "y", out
         nodes.append(helper.make_node("Relu", [f"c{i}"], [value]))
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)

@@ -91,13 +91,15 @@ def measure(name: str, threads: int, rounds: int) -> list[str]:
         order = [feed[info.name] for info in model.inputs]
         got, want, theirs = model(*order).numpy(), static(*order).numpy(), session.run(None, feed)[0]
         np.testing.assert_allclose(got, theirs, rtol=1e-3, atol=1e-3)
-        ms = least({"open": lambda m=model, a=order: m(*a), "static": lambda m=static, a=order: m(*a),
-                    "peer": lambda f=feed: session.run(None, f)}, rounds)
+        ms = least({"open": lambda m=model, a=order: m(*a), "static": lambda m=static, a=order: m(*a), "peer": lambda f=feed: session.run(None, f)}, rounds)
         own.append(ms["open"] / ms["static"])
         peer.append(ms["open"] / ms["peer"])
         shape = "x".join(map(str, order[0].shape[:2]))
-        print(f"{name} {shape:>8}  open {ms['open']:8.2f}  static {ms['static']:8.2f}  ONNX Runtime {ms['peer']:8.2f} ms"
-              f"   ratios {own[-1]:.2f} {peer[-1]:.2f}   {'same bits' if np.array_equal(got, want) else 'other bits'}", flush=True)
+        print(
+            f"{name} {shape:>8}  open {ms['open']:8.2f}  static {ms['static']:8.2f}  ONNX Runtime {ms['peer']:8.2f} ms"
+            f"   ratios {own[-1]:.2f} {peer[-1]:.2f}   {'same bits' if np.array_equal(got, want) else 'other bits'}",
+            flush=True,
+        )
     # A shape that never came, once the memory for it is there.
     model.reserve(**{d.name: 8 if d.name == "batch" else 128 for d in model.dims})
     fresh = [np.ones((1, 99), array.dtype) if name == "minilm" else array[:1] for array in inputs[-1].values()]
@@ -106,10 +108,17 @@ def measure(name: str, threads: int, rounds: int) -> list[str]:
     model(*fresh)
     first = (time.perf_counter() - start) * 1e3 - least({"open": lambda: model(*fresh)}, rounds)["open"]
     compiling = compile_open / float(np.median(compile_static))
-    print(f"{name}: open over static {mean(own):.3f}, at worst {max(own):.2f}; over ONNX Runtime {mean(peer):.3f}; first of a shape +{first:.2f} ms; "
-          f"compiling {compiling:.2f} times a static one")
-    figures = [("open over static", mean(own), MEAN_BAR), ("open over static, at worst", max(own), WORST_BAR), ("open over ONNX Runtime", mean(peer), PEER_BAR),
-               ("milliseconds of a first result", first, FIRST_BAR_MS), ("compile time over static", compiling, COMPILE_BAR)]
+    print(
+        f"{name}: open over static {mean(own):.3f}, at worst {max(own):.2f}; over ONNX Runtime {mean(peer):.3f}; first of a shape +{first:.2f} ms; "
+        f"compiling {compiling:.2f} times a static one"
+    )
+    figures = [
+        ("open over static", mean(own), MEAN_BAR),
+        ("open over static, at worst", max(own), WORST_BAR),
+        ("open over ONNX Runtime", mean(peer), PEER_BAR),
+        ("milliseconds of a first result", first, FIRST_BAR_MS),
+        ("compile time over static", compiling, COMPILE_BAR),
+    ]
     return [f"{name}: {what} {value:.2f}, the bar is {bar}" for what, value, bar in figures if not value <= bar]
 
 

@@ -65,11 +65,7 @@ def relay_text(calls: int, shape: str) -> str:
     """A Relay program of so many additions."""
     name = lambda n: "%x" if n < 0 else f"%{n}"  # noqa: E731
     lines = [f"  %{i} = add({name(a)}, {name(b)});" for i, (a, b) in enumerate(edges(calls - 1, shape))]
-    return (
-        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) -> Tensor[(4), float32] {\n'
-        + "\n".join(lines)
-        + f"\n  add(%{calls - 2}, %x)\n}}\n"
-    )
+    return '#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) -> Tensor[(4), float32] {\n' + "\n".join(lines) + f"\n  add(%{calls - 2}, %x)\n}}\n"
 
 
 def mlir_text(calls: int, shape: str) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What running passes costs beyond the passes. Each row of BENCHES is a function that gives (what, value, unit, bar).
 
-    python bench/passes.py                 # all
-    python bench/passes.py manager --check # one, exit code 1 if a bar is missed
+python bench/passes.py                 # all
+python bench/passes.py manager --check # one, exit code 1 if a bar is missed
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ def torch_step(weights, images, labels):
     """The same network, loss and Adam."""
     import torch
     from torch.nn import functional as f
+
     torch.set_num_threads(1)
     w = {k: torch.tensor(v, requires_grad=True) for k, v in weights.items()}
     adam = torch.optim.Adam(list(w.values()), lr=0.002)

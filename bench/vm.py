@@ -59,8 +59,7 @@ def loop_module(steps):
     names = n, xs, h, c = parameters(steps)
     loop = relay.GlobalVar("loop")
     h2, c2 = cell(xs, n, h, c, w, u)
-    body = relay.If(relay.equal(relay.squeeze(n), relay.const(steps, "int64")), h,
-                    relay.Call(loop, [relay.add(n, relay.const(1, "int64")), xs, h2, c2]))
+    body = relay.If(relay.equal(relay.squeeze(n), relay.const(steps, "int64")), h, relay.Call(loop, [relay.add(n, relay.const(1, "int64")), xs, h2, c2]))
     mod = baton.IRModule({loop: relay.Function(names, body, kind)})
     again = parameters(steps)
     mod["main"] = relay.Function(again, relay.Call(loop, again), kind)
@@ -113,8 +112,10 @@ def main():
             f()
             seen.append((time.perf_counter() - begin) / args.steps * 1e6)
     a, b = (statistics.median(t) for t in times.values())
-    print(f"LSTM cell, {HIDDEN} wide: loop {a:.2f} us a step, unrolled {b:.2f} us a step: ratio {a / b:.2f} (bar 1.3); "
-          f"unrolled {args.unrolled} steps compiled in {unrolled_compile:.1f} s")
+    print(
+        f"LSTM cell, {HIDDEN} wide: loop {a:.2f} us a step, unrolled {b:.2f} us a step: ratio {a / b:.2f} (bar 1.3); "
+        f"unrolled {args.unrolled} steps compiled in {unrolled_compile:.1f} s"
+    )
     lists = VirtualMachine(relay.vm.compile(baton.parser.fromtext(LIST), target="llvm"), baton.cpu())
     n = 1_000_000
     begin = time.perf_counter()

@@ -47,8 +47,10 @@ def wide_tuple(n):
 
 def many_functions(n):
     """n functions in a module, of which main calls a hundredth, each with a call of its neighbour."""
-    lines = [f"def @f{i}(%x: float32) -> float32 {{ add(%x, {i % 7}f) }}" if i % 2 else
-             f"def @f{i}(%x: float32) -> float32 {{ multiply(@f{i + 1}(%x), 0.5f) }}" for i in range(n - n % 2)]
+    lines = [
+        f"def @f{i}(%x: float32) -> float32 {{ add(%x, {i % 7}f) }}" if i % 2 else f"def @f{i}(%x: float32) -> float32 {{ multiply(@f{i + 1}(%x), 0.5f) }}"
+        for i in range(n - n % 2)
+    ]
     body = "".join(f"let %v{i} = @f{i * 100}(%v{i - 1 if i else 'x'}); " for i in range(max(1, n // 100)))
     return relay.fromtext(_HEAD + "\n".join(lines) + f"\ndef @main(%vx: float32) -> float32 {{ {body} %v{max(1, n // 100) - 1} }}\n")
 
@@ -69,8 +71,9 @@ def many_inputs(n):
 def many_clauses(n):
     """A data type of n constructors, and a match with a clause for each."""
     body = ", ".join(f"A{i}(%y{i}) => add(%y{i}, {i % 5}f)" for i in range(n))
-    return relay.fromtext(_HEAD + "type T { " + ", ".join(f"A{i}(float32)" for i in range(n)) + ", }\n"
-                          f"def @main(%x: float32) {{ match (A{n - 1}(%x)) {{ {body} }} }}\n")
+    return relay.fromtext(
+        _HEAD + "type T { " + ", ".join(f"A{i}(float32)" for i in range(n)) + f", }}\ndef @main(%x: float32) {{ match (A{n - 1}(%x)) {{ {body} }} }}\n"
+    )
 
 
 MAKE = {"tuple": wide_tuple, "functions": many_functions, "outputs": many_outputs, "inputs": many_inputs, "clauses": many_clauses}
@@ -112,8 +115,21 @@ def steps(shape, n, full=True):
         assert relay.analysis.well_formed(new)
         return new
 
-    for name in passes() if full else ("FuseOps", "SimplifyExpr", "EliminateCommonSubexpr", "ToANormalForm", "PlanDevices", "Inline",
-                                       "DeadCodeElimination", "LambdaLift", "PartialEvaluate"):
+    for name in (
+        passes()
+        if full
+        else (
+            "FuseOps",
+            "SimplifyExpr",
+            "EliminateCommonSubexpr",
+            "ToANormalForm",
+            "PlanDevices",
+            "Inline",
+            "DeadCodeElimination",
+            "LambdaLift",
+            "PartialEvaluate",
+        )
+    ):
         yield name, lambda name=name: run_pass(name)
 
     def evaluate():

@@ -20,6 +20,7 @@ BATCH = 64
 def digits(seed=0):
     """Images (n, 1, 8, 8) in [0, 1] and labels: 1,437 to train with, 360 to test with."""
     from sklearn.datasets import load_digits
+
     data = load_digits()
     x, y = data.images[:, None].astype("float32") / 16, data.target.astype("int64")
     order = np.random.default_rng(seed).permutation(len(x))
@@ -34,8 +35,14 @@ def parameters(seed=0):
     def normal(*shape, fan_in):
         return (rng.normal(size=shape) * np.sqrt(2 / fan_in)).astype("float32")
 
-    return {"conv": normal(16, 1, 3, 3, fan_in=9), "conv_bias": np.zeros(16, "float32"), "hidden": normal(64, 256, fan_in=256),
-            "hidden_bias": np.zeros(64, "float32"), "out": normal(10, 64, fan_in=64), "out_bias": np.zeros(10, "float32")}
+    return {
+        "conv": normal(16, 1, 3, 3, fan_in=9),
+        "conv_bias": np.zeros(16, "float32"),
+        "hidden": normal(64, 256, fan_in=256),
+        "hidden_bias": np.zeros(64, "float32"),
+        "out": normal(10, 64, fan_in=64),
+        "out_bias": np.zeros(10, "float32"),
+    }
 
 
 def network(x, w):
@@ -87,8 +94,7 @@ def training_step(optimizer, weights, state):
     value, grads = body.fields
     by_name = dict(zip(w, grads.fields[2:], strict=True))  # those by x and y are not used
     new, after = {"momentum": momentum, "adam": adam}[optimizer](w, by_name, s)
-    return relay.Function([own_x, own_y, *w.values(), *s.values()],
-                          relay.Tuple([value, *(new[k] for k in w), *(after[k] for k in s)]))
+    return relay.Function([own_x, own_y, *w.values(), *s.values()], relay.Tuple([value, *(new[k] for k in w), *(after[k] for k in s)]))
 
 
 def predictor(weights):
@@ -129,8 +135,10 @@ def accuracy(predict, weights, images, labels):
 
 def plot(path, runs):
     import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), constrained_layout=True)
     for name, (losses, accuracies, _) in runs.items():
         per = len(losses) / len(accuracies)
@@ -155,8 +163,12 @@ def main():
     args = args.parse_args()
     runs = {}
     for name in ["momentum", "adam"] if args.optimizer == "both" else [args.optimizer]:
-        runs[name] = train(name, args.epochs, args.seed,
-                           lambda epoch, loss, right, name=name: print(f"{name} epoch {epoch + 1:2d}: loss {loss:.4f}, test accuracy {right:.1%}"))
+        runs[name] = train(
+            name,
+            args.epochs,
+            args.seed,
+            lambda epoch, loss, right, name=name: print(f"{name} epoch {epoch + 1:2d}: loss {loss:.4f}, test accuracy {right:.1%}"),
+        )
         print(f"{name}: {1e6 * runs[name][2]:.0f} us a step of {BATCH} images")
     if args.plot:
         plot(args.plot, runs)

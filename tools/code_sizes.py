@@ -18,10 +18,11 @@ ALLOWED = {
 
 _TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|R"(?P<delim>[^()\s\\]{0,16})\(.*?\)(?P=delim)"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'"""
-    r"""|^[ \t]*\#(?:\\\n|[^\n])*|[{};]""", re.DOTALL | re.MULTILINE)
+    r"""|^[ \t]*\#(?:\\\n|[^\n])*|[{};]""",
+    re.DOTALL | re.MULTILINE,
+)
 _NAMESPACE = re.compile(r"(^|\s)(namespace\b|extern\s*\"\")")
-_CLASS = re.compile(r"^(?:typedef\s+)?(?:const\s+)?(?:class|struct|union)\s+(?:[A-Z_]+\s+)?([A-Za-z_]\w*)\s*(?:<[^()]*>\s*)?(?:final\s*)?(?::.*)?$",
-                    re.DOTALL)
+_CLASS = re.compile(r"^(?:typedef\s+)?(?:const\s+)?(?:class|struct|union)\s+(?:[A-Z_]+\s+)?([A-Za-z_]\w*)\s*(?:<[^()]*>\s*)?(?:final\s*)?(?::.*)?$", re.DOTALL)
 _NAME = re.compile(r"(operator\s*(?:\(\)|\[\]|[^\s\w(]+)|[~\w]+(?:::[~\w]+)*)\s*$")
 _ROW = re.compile(r"\s*(?:[{(\[\"'-]|[A-Z]\w*[({]|\w+:?\s*=\s*[\"{\[(\d])")
 
@@ -130,7 +131,7 @@ def too_large(path, text):
         return
     for size in (python_sizes if path.endswith(".py") else cpp_sizes)(path, text):
         limit = MAX_CLASS if size.kind == "class" else MAX_FUNCTION
-        if size.lines > limit and not is_table(lines[size.line - 1:size.line - 1 + size.lines]):
+        if size.lines > limit and not is_table(lines[size.line - 1 : size.line - 1 + size.lines]):
             yield size
 
 

@@ -58,9 +58,11 @@ def draw(text, title):
             put("folder", WIDTH - MARGIN - PAD, y + 28, right, "end")
             y = end
     height = y + MARGIN
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">\n'
-            f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n"
-            f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n' + "\n".join(body) + "\n</svg>\n")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n"
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n' + "\n".join(body) + "\n</svg>\n"
+    )
 
 
 def main(argv):

@@ -23,8 +23,7 @@ def main(built, out):
                 (package / entry.name).symlink_to(entry)
         for entry in (Path(built) / "lib", *Path(built).glob("_core*.so")):
             (package / entry.name).symlink_to(entry.resolve())
-        return subprocess.run([sys.executable, "-B", "-m", "baton.describe", "stubs", "--out", str(Path(out).resolve())], cwd=folder,
-                              check=False).returncode
+        return subprocess.run([sys.executable, "-B", "-m", "baton.describe", "stubs", "--out", str(Path(out).resolve())], cwd=folder, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -15,10 +15,14 @@ from pathlib import Path
 
 SUITE, MIRROR = "bionic", "http://archive.ubuntu.com/ubuntu"
 # The archive's key comes with a package of the archive itself, hence the hash.
-KEYRING = (MIRROR + "/pool/main/u/ubuntu-keyring/ubuntu-keyring_2018.09.18.1~18.04.2_all.deb",
-           "5d8609563fb3074026b254d7d5248f90d393c7dbafcac48916f333bf3c90fed9")
-PYTHON = ("http://deb.debian.org/debian/pool/main/p/python3.13/python3.13_3.13.5.orig.tar.xz",
-          "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640")
+KEYRING = (
+    MIRROR + "/pool/main/u/ubuntu-keyring/ubuntu-keyring_2018.09.18.1~18.04.2_all.deb",
+    "5d8609563fb3074026b254d7d5248f90d393c7dbafcac48916f333bf3c90fed9",
+)
+PYTHON = (
+    "http://deb.debian.org/debian/pool/main/p/python3.13/python3.13_3.13.5.orig.tar.xz",
+    "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640",
+)
 TOOLS = ["gcc", "libc6-dev", "make", "zlib1g-dev", "libffi-dev", "pkg-config"]
 BUILD = """set -e
 cd /opt/src

@@ -28,8 +28,16 @@ LAYERS = [
 ORDER = [name for name, _ in LAYERS]
 LAYER_OF = {prefix: name for name, prefixes in LAYERS for prefix in prefixes}
 # Global functions of C++ by their first word -> the layer that has them. `_ffi` itself, which finds them for all, names any.
-NAMESPACES = {"node": "ir", "transform": "ir", "instrument": "ir", "diagnostics": "ir", "schedule": "te", "parser": "relay", "codegen": "driver",
-              **{name: name for name in ("ir", "target", "tir", "arith", "te", "topi", "relay", "driver")}}
+NAMESPACES = {
+    "node": "ir",
+    "transform": "ir",
+    "instrument": "ir",
+    "diagnostics": "ir",
+    "schedule": "te",
+    "parser": "relay",
+    "codegen": "driver",
+    **{name: name for name in ("ir", "target", "tir", "arith", "te", "topi", "relay", "driver")},
+}
 MODULE_TEXT = re.compile(r"baton(\.\w+)+(:\w+)?")
 COMPAT, FRONT = "baton.compat", "baton"
 # Those that may ask for old spellings, besides baton/__init__.py: the package of these itself, and what writes stubs of them.
@@ -66,7 +74,7 @@ def imports(tree, module, is_package, known):
                 if alias.name.split(".")[0] == "baton":
                     yield node.lineno, alias.name, True
         elif isinstance(node, ast.ImportFrom):
-            base = module.split(".")[:len(module.split(".")) - node.level + is_package] if node.level else []
+            base = module.split(".")[: len(module.split(".")) - node.level + is_package] if node.level else []
             whole = ".".join([*base, *([node.module] if node.module else [])])
             if whole.split(".")[0] == "baton":
                 for alias in node.names:
@@ -101,7 +109,7 @@ def old_names(tree, module, is_package, names):
     bound = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            base = module.split(".")[:len(module.split(".")) - node.level + is_package] if node.level else []
+            base = module.split(".")[: len(module.split(".")) - node.level + is_package] if node.level else []
             whole = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
                 if alias.name in names.get(whole, ()):

@@ -28,7 +28,9 @@ import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"^<!-- check: (?P<check>[^\n]*) -->$|(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w*)[^\n]*\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^<!-- check: (?P<check>[^\n]*) -->$|(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w*)[^\n]*\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 
 class PageError(Exception):
@@ -86,8 +88,13 @@ class Runner:
             (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
             (programs / name).chmod(0o755)
         path = os.pathsep.join([package(), *filter(None, [os.environ.get("PYTHONPATH")])])
-        self.env = {**os.environ, "PYTHONPATH": path, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-                    "BATON_CACHE_DIR": str(self.folder / ".cache"), "CHECKOUT": str(ROOT)}
+        self.env = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "BATON_CACHE_DIR": str(self.folder / ".cache"),
+            "CHECKOUT": str(ROOT),
+        }
 
     def compare(self, what, expected, printed):
         """What the page is to show."""
@@ -100,8 +107,16 @@ class Runner:
     def console(self, body):
         shown = []
         for command, lines in commands(body):
-            done = subprocess.run(["bash", "-c", command], cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=self.folder,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
             # A page may show a command that fails: then its output says so.
             if done.returncode and not lines:
                 raise PageError(f"`{command}` ends with {done.returncode}:\n{done.stdout}")
@@ -139,7 +154,7 @@ class Runner:
             new = getattr(self, kind)(body)
         else:
             raise PageError(f"a block of `{kind}` must be a file, output, or not run:\n{body}")
-        return match[0][: match.start("body") - match.start()] + new + match[0][match.end("body") - match.start():]
+        return match[0][: match.start("body") - match.start()] + new + match[0][match.end("body") - match.start() :]
 
 
 def run(page, write=False):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/reference/shown.md, the page that says which command shows what, from shown.txt beside it.
 
-    $ python3 tools/shown.py            # writes the page
-    $ python3 tools/shown.py PI-044     # prints the commands that run the tests of a requirement
+$ python3 tools/shown.py            # writes the page
+$ python3 tools/shown.py PI-044     # prints the commands that run the tests of a requirement
 """
 
 import re
@@ -62,8 +62,11 @@ def page(text):
 
 def commands_for(number):
     """Commands that run the tests whose files name a requirement."""
-    files = [p for p in sorted((ROOT / "tests").rglob("*")) if p.suffix in (".py", ".cpp", ".relay")
-             and p.name != "test_requirements.py" and re.search(rf"\b{re.escape(number)}\b", p.read_text(encoding="utf-8"))]
+    files = [
+        p
+        for p in sorted((ROOT / "tests").rglob("*"))
+        if p.suffix in (".py", ".cpp", ".relay") and p.name != "test_requirements.py" and re.search(rf"\b{re.escape(number)}\b", p.read_text(encoding="utf-8"))
+    ]
     shown = [str(p.relative_to(ROOT)) for p in files]
     return [f"./dev test {' '.join(shown)}"] if shown else []
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user does first with the installed package, each step as its own program; ends with exit code 1 at the first thing that fails.
 
-    try_wheel.py                         in an environment that has the wheel and NumPy alone; run by `./dev wheel`
-    try_wheel.py --portable DIST         the wheels of `./dev wheel --portable --runtime` in the folder DIST, in all of these ways:
-        --python 3.12                    under this CPython: the compiler, 250 tests, the runtime alone (--python may be repeated)
-        --beside                         in one process with other libraries, some with an LLVM of their own
-        --old-linux                      in an old Linux without compiler and LLVM (tools/old_linux.py); as root
+try_wheel.py                         in an environment that has the wheel and NumPy alone; run by `./dev wheel`
+try_wheel.py --portable DIST         the wheels of `./dev wheel --portable --runtime` in the folder DIST, in all of these ways:
+    --python 3.12                    under this CPython: the compiler, 250 tests, the runtime alone (--python may be repeated)
+    --beside                         in one process with other libraries, some with an LLVM of their own
+    --old-linux                      in an old Linux without compiler and LLVM (tools/old_linux.py); as root
 """
 
 import argparse
@@ -20,14 +20,34 @@ from pathlib import Path
 
 PACKAGE = Path(sysconfig.get_paths()["purelib"]) / "baton"
 BIN = Path(sys.executable).parent
-FILES = ("py.typed", "lib/libbaton.so", "lib/libbaton_runtime.so", "lib/libbaton_vm.so", "lib/libbaton_opencl.so",
-         "lib/cmake/Baton/BatonConfig.cmake", "include/baton/runtime/c_runtime_api.h", "__init__.pyi", "relay/op/nn.pyi",
-         "relay/expr.pyi", "include/dlpack/dlpack.h")
+FILES = (
+    "py.typed",
+    "lib/libbaton.so",
+    "lib/libbaton_runtime.so",
+    "lib/libbaton_vm.so",
+    "lib/libbaton_opencl.so",
+    "lib/cmake/Baton/BatonConfig.cmake",
+    "include/baton/runtime/c_runtime_api.h",
+    "__init__.pyi",
+    "relay/op/nn.pyi",
+    "relay/expr.pyi",
+    "include/dlpack/dlpack.h",
+)
 ROOT = Path(__file__).resolve().parents[1]
 TRIAL = ROOT / "build-portable" / "trial"
-TESTS = [f"tests/python/{name}" for name in (
-    "ffi/test_containers.py", "ffi/test_exchange.py", "ffi/test_functions.py", "ffi/test_objects.py", "ffi/test_values.py", "runtime",
-    "driver/test_build.py", "driver/test_executable.py")]
+TESTS = [
+    f"tests/python/{name}"
+    for name in (
+        "ffi/test_containers.py",
+        "ffi/test_exchange.py",
+        "ffi/test_functions.py",
+        "ffi/test_objects.py",
+        "ffi/test_values.py",
+        "runtime",
+        "driver/test_build.py",
+        "driver/test_executable.py",
+    )
+]
 TEST_PACKAGES = ["pytest", "hypothesis", "onnx", "ml_dtypes"]
 # PyTorch without CUDA, where pip finds it: the index has it with 3 GB of CUDA.
 NEIGHBOURS = {"onnxruntime": "onnxruntime", "llvmlite": "llvmlite", "openvino": "openvino", "torch": "torch==2.13.0+cpu"}
@@ -80,9 +100,9 @@ NEIGHBOUR = {
     "openvino": "import openvino; openvino.Core().compile_model({onnx!r}, 'CPU')(np.ones((2, 2), 'float32'))",
     "torch": "import torch; torch.nn.Linear(4, 4)(torch.ones(2, 4)).sum().backward()",
     "llvmlite": "import llvmlite.binding as llvm; llvm.initialize_native_target(); llvm.initialize_native_asmprinter(); "
-                "m = llvm.parse_assembly('define i32 @f(i32 %a) {{ %b = add i32 %a, 1 ret i32 %b }}'); "
-                "e = llvm.create_mcjit_compiler(m, llvm.Target.from_default_triple().create_target_machine()); e.finalize_object(); "
-                "import ctypes; assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(e.get_function_address('f'))(1) == 2",
+    "m = llvm.parse_assembly('define i32 @f(i32 %a) {{ %b = add i32 %a, 1 ret i32 %b }}'); "
+    "e = llvm.create_mcjit_compiler(m, llvm.Target.from_default_triple().create_target_machine()); e.finalize_object(); "
+    "import ctypes; assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(e.get_function_address('f'))(1) == 2",
 }
 
 C_PROGRAM = "#include <baton/runtime/c_runtime_api.h>\nint main(void) { return BatonAbiVersion() != BATON_ABI_VERSION; }\n"
@@ -180,15 +200,22 @@ def neighbours(interpreter, compiler):
     python = environment(folder / "env", interpreter, compiler, "onnx")
     there = []
     for name, requirement in NEIGHBOURS.items():
-        done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", requirement], stdin=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", requirement], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        )
         there += [name] if done.returncode == 0 else []
     onnx = str(folder / "add.onnx")
-    do(python, "-I", "-c", f"""import onnx
+    do(
+        python,
+        "-I",
+        "-c",
+        f"""import onnx
 from onnx import TensorProto as T, helper as h
 a, b = (h.make_tensor_value_info(n, T.FLOAT, [2, 2]) for n in 'ab')
 onnx.save(h.make_model(h.make_graph([h.make_node('Relu', ['a'], ['b'])], 'g', [a], [b]), ir_version=8, opset_imports=[h.make_opsetid('', 17)]), {onnx!r})
-""", cwd=folder)
+""",
+        cwd=folder,
+    )
     for name in there:
         theirs = "import numpy as np\n" + NEIGHBOUR[name].format(onnx=onnx) + "\n"
         for text in (theirs + COMPILE + theirs, COMPILE + theirs + COMPILE):
@@ -202,6 +229,7 @@ def in_old_linux(compiler, runtime):
     """Both wheels in a root with an old glibc, without compiler and LLVM."""
     sys.path.insert(0, str(ROOT / "tools"))
     import old_linux
+
     root = old_linux.make(ROOT / "build-portable" / "old-linux")
     for name in ("gcc", "cc", "c++", "clang", "ld"):
         if shutil.which(name, path=f"{root}/usr/bin:{root}/bin"):
@@ -210,8 +238,29 @@ def in_old_linux(compiler, runtime):
     for wheel in (compiler, runtime):
         target = root / "trial" / wheel.name.split("-")[0]
         # By pip of this machine, which is told what the other one is.
-        do(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", target, "--only-binary=:all:", "--python-version", "3.13",
-           "--implementation", "cp", "--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_27_x86_64", "--platform", "manylinux2014_x86_64", wheel, cwd=ROOT)
+        do(
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--disable-pip-version-check",
+            "--target",
+            target,
+            "--only-binary=:all:",
+            "--python-version",
+            "3.13",
+            "--implementation",
+            "cp",
+            "--platform",
+            "manylinux_2_28_x86_64",
+            "--platform",
+            "manylinux_2_27_x86_64",
+            "--platform",
+            "manylinux2014_x86_64",
+            wheel,
+            cwd=ROOT,
+        )
     (root / "proc").mkdir(exist_ok=True)
     mounted = not (root / "proc/self").exists()
     if mounted:
@@ -233,6 +282,7 @@ def portable(args):
     everything = not (args.python or args.beside or args.old_linux)
     sys.path.insert(0, str(ROOT / "tools"))
     from devtool.wheel import pythons
+
     found = pythons()
     shutil.rmtree(TRIAL / "tree", ignore_errors=True)
     for version in args.python or (found if everything else ()):

@@ -47,35 +47,87 @@ from .runtime.devices import device
 from .runtime.ndarray import from_dlpack
 
 # Where classes live: those that are made from reflection, by what their type key begins with, and those that are written by hand.
-_place_classes({"relay.attrs": "baton.relay.op.op_attrs", "relay": "baton.relay", "tir.transform": "baton.tir.transform", "tir": "baton.tir",
-                "te": "baton.te", "transform": "baton.ir.transform", "instrument": "baton.ir.instrument", "runtime": "baton.runtime",
-                "target": "baton.target", "attrs": "baton.ir", "": "baton.ir"},
-               ["baton.ir", "baton.tir", "baton.te", "baton.relay", "baton.target"])
+_place_classes(
+    {
+        "relay.attrs": "baton.relay.op.op_attrs",
+        "relay": "baton.relay",
+        "tir.transform": "baton.tir.transform",
+        "tir": "baton.tir",
+        "te": "baton.te",
+        "transform": "baton.ir.transform",
+        "instrument": "baton.ir.instrument",
+        "runtime": "baton.runtime",
+        "target": "baton.target",
+        "attrs": "baton.ir",
+        "": "baton.ir",
+    },
+    ["baton.ir", "baton.tir", "baton.te", "baton.relay", "baton.target"],
+)
 # What lower layers ask of higher ones, without knowing them.
-_answer({
-    "_ffi.attrs_doc": "baton.ir.op:attrs_doc",
-    "ir.annotated_text": "baton.relay.expr:annotated_text",
-    "ir.typed_text": "baton.relay.expr:typed_text",
-    "ir.arithmetic": "baton.tir.op:arithmetic",
-    "ir.current_key": "baton.compat.type_keys:current_key",
-    "ir.make_call": "baton.relay.expr:Call",
-    "ir.function_of": "baton.relay.function:function_of",
-    "ir.import_std": "baton.relay.prelude:import_std",
-    "ir.prim_expr_text": "baton.tir.op:text",
-    "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
-    "topi.find_operator": "baton.relay.op:find",
-    "topi.operator_names": "baton.relay.op:names_in",
-    "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
-    "driver.capsule": "baton.capsule:from_environment",
-})
+_answer(
+    {
+        "_ffi.attrs_doc": "baton.ir.op:attrs_doc",
+        "ir.annotated_text": "baton.relay.expr:annotated_text",
+        "ir.typed_text": "baton.relay.expr:typed_text",
+        "ir.arithmetic": "baton.tir.op:arithmetic",
+        "ir.current_key": "baton.compat.type_keys:current_key",
+        "ir.make_call": "baton.relay.expr:Call",
+        "ir.function_of": "baton.relay.function:function_of",
+        "ir.import_std": "baton.relay.prelude:import_std",
+        "ir.prim_expr_text": "baton.tir.op:text",
+        "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
+        "topi.find_operator": "baton.relay.op:find",
+        "topi.operator_names": "baton.relay.op:names_in",
+        "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
+        "driver.capsule": "baton.capsule:from_environment",
+    }
+)
 
-_MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "capsule", "cli", "compat", "config", "contrib", "demo", "driver",
-                      "exec", "explorer", "guard", "history", "instrument", "ir", "micro", "relay", "rpc", "runtime", "script", "support",
-                      "target",
-                      "te", "testing", "tir", "topi", "transform"])
+_MODULES = frozenset(
+    [
+        "arith",
+        "autotvm",
+        "auto_scheduler",
+        "capsule",
+        "cli",
+        "compat",
+        "config",
+        "contrib",
+        "demo",
+        "driver",
+        "exec",
+        "explorer",
+        "guard",
+        "history",
+        "instrument",
+        "ir",
+        "micro",
+        "relay",
+        "rpc",
+        "runtime",
+        "script",
+        "support",
+        "target",
+        "te",
+        "testing",
+        "tir",
+        "topi",
+        "transform",
+    ]
+)
 # Name here -> module that has it.
-_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "Dim": "driver", "load": "driver", "build": "driver", "lower": "driver",
-          "History": "history", "Capsule": "capsule", "bisect": "guard"}
+_NAMES = {
+    "IRModule": "ir",
+    "placeholder": "te",
+    "compile": "driver",
+    "Dim": "driver",
+    "load": "driver",
+    "build": "driver",
+    "lower": "driver",
+    "History": "history",
+    "Capsule": "capsule",
+    "bisect": "guard",
+}
 
 
 def __getattr__(name):
@@ -94,6 +146,7 @@ def __getattr__(name):
         value = compat.find("baton", name)
     else:
         from .error import did_you_mean
+
         near = "" if name.startswith("_") else did_you_mean(name, __dir__())
         raise AttributeError(f"module 'baton' has no attribute {name!r}{near}")
     globals()[name] = value
@@ -104,7 +157,38 @@ def __dir__():
     return sorted({*globals(), *_NAMES, *compat.NAMES["baton"], "__version__", *(m for m in _MODULES if importlib.util.find_spec("baton." + m))})
 
 
-__all__ = ["BatonError", "DataType", "DataTypeCode", "Device", "Error", "NDArray", "Object", "PackedFunc", "TVMError", "cl", "convert", "cpu",
-           "cuda", "device", "error", "ext_dev", "from_dlpack", "get_global_func", "gpu", "hexagon", "list_global_func_names", "metal", "mtl", "nd", "opencl",
-           "register_extension", "register_func", "register_object", "rocm", "vpi", "vulkan", "webgpu", *_errors]
-
+__all__ = [
+    "BatonError",
+    "DataType",
+    "DataTypeCode",
+    "Device",
+    "Error",
+    "NDArray",
+    "Object",
+    "PackedFunc",
+    "TVMError",
+    "cl",
+    "convert",
+    "cpu",
+    "cuda",
+    "device",
+    "error",
+    "ext_dev",
+    "from_dlpack",
+    "get_global_func",
+    "gpu",
+    "hexagon",
+    "list_global_func_names",
+    "metal",
+    "mtl",
+    "nd",
+    "opencl",
+    "register_extension",
+    "register_func",
+    "register_object",
+    "rocm",
+    "vpi",
+    "vulkan",
+    "webgpu",
+    *_errors,
+]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which Baton this is, and where its headers, libraries and CMake files are, for building C and C++ programs against it.
 
-    $ c++ -std=c++20 main.cpp $(python -m baton.config --cflags --libs) -o main
-    $ cmake -S . -B build -DBaton_DIR=$(python -m baton.config --cmakedir)
+$ c++ -std=c++20 main.cpp $(python -m baton.config --cflags --libs) -o main
+$ cmake -S . -B build -DBaton_DIR=$(python -m baton.config --cmakedir)
 """
 
 import argparse
@@ -25,8 +25,7 @@ def lib_dir():
     """Folder of libbaton_runtime.so and, where the compiler is installed, libbaton.so."""
     path = os.path.join(_PACKAGE, "lib")
     if not os.path.isfile(os.path.join(path, "libbaton_runtime.so")):
-        raise FileNotFoundError(f"no libbaton_runtime.so in {path}; mend with `./dev build` in a checkout, "
-                                "else pip install --force-reinstall baton-compiler")
+        raise FileNotFoundError(f"no libbaton_runtime.so in {path}; mend with `./dev build` in a checkout, else pip install --force-reinstall baton-compiler")
     return path
 
 
@@ -34,8 +33,7 @@ def cmake_dir():
     """Folder of BatonConfig.cmake, for `find_package(Baton CONFIG)`."""
     path = os.path.join(lib_dir(), "cmake", "Baton")
     if not os.path.isfile(os.path.join(path, "BatonConfig.cmake")):
-        raise FileNotFoundError(f"no BatonConfig.cmake in {path}; mend with `./dev build` in a checkout, "
-                                "else pip install --force-reinstall baton-compiler")
+        raise FileNotFoundError(f"no BatonConfig.cmake in {path}; mend with `./dev build` in a checkout, else pip install --force-reinstall baton-compiler")
     return path
 
 
@@ -50,6 +48,7 @@ def version():
     except FileNotFoundError:
         pass
     from importlib.metadata import version as installed
+
     return installed("baton-compiler")
 
 
@@ -66,8 +65,7 @@ def libs(compiler=False):
 
 def main(argv=None):
     """Prints what was asked for on one line. Returns the exit code: 0, 1 if it is not installed, 2 for wrong usage."""
-    parser = argparse.ArgumentParser(prog="python -m baton.config", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m baton.config", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cflags", action="store_true", help="compiler flags")
     parser.add_argument("--libs", action="store_true", help="linker flags of the runtime")
     parser.add_argument("--compiler", action="store_true", help="with --libs: link the compiler too")

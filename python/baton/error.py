@@ -187,7 +187,7 @@ def own_class(error):
 
 
 def did_you_mean(name, known):
-    """"; did you mean `x`?" with the nearest of the names that there are, or "" where none is near. Of a dict its value is shown."""
+    """ "; did you mean `x`?" with the nearest of the names that there are, or "" where none is near. Of a dict its value is shown."""
     import difflib
 
     known = known if isinstance(known, dict) else {n: n for n in known}
@@ -195,7 +195,27 @@ def did_you_mean(name, known):
     return f"; did you mean `{known[near[0]]}`?" if near else ""
 
 
-__all__ = ["BatonError", "CodegenError", "CompileError", "DeviceError", "DiagnosticError", "Error", "InternalError",
-           "OpAttributeInvalid", "OpAttributeRequired", "OpAttributeUnImplemented", "OpError", "OpNotImplemented", "OpNotSupported",
-           "ParseError", "PassError", "RPCError", "RuntimeError", "ShapeError", "TVMError",
-           "TypeInferenceError", "UnsupportedError", "register_error"]
+__all__ = [
+    "BatonError",
+    "CodegenError",
+    "CompileError",
+    "DeviceError",
+    "DiagnosticError",
+    "Error",
+    "InternalError",
+    "OpAttributeInvalid",
+    "OpAttributeRequired",
+    "OpAttributeUnImplemented",
+    "OpError",
+    "OpNotImplemented",
+    "OpNotSupported",
+    "ParseError",
+    "PassError",
+    "RPCError",
+    "RuntimeError",
+    "ShapeError",
+    "TVMError",
+    "TypeInferenceError",
+    "UnsupportedError",
+    "register_error",
+]

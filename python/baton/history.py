@@ -251,7 +251,7 @@ class History(PassInstrument):
         steps within, that had not been in those before; `made_copies` are those that are no change, since what the step was given
         says the same."""
         names, steps = ("objects", "bytes", "tensor_bytes", "copies", "copied_bytes"), self.steps
-        measure, up_to = get_global_func("ir.Cost"), get_global_func("ir.CostUpTo")
+        measure, up_to = get_global_func("ir.MemoryFootprint"), get_global_func("ir.MemoryFootprintUpTo")
         out = {}
         for which, modules in {
             "": [module for step in steps for module in (step.before, step.after) if module is not None],
@@ -319,9 +319,7 @@ class History(PassInstrument):
             around = step.parent
             while around.scope == "sequence":
                 around = around.parent
-            raise ValueError(
-                f"step {step.index}, `{step.name}`, ran within `{around.name}`, which is no sequence: rerun from step {around.index}"
-            )
+            raise ValueError(f"step {step.index}, `{step.name}`, ran within `{around.name}`, which is no sequence: rerun from step {around.index}")
         if step.pass_ is None:
             raise ValueError(f"step {step.index}, `{step.name}`, was skipped: rerun from a step that ran")
         plan, first = [], True

@@ -21,9 +21,22 @@ def __getattr__(name):
     # The guard is a package of its own, which most programs never load.
     if name in ("SemanticGuard", "SemanticGuardError"):
         from . import guard
+
         return getattr(guard, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["PassInstrument", "PassTimingInstrument", "PassWatchdog", "PrintAfter", "PrintAfterAll", "PrintBefore",
-           "PrintBeforeAll", "PrintIR", "PrintIRAfter", "PrintIRBefore", "VerifyIR", "pass_instrument"]
+__all__ = [
+    "PassInstrument",
+    "PassTimingInstrument",
+    "PassWatchdog",
+    "PrintAfter",
+    "PrintAfterAll",
+    "PrintBefore",
+    "PrintBeforeAll",
+    "PrintIR",
+    "PrintIRAfter",
+    "PrintIRBefore",
+    "VerifyIR",
+    "pass_instrument",
+]

@@ -27,5 +27,22 @@ def __getattr__(name):
     return getattr(_transform, name)
 
 
-__all__ = ["ApplyPassToFunction", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Scheduled", "Sequential", "explain",
-           "join_pipeline", "leave_pipeline", "list_properties", "module_pass", "parse_pipeline", "pipeline_text", "rewrite_allowed", "sequential"]
+__all__ = [
+    "ApplyPassToFunction",
+    "ModulePass",
+    "Pass",
+    "PassContext",
+    "PassInfo",
+    "PrintIR",
+    "Scheduled",
+    "Sequential",
+    "explain",
+    "join_pipeline",
+    "leave_pipeline",
+    "list_properties",
+    "module_pass",
+    "parse_pipeline",
+    "pipeline_text",
+    "rewrite_allowed",
+    "sequential",
+]

@@ -18,5 +18,6 @@ __all__ = ["Device", "Error", "GraphModule", "Model", "Module", "NDArray", "Tens
 def __getattr__(name):
     if name == "__version__":
         from importlib.metadata import version
+
         return version("baton-runtime")
     raise AttributeError(f"module 'baton_runtime' has no attribute {name!r}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flags for C and C++ programs over the runtime library of this package.
 
-    $ cc -std=c99 main.c $(python -m baton_runtime --cflags --libs) -o main
-    $ cmake -S . -B build -DBaton_DIR=$(python -m baton_runtime --cmakedir)
+$ cc -std=c99 main.c $(python -m baton_runtime --cflags --libs) -o main
+$ cmake -S . -B build -DBaton_DIR=$(python -m baton_runtime --cmakedir)
 """
 
 import argparse

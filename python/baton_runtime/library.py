@@ -28,8 +28,15 @@ class DLDataType(ctypes.Structure):
 class DLTensor(ctypes.Structure):
     """A tensor in memory; strides in elements, null where it is dense."""
 
-    _fields_ = [("data", c_void_p), ("device", DLDevice), ("ndim", c_int32), ("dtype", DLDataType), ("shape", POINTER(c_int64)),
-                ("strides", POINTER(c_int64)), ("byte_offset", c_uint64)]
+    _fields_ = [
+        ("data", c_void_p),
+        ("device", DLDevice),
+        ("ndim", c_int32),
+        ("dtype", DLDataType),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+        ("byte_offset", c_uint64),
+    ]
 
 
 class _ByteArray(ctypes.Structure):
@@ -37,8 +44,17 @@ class _ByteArray(ctypes.Structure):
 
 
 class _Payload(ctypes.Union):
-    _fields_ = [("v_int64", c_int64), ("v_float64", ctypes.c_double), ("v_handle", c_void_p), ("v_dtype", DLDataType), ("v_device", DLDevice),
-                ("v_str", c_char_p), ("v_bytes", POINTER(_ByteArray)), ("v_tensor", POINTER(DLTensor)), ("v_obj", c_void_p)]
+    _fields_ = [
+        ("v_int64", c_int64),
+        ("v_float64", ctypes.c_double),
+        ("v_handle", c_void_p),
+        ("v_dtype", DLDataType),
+        ("v_device", DLDevice),
+        ("v_str", c_char_p),
+        ("v_bytes", POINTER(_ByteArray)),
+        ("v_tensor", POINTER(DLTensor)),
+        ("v_obj", c_void_p),
+    ]
 
 
 class _Value(ctypes.Structure):
@@ -82,8 +98,10 @@ def _load():
     except OSError:
         found = ctypes.CDLL(os.path.join(library_folder(), _NAME), mode=os.RTLD_NOW)
     if found.BatonAbiVersion() != _ABI_VERSION:
-        raise ImportError(f"the {_NAME} that is loaded has version {found.BatonAbiVersion()} of the C interface, this package needs {_ABI_VERSION}; "
-                          "install baton-compiler and baton-runtime of one version")
+        raise ImportError(
+            f"the {_NAME} that is loaded has version {found.BatonAbiVersion()} of the C interface, this package needs {_ABI_VERSION}; "
+            "install baton-compiler and baton-runtime of one version"
+        )
     for name in ("BatonErrorKind", "BatonErrorMessage"):
         getattr(found, name).restype = c_char_p
     found.BatonTypeIndex2Key.restype, found.BatonTypeIndex2Key.argtypes = c_char_p, [c_uint32]
@@ -156,7 +174,7 @@ def to_value(value, kept):
     if isinstance(value, bool):
         out.type_code, out.v_int64 = BOOL, value
     elif isinstance(value, int):
-        if not -2**63 <= value < 2**63:
+        if not -(2**63) <= value < 2**63:
             raise OverflowError(f"{value} does not fit into 64 bits")
         out.type_code, out.v_int64 = INT, value
     elif isinstance(value, float):

@@ -122,7 +122,7 @@ class NDArray(Object):
     @property
     def shape(self):
         """Extents, as a tuple."""
-        return tuple(self._view.shape[:self._view.ndim])
+        return tuple(self._view.shape[: self._view.ndim])
 
     @property
     def dtype(self):
@@ -145,7 +145,7 @@ class NDArray(Object):
         count = int(np.prod(here.shape, dtype=np.int64))
         if count == 0:
             return np.empty(here.shape, dtype)
-        strides = [s * dtype.itemsize for s in view.strides[:view.ndim]] if view.strides else None
+        strides = [s * dtype.itemsize for s in view.strides[: view.ndim]] if view.strides else None
         size = dtype.itemsize + (sum((n - 1) * s for n, s in zip(here.shape, strides, strict=True)) if strides else (count - 1) * dtype.itemsize)
         memory = (ctypes.c_char * size).from_address(view.data + view.byte_offset)
         return np.ndarray(here.shape, dtype, buffer=memory, strides=strides).copy()

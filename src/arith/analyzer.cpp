@@ -16,7 +16,7 @@ using tir::ExprDeepEqual;
 using tir::NodeKind;
 
 /// How many of the conditions that hold are used, innermost first.
-constexpr size_t kMostFacts = 64;
+constexpr size_t kMaxFacts = 64;
 
 }  // namespace
 
@@ -103,7 +103,7 @@ void Analyzer::Forget(size_t mark) {
 
 ConstIntBound Analyzer::BoundOfForm(const LinearForm& f) {
   ConstIntBound b{f.constant, f.constant};
-  const size_t first_fact = facts_.size() > kMostFacts ? facts_.size() - kMostFacts : 0;
+  const size_t first_fact = facts_.size() > kMaxFacts ? facts_.size() - kMaxFacts : 0;
   for (const auto& t : f.terms) {
     ConstIntBound a = BoundOfAtom(t.atom);
     // A fact about this very atom.

@@ -22,7 +22,7 @@ using tir::NodeKind;
 constexpr int64_t kMinusInf = ConstIntBound::kNegInf;
 constexpr int64_t kPlusInf = ConstIntBound::kPosInf;
 /// A polynomial of more terms is left as it was written.
-constexpr size_t kMostTerms = 128;
+constexpr size_t kMaxTerms = 128;
 
 /// The expression is none that this form is for.
 struct NoExtent {};
@@ -50,7 +50,7 @@ int Compare(const PrimExpr& a, const PrimExpr& b) {
     }
     case NodeKind::kIntImm: {
       const int64_t x = *tir::as_const_int(a), y = *tir::as_const_int(b);
-      return of(x < y, x > y);
+      return of(x<y, x> y);
     }
     case NodeKind::kNot:
       return Compare(static_cast<const tir::NotNode*>(a.get())->a, static_cast<const tir::NotNode*>(b.get())->a);
@@ -111,7 +111,7 @@ void AddTerm(Poly* p, const Monomial& m, int64_t c) {
   auto [it, fresh] = p->try_emplace(m, c);
   if (!fresh) it->second = CheckedAdd(it->second, c);
   if (it->second == 0) p->erase(it);
-  if (p->size() > kMostTerms) throw NoExtent();
+  if (p->size() > kMaxTerms) throw NoExtent();
 }
 Poly SumOf(Poly a, const Poly& b, int64_t times = 1) {
   for (const auto& [m, c] : b) AddTerm(&a, m, CheckedMul(c, times));
@@ -154,7 +154,7 @@ Poly Read(const PrimExpr& e);
 void DivideTerms(Poly p, const Poly& by, Poly* quotient, Poly* rest) {
   const auto& [lead, coeff] = *by.begin();
   for (size_t steps = 0; !p.empty(); ++steps) {
-    if (steps > 4 * kMostTerms) throw NoExtent();
+    if (steps > 4 * kMaxTerms) throw NoExtent();
     const auto [m, c] = *p.begin();
     const std::optional<Monomial> left = Without(m, lead);
     if (left && c % coeff == 0) {
@@ -256,8 +256,8 @@ int64_t BoundAdd(int64_t a, int64_t b) {
   return out;
 }
 ConstIntBound Times(const ConstIntBound& a, const ConstIntBound& b) {
-  const auto [least, most] = std::minmax({BoundMul(a.min, b.min), BoundMul(a.min, b.max), BoundMul(a.max, b.min),
-                                          BoundMul(a.max, b.max)});
+  const auto [least, most] =
+      std::minmax({BoundMul(a.min, b.min), BoundMul(a.min, b.max), BoundMul(a.max, b.min), BoundMul(a.max, b.max)});
   return {least, most};
 }
 
@@ -267,8 +267,12 @@ ConstIntBound BoundOfAtom(const PrimExpr& e) {
   if (const auto* d = e.as<tir::FloorDivNode>()) {
     const ConstIntBound a = BoundOf(Read(d->a)), b = BoundOf(Read(d->b));
     if (b.min <= 0) return a.min >= 0 ? ConstIntBound{0, a.max} : ConstIntBound{};  // never divided by 0
-    auto low = [&](int64_t v) { return v == kMinusInf ? v : v >= 0 ? (b.max == kPlusInf ? 0 : v / b.max) : FloorDiv(v, b.min); };
-    auto high = [&](int64_t v) { return v == kPlusInf ? v : v >= 0 ? v / b.min : (b.max == kPlusInf ? -1 : FloorDiv(v, b.max)); };
+    auto low = [&](int64_t v) {
+      return v == kMinusInf ? v : v >= 0 ? (b.max == kPlusInf ? 0 : v / b.max) : FloorDiv(v, b.min);
+    };
+    auto high = [&](int64_t v) {
+      return v == kPlusInf ? v : v >= 0 ? v / b.min : (b.max == kPlusInf ? -1 : FloorDiv(v, b.max));
+    };
     return {low(a.min), high(a.max)};
   }
   if (const auto* m = e.as<tir::MinNode>()) {
@@ -643,8 +647,7 @@ std::string ExtentText(const PrimExpr& e, std::string (*name)(void*, const tir::
 }
 
 std::string ExtentText(const PrimExpr& e) {
-  return ExtentText(
-      CanonicalExtent(e), [](void*, const tir::VarNode* v) { return v->name_hint.str(); }, nullptr);
+  return ExtentText(CanonicalExtent(e), [](void*, const tir::VarNode* v) { return v->name_hint.str(); }, nullptr);
 }
 
 // Types, a layer below, are made with extents in this form.

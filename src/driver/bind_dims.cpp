@@ -121,7 +121,6 @@ class Binder : public relay::MixedModeMutator {
     return out;
   }
 
-
  private:
   /// Guards that hold go, one that does not is an error.
   DictAttrs Guards(const DictAttrs& attrs) {
@@ -170,7 +169,8 @@ IRModule BindDims(const IRModule& mod, const Map<String, int64_t>& dims) {
     if (binder.extents().bound().count(name.str())) continue;
     throw runtime::ValueError(
         "the module has no dimension `" + name.str() + "`" +
-        support::DidYouMean(name.view(), std::vector<std::string>(binder.extents().seen().begin(), binder.extents().seen().end())));
+        support::DidYouMean(name.view(),
+                            std::vector<std::string>(binder.extents().seen().begin(), binder.extents().seen().end())));
   }
   return relay::transform::InferType()(out);
 }

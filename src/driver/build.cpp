@@ -191,7 +191,8 @@ PrimExpr GivenDim(const Var& p, size_t axis, const PrimExpr& have, const Any& gi
   const auto name = given.As<String>();
   if (literal) {
     throw runtime::ValueError("dimension " + std::to_string(axis) + " of input `" + p->name_hint().str() + "` is " +
-                              std::to_string(relay::DimOf(have)) + " in the model; it cannot be the open `" + name.str() + "`");
+                              std::to_string(relay::DimOf(have)) + " in the model; it cannot be the open `" +
+                              name.str() + "`");
   }
   if (const auto* v = have.as<tir::VarNode>(); v && v->name_hint == name) return have;
   if (!names->count(name)) names->Set(name, tir::SizeVar(name, DataType::Int(64)));
@@ -250,8 +251,8 @@ IRModule BindShapes(const IRModule& open, const Map<String, Array<Any>>& shapes,
     Array<Any> shape;
     if (given) shape = shapes.at(p->name_hint());
     if (given && (!t || t->shape.size() != shape.size())) {
-      WrongShape(p, "has " + std::to_string(t ? t->shape.size() : 0) + " dimensions, got " +
-                        std::to_string(shape.size()));
+      WrongShape(p,
+                 "has " + std::to_string(t ? t->shape.size() : 0) + " dimensions, got " + std::to_string(shape.size()));
     }
     Array<PrimExpr> dims;
     bool same = true;

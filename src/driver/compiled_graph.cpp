@@ -53,12 +53,12 @@ NDArray PackConstants(const std::vector<std::pair<uint64_t, NDArray>>& constants
 BATON_REGISTER_PASS_CONFIG_OPTION(
     "llvm.debug_info", String, "What compiled code tells debuggers and profilers: \"none\", \"names\" or \"lines\".");
 BATON_REGISTER_PASS_CONFIG_OPTION("llvm.debug_source", String,
-                                  "File to write the loop programs to that debuggers show; asks for \"lines\".");
+                                  "File to write the PrimFuncs to that debuggers show; asks for \"lines\".");
 
-DebugOptions DebugOptions::FromContext(const char* otherwise) {
+DebugOptions DebugOptions::FromContext(const char* default_value) {
   transform::PassContext ctx = transform::PassContext::Current();
   DebugOptions o;
-  o.level = codegen::DebugLevelOf(ctx->GetConfig<String>("llvm.debug_info", otherwise).str());
+  o.level = codegen::DebugLevelOf(ctx->GetConfig<String>("llvm.debug_info", default_value).str());
   o.source = ctx->GetConfig<String>("llvm.debug_source", "").str();
   if (!o.source.empty()) o.level = codegen::DebugLevel::kLines;
   return o;
@@ -73,7 +73,8 @@ std::string FormsOf(const relay::Function& main) {
   support::JsonWriter w(&out);
   bool any = false;
   w.BeginObject();
-  for (auto [attribute, key] : {std::pair<const char*, const char*>{"input_forms", "inputs"}, {"output_forms", "outputs"}}) {
+  for (auto [attribute, key] :
+       {std::pair<const char*, const char*>{"input_forms", "inputs"}, {"output_forms", "outputs"}}) {
     const auto forms = main->GetAttr<Array<String>>(attribute, Array<String>());
     any = any || !forms.empty();
     w.Key(key);

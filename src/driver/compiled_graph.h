@@ -25,7 +25,7 @@ inline NDArray PackConstants(const LoweredModel& model) {
 struct DebugOptions {
   codegen::DebugLevel level = codegen::DebugLevel::kNames;
   std::string source;  ///< file that the Relay text of the model is written to; empty: none
-  static DebugOptions FromContext(const char* otherwise = "lines");
+  static DebugOptions FromContext(const char* default_value = "lines");
   LowerOptions Lowering() const { return {level, source.empty() ? std::string(kDebugFile) : source, false}; }
   /// Writes that text, if it was asked for.
   void WriteSource(const std::string& text) const;

@@ -24,10 +24,7 @@ using relay::Expr;
 using relay::Function;
 using relay::Var;
 
-namespace {
-
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<DeviceTarget> CheckDeviceTargets(const Map<String, Target>& targets) {
   std::vector<DeviceTarget> out;
@@ -197,8 +194,8 @@ IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>
   IRModule one = out.Copy();
   one.CopyOnWrite()->Update(out->GetGlobalVar("main"), WithoutAnnotations(main));
   const Pass fuse = FuseOps(FuseOpsOptions::ViewsOutside());
-  one = Sequential(Array<Pass>{InferType(), ToGraphNormalForm(), InferType(), fuse, InferType()},
-                   "AfterDevicePlan")(one);
+  one =
+      Sequential(Array<Pass>{InferType(), ToGraphNormalForm(), InferType(), fuse, InferType()}, "AfterDevicePlan")(one);
   // Control flow keeps its annotations: what translates it asks for them.
   why.clear();
   return CanLowerGraph(MainOf(one), &why, true) ? one : FusedPlan(out);

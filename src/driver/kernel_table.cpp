@@ -9,7 +9,7 @@
 
 #include "driver/compiled_graph.h"
 #include "driver/debug_source.h"
-#include "driver/work.h"
+#include "driver/roofline.h"
 
 namespace baton::driver {
 

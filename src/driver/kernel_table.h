@@ -19,8 +19,8 @@ class DebugSource;
 
 /// Bytes of a tensor whose shape is known.
 uint64_t BytesOf(const TensorType& t);
-/// Dataflow of a body in order, inputs first; functions that are called are not entered. A variable that a let binds comes
-/// behind its value, a let behind its body.
+/// Dataflow of a body in order, inputs first; functions that are called are not entered. A variable that a let binds
+/// comes behind its value, a let behind its body.
 std::vector<relay::Expr> DataflowOrder(const relay::Expr& body);
 
 class KernelTable {

@@ -21,8 +21,8 @@
 
 namespace baton::driver {
 
-using runtime::PlannedBuffer;
 using runtime::PlanMemory;
+using runtime::PlannedBuffer;
 
 using relay::CallNode;
 using relay::ConstantNode;

@@ -7,9 +7,9 @@
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
 #include <baton/runtime/plan_memory.h>
+#include <baton/support/pointer_map.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
-#include <baton/support/pointer_map.h>
 #include <baton/tir/op.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 
 namespace baton::driver {
 
-using runtime::PlannedBuffer;
 using runtime::PlanMemory;
+using runtime::PlannedBuffer;
 
 using relay::CallNode;
 using relay::ConstantNode;
@@ -77,12 +77,12 @@ std::vector<int64_t> ShapeOf(const TensorType& t) {
 namespace {
 
 /// Where a tensor lies.
-struct Place {
+struct TensorPlace {
   enum Kind { kIo, kConstant, kArena } kind = kArena;
   int index = 0;  // io slot, constant, or planned buffer
 };
 struct Leaf {
-  Place place;
+  TensorPlace place;
   TensorType type;
 };
 using Leaves = std::vector<Leaf>;
@@ -123,7 +123,7 @@ class GraphLowerer {
       Leaves leaves;
       for (size_t i = 0; i < types.size(); ++i) {
         std::string name = p->name_hint().str() + (types.size() > 1 ? "." + std::to_string(i) : "");
-        leaves.push_back({{Place::kIo, static_cast<int>(desc_.inputs.size())}, types[i]});
+        leaves.push_back({{TensorPlace::kIo, static_cast<int>(desc_.inputs.size())}, types[i]});
         desc_.inputs.push_back(InfoOf(name, types[i]));
       }
       value_[p.get()] = leaves;
@@ -145,7 +145,7 @@ class GraphLowerer {
       functions->Set(GlobalVar(String(desc_.dynamic.sizes)), sizes_.Function());
     }
     functions->Set(GlobalVar(String(desc_.entry)), MakeEntry(debug));
-    for (const auto& [var, part] : parts_) functions->Set(var, part);
+    for (const auto& [var, segment] : segments_) functions->Set(var, segment);
     *desc = desc_;
   }
   void NoteOrigins() const {
@@ -164,7 +164,7 @@ class GraphLowerer {
         const Function& f = kernels_->FunctionOf(s.kernel);
         step.kernel = s.kernel->name_hint.str();
         step.operators = OperatorsOf(f);
-        step.work = WorkOf(f);
+        step.work = FlopsAndBytesOf(f);
       }
       functions->Set(GlobalVar(String(step.symbol)), OfSteps(entry_steps_[static_cast<int64_t>(i)], step.symbol));
       out->push_back(step);
@@ -179,7 +179,7 @@ class GraphLowerer {
   };
   struct Step {
     GlobalVar kernel;  // null: copy `in` to `out`
-    std::vector<Place> in, out;
+    std::vector<TensorPlace> in, out;
     Bytes bytes;  // of a copy
     Span span;
   };
@@ -196,7 +196,7 @@ class GraphLowerer {
   void Visit(const Expr& e) {
     if (value_.count(e.get())) return;
     if (const auto* c = e.as<ConstantNode>()) {
-      value_[e.get()] = {{{Place::kConstant, static_cast<int>(constants_->size())}, c->tensor_type()}};
+      value_[e.get()] = {{{TensorPlace::kConstant, static_cast<int>(constants_->size())}, c->tensor_type()}};
       constants_->push_back({*constants_bytes_, c->data});
       // A line of slack, so that a vector load at the end stays inside.
       *constants_bytes_ += (c->data.nbytes() + 127) / 64 * 64;
@@ -239,7 +239,7 @@ class GraphLowerer {
       }
       Leaves leaves;
       for (const TensorType& t : types) {
-        Place p{Place::kArena, static_cast<int>(buffers_.size())};
+        TensorPlace p{TensorPlace::kArena, static_cast<int>(buffers_.size())};
         const auto step = static_cast<int>(steps_.size());
         buffers_.push_back({BytesOfTensor(t), step, step, 0, 0});
         s.out.push_back(p);
@@ -257,11 +257,11 @@ class GraphLowerer {
     int base = static_cast<int>(desc_.inputs.size());
     auto names = main->GetAttr<Array<String>>("output_names", Array<String>());
     for (size_t i = 0; i < results.size(); ++i) {
-      Place& p = results[i].place;
-      Place slot{Place::kIo, base + static_cast<int>(i)};
+      TensorPlace& p = results[i].place;
+      TensorPlace slot{TensorPlace::kIo, base + static_cast<int>(i)};
       std::string name = i < names.size() ? names[static_cast<int64_t>(i)].str() : "output" + std::to_string(i);
       desc_.outputs.push_back(InfoOf(name, results[i].type));
-      if (p.kind == Place::kArena && !taken[p.index]) {
+      if (p.kind == TensorPlace::kArena && !taken[p.index]) {
         // Written in place; all readers read the output.
         taken[p.index] = true;
         redirect_[p.index] = slot.index;
@@ -276,16 +276,16 @@ class GraphLowerer {
     for (Step& c : copies_) steps_.push_back(c);
   }
 
-  Place Final(Place p) const {
-    if (p.kind != Place::kArena) return p;
+  TensorPlace Final(TensorPlace p) const {
+    if (p.kind != TensorPlace::kArena) return p;
     auto it = redirect_.find(p.index);
-    return it == redirect_.end() ? p : Place{Place::kIo, it->second};
+    return it == redirect_.end() ? p : TensorPlace{TensorPlace::kIo, it->second};
   }
 
   void Plan() {
     for (size_t i = 0; i < steps_.size(); ++i) {
-      for (const Place& p : steps_[i].in) {
-        if (p.kind == Place::kArena) buffers_[p.index].last = static_cast<int>(i);
+      for (const TensorPlace& p : steps_[i].in) {
+        if (p.kind == TensorPlace::kArena) buffers_[p.index].last = static_cast<int>(i);
       }
     }
     std::vector<PlannedBuffer> planned;
@@ -332,22 +332,22 @@ class GraphLowerer {
   }
 
   /// Calls of functions of kPart steps each, where there are many: what LLVM does to one function grows faster than it.
-  Array<tir::Stmt> InParts(const Array<tir::Stmt>& steps) {
+  Array<tir::Stmt> InSegments(const Array<tir::Stmt>& steps) {
     constexpr size_t kPart = 256;
     if (steps.size() <= 2 * kPart) return steps;
     Array<tir::Stmt> calls;
     for (size_t begin = 0; begin < steps.size(); begin += kPart) {
-      Array<tir::Stmt> part;
+      Array<tir::Stmt> segment;
       for (size_t i = begin; i < std::min(begin + kPart, steps.size()); ++i)
-        part.push_back(steps[static_cast<int64_t>(i)]);
-      const std::string symbol = desc_.entry + ".part" + std::to_string(parts_.size());
-      tir::PrimFunc f = OfSteps(tir::SeqStmt::Flatten(part), symbol);
-      f.CopyOnWrite()->span = part[0]->span;
+        segment.push_back(steps[static_cast<int64_t>(i)]);
+      const std::string symbol = desc_.entry + ".part" + std::to_string(segments_.size());
+      tir::PrimFunc f = OfSteps(tir::SeqStmt::Flatten(segment), symbol);
+      f.CopyOnWrite()->span = segment[0]->span;
       const GlobalVar var{String(symbol)};
-      parts_.push_back({var, f});
+      segments_.push_back({var, f});
       tir::Stmt call = tir::Evaluate(
           PrimExpr(tir::Call(DataType::Int(32), var, Array<PrimExpr>(entry_params_.begin(), entry_params_.end()))));
-      call->span = part[0]->span;
+      call->span = segment[0]->span;
       calls.push_back(call);
     }
     return calls;
@@ -371,14 +371,15 @@ class GraphLowerer {
     tir::Var io("io", DataType::Handle()), constants("constants", DataType::Handle()),
         arena("arena", DataType::Handle()), sizes("s", DataType::Handle());
     auto in_arena = [&](uint64_t literal, size_t planned) {
-      return dynamic_ ? Handle(arena, sizes_.LoadOffset(sizes, planned)) : Handle(arena, PrimExpr(static_cast<int64_t>(literal)));
+      return dynamic_ ? Handle(arena, sizes_.LoadOffset(sizes, planned))
+                      : Handle(arena, PrimExpr(static_cast<int64_t>(literal)));
     };
-    auto pointer = [&](Place p) {
+    auto pointer = [&](TensorPlace p) {
       p = Final(p);
       switch (p.kind) {
-        case Place::kIo:
+        case TensorPlace::kIo:
           return IoHandle(io, p.index);
-        case Place::kConstant:
+        case TensorPlace::kConstant:
           return Handle(constants, PrimExpr(static_cast<int64_t>((*constants_)[static_cast<size_t>(p.index)].first)));
         default:
           return in_arena(buffers_[p.index].offset, buffers_[p.index].planned);
@@ -390,20 +391,22 @@ class GraphLowerer {
       Array<PrimExpr> args;
       tir::Stmt stmt;
       if (s.kernel.defined()) {
-        for (const Place& p : s.in) args.push_back(pointer(p));
-        for (const Place& p : s.out) args.push_back(pointer(p));
+        for (const TensorPlace& p : s.in) args.push_back(pointer(p));
+        for (const TensorPlace& p : s.out) args.push_back(pointer(p));
         for (const tir::Var& v : kernels_->SizeVars(s.kernel)) args.push_back(sizes_.LoadVar(sizes, v));
         if (kernels_->Workspace(s.kernel)) args.push_back(in_arena(workspace_, workspace_));
         stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), s.kernel, args)));
       } else {
-        const PrimExpr bytes = dynamic_ ? sizes_.Load(sizes, s.bytes.word) : PrimExpr(static_cast<int64_t>(s.bytes.literal));
-        stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), copy, {pointer(s.out[0]), pointer(s.in[0]), bytes})));
+        const PrimExpr bytes =
+            dynamic_ ? sizes_.Load(sizes, s.bytes.word) : PrimExpr(static_cast<int64_t>(s.bytes.literal));
+        stmt =
+            tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), copy, {pointer(s.out[0]), pointer(s.in[0]), bytes})));
       }
       stmt->span = debug ? debug->Step(s.kernel.defined() ? "%" + s.kernel->name_hint.str() : "copy", s.span) : s.span;
       seq.push_back(stmt);
     }
     entry_params_ = {io, constants, arena, sizes}, entry_steps_ = seq;
-    tir::PrimFunc entry(entry_params_, tir::SeqStmt::Flatten(InParts(seq)));
+    tir::PrimFunc entry(entry_params_, tir::SeqStmt::Flatten(InSegments(seq)));
     entry = WithAttr(entry, attr::kGlobalSymbol, Any(desc_.entry));
     if (!seq.empty()) entry.CopyOnWrite()->span = seq[0]->span;
     return WithAttr(entry, "model_entry", Any(1));
@@ -430,7 +433,7 @@ class GraphLowerer {
   std::unordered_map<int, int> redirect_;
   Array<tir::Var> entry_params_;
   Array<tir::Stmt> entry_steps_;
-  std::vector<std::pair<GlobalVar, tir::PrimFunc>> parts_;
+  std::vector<std::pair<GlobalVar, tir::PrimFunc>> segments_;
 };
 
 }  // namespace
@@ -461,7 +464,8 @@ bool CanLowerGraph(const Function& main, std::string* why, bool copies) {
   auto knows = [&](const TensorType& t) {
     bool all = true;
     for (const PrimExpr& d : t->shape) {
-      tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) { all = all && (!x.as<tir::VarNode>() || bound.Has(x.get())); });
+      tir::PostOrderVisitExpr(d,
+                              [&](const PrimExpr& x) { all = all && (!x.as<tir::VarNode>() || bound.Has(x.get())); });
     }
     return all;
   };

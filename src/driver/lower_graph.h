@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/work.h"
+#include "driver/roofline.h"
 
 namespace baton::driver {
 
@@ -26,7 +26,7 @@ struct LowerOptions {
 /// One call that an entry makes, as a function of its own with the entry's signature.
 struct ModelStep {
   std::string symbol, kernel, operators, source;
-  Work work;
+  FlopsAndBytes work;
 };
 
 /// Graphs that share kernels and constant data, an entry function each.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "driver/compiled_graph.h"
-#include "driver/work.h"
+#include "driver/roofline.h"
 
 namespace baton::driver {
 namespace {

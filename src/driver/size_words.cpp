@@ -134,7 +134,9 @@ int32_t SizeWords::Formula(const PrimExpr& formula) {
   return static_cast<int32_t>(dims_.size() + formulas_.size()) - 1;
 }
 
-int32_t SizeWords::WordOf(const PrimExpr& extent) { return tir::as_const_int(extent) ? -1 : Formula(arith::CanonicalExtent(extent)); }
+int32_t SizeWords::WordOf(const PrimExpr& extent) {
+  return tir::as_const_int(extent) ? -1 : Formula(arith::CanonicalExtent(extent));
+}
 
 PrimExpr SizeWords::BytesFormula(const TensorType& t) {
   PrimExpr n = PrimExpr(int64_t{t->dtype.bytes()});
@@ -190,7 +192,8 @@ tir::PrimFunc SizeWords::Function() const {
   for (size_t i = 0; i < dims_.size(); ++i) seq.push_back(store(static_cast<int32_t>(i), dims_[i]));
   for (size_t i = 0; i < formulas_.size(); ++i) {
     const PrimExpr size = InDouble()(formulas_[i]);
-    seq.push_back(Assert(size <= FloatImm(DataType::Float(64), kTooLarge), "the shapes ask for more memory than there is"));
+    seq.push_back(
+        Assert(size <= FloatImm(DataType::Float(64), kTooLarge), "the shapes ask for more memory than there is"));
     seq.push_back(store(static_cast<int32_t>(dims_.size() + i), formulas_[i]));
   }
   tir::Stmt body = tir::SeqStmt::Flatten(seq);

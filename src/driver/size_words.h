@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes of a region with dynamic shapes: which word of `s` (runtime/dynamic_shapes.h) holds what, and the function that
-// computes them.
+// The sizes of a region with dynamic shapes: which word of `s` (runtime/dynamic_shapes.h) holds what, and the function
+// that computes them.
 #pragma once
 
 #include <baton/ir/type.h>
@@ -22,8 +22,8 @@ inline constexpr const char* kDynamicDims = "dynamic_dims";
 bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out);
 /// Whether an extent of the shape is no literal.
 bool IsDynamic(const TensorType& t);
-/// Variables that the inputs of `main` fix by an extent of their own, in order. False if another one stands in the extents of
-/// inputs, or in what types assume; `*why` says which.
+/// Variables that the inputs of `main` fix by an extent of their own, in order. False if another one stands in the
+/// extents of inputs, or in what types assume; `*why` says which.
 bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why);
 
 class SizeWords {
@@ -48,9 +48,7 @@ class SizeWords {
   PrimExpr Load(const tir::Var& s, int32_t word) const;
   PrimExpr LoadVar(const tir::Var& s, const tir::Var& dim) const;
   /// The place of a buffer in the arena.
-  PrimExpr LoadOffset(const tir::Var& s, size_t buffer) const {
-    return Load(s, shapes_.buffers[buffer].offset);
-  }
+  PrimExpr LoadOffset(const tir::Var& s, size_t buffer) const { return Load(s, shapes_.buffers[buffer].offset); }
   /// Gives offsets their words; after it no more words are made.
   void Finish(const std::string& symbol);
   const runtime::DynamicShapes& shapes() const { return shapes_; }

@@ -137,7 +137,7 @@ void DiagnosticList::ThrowIfAny(const ObjectRef& context) const {
     if (ctx) ctx->diagnostics.push_back(d);
     all += (all.empty() ? "" : "\n") + RenderDiagnostic(d);
   }
-  if (full()) all += fmt::format("\n{} errors; the rest is not shown", kMost);
+  if (full()) all += fmt::format("\n{} errors; the rest is not shown", kMaxShown);
   throw CompileError(all);
 }
 

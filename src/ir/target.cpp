@@ -155,9 +155,9 @@ bool IsLabel(std::string_view key) {
 }
 /// Labels that are on or off: `-system-lib` is `-system-lib=1`.
 bool IsSwitch(std::string_view key) {
-  for (std::string_view k : {"system-lib", "link-params", "unpacked-api", "fast-math", "fast-math-nnan",
-                             "fast-math-ninf", "fast-math-nsz", "fast-math-arcp", "fast-math-contract",
-                             "fast-math-reassoc"}) {
+  for (std::string_view k :
+       {"system-lib", "link-params", "unpacked-api", "fast-math", "fast-math-nnan", "fast-math-ninf", "fast-math-nsz",
+        "fast-math-arcp", "fast-math-contract", "fast-math-reassoc"}) {
     if (key == k) return true;
   }
   return false;
@@ -211,6 +211,17 @@ void DropLoneAvx512(std::vector<std::string>* features) {
   std::erase_if(*features, [](const std::string& f) { return f.starts_with("avx512"); });
 }
 
+// The number that option `key` is given, from lo to hi.
+int64_t OptionNumber(std::string_view key, std::string_view value, int64_t lo, int64_t hi) {
+  int64_t v = 0;
+  auto [p, ec] = std::from_chars(value.data(), value.data() + value.size(), v);
+  if (ec != std::errc() || p != value.data() + value.size() || v < lo || v > hi) {
+    throw runtime::ValueError("target option -" + std::string(key) + " is a number from " + std::to_string(lo) +
+                              " to " + std::to_string(hi) + ", got \"" + std::string(value) + "\"");
+  }
+  return v;
+}
+
 }  // namespace
 
 Target Target::Make(std::string_view text) {
@@ -238,15 +249,7 @@ Target Target::Make(std::string_view text) {
     while (!body.empty() && body[0] == '-') body.remove_prefix(1);
     size_t eq = body.find('=');
     std::string_view key = body.substr(0, eq), value = eq == std::string_view::npos ? "" : body.substr(eq + 1);
-    auto number = [&](int64_t lo, int64_t hi) {
-      int64_t v = 0;
-      auto [p, ec] = std::from_chars(value.data(), value.data() + value.size(), v);
-      if (ec != std::errc() || p != value.data() + value.size() || v < lo || v > hi) {
-        throw runtime::ValueError("target option -" + std::string(key) + " is a number from " + std::to_string(lo) +
-                                  " to " + std::to_string(hi) + ", got \"" + std::string(value) + "\"");
-      }
-      return v;
-    };
+    auto number = [&](int64_t lo, int64_t hi) { return OptionNumber(key, value, lo, hi); };
     if (w[0] == '-' && (!known->code || IsLabel(key) || IsSwitch(key))) {
       std::string label = "-" + std::string(body);
       if (IsSwitch(key)) {
@@ -298,7 +301,8 @@ Target Target::Make(std::string_view text) {
     x86 = x86 && !n.mtriple.empty();
 #endif
     const std::vector<std::string>& names = X86Names();
-    if (x86 && kind == "llvm" && !n.mcpu.empty() && std::find(names.begin(), names.end(), n.mcpu.str()) == names.end()) {
+    if (x86 && kind == "llvm" && !n.mcpu.empty() &&
+        std::find(names.begin(), names.end(), n.mcpu.str()) == names.end()) {
       throw runtime::ValueError("unknown processor \"" + n.mcpu.str().substr(0, 40) + "\" in target option -mcpu" +
                                 support::DidYouMean(n.mcpu.view(), names) + "; without -mcpu code is for this machine");
     }

@@ -57,15 +57,15 @@ const std::vector<std::unique_ptr<OneDevice>>& Devices(std::string* why) {
   return found->devices;
 }
 
-OneDevice& DeviceOf(int number) {
+OneDevice& DeviceOf(int index) {
   std::string why;
   const auto& all = Devices(&why);
-  if (number >= 0 && static_cast<size_t>(number) < all.size()) return *all[static_cast<size_t>(number)];
+  if (index >= 0 && static_cast<size_t>(index) < all.size()) return *all[static_cast<size_t>(index)];
   if (!all.empty()) {
     why = "there are";
     for (const auto& d : all) why += Cat(d.get() == all[0].get() ? " " : ", ", d->Name());
   }
-  throw RuntimeError(Cat("device `opencl(", number, ")` does not exist on this machine: ", why));
+  throw RuntimeError(Cat("device `opencl(", index, ")` does not exist on this machine: ", why));
 }
 
 std::string OneDevice::Text(Info what) const {
@@ -76,7 +76,7 @@ std::string OneDevice::Text(Info what) const {
   return s.substr(0, s.find('\0'));
 }
 
-std::string OneDevice::Name() const { return Cat("opencl(", number_, ") (", Text(kDeviceName), ")"); }
+std::string OneDevice::Name() const { return Cat("opencl(", index_, ") (", Text(kDeviceName), ")"); }
 
 bool OneDevice::HasExtension(std::string_view name) const {
   return Cat(" ", Text(kDeviceExtensions), " ").find(Cat(" ", name, " ")) != std::string::npos;
@@ -94,7 +94,7 @@ void OneDevice::Check(cl_int code, std::string_view doing) const {
   }
   if (code == kDeviceNotAvailable || code == kInvalidDevice || code == kInvalidContext ||
       code == kInvalidCommandQueue || code == kOutOfResources) {
-    throw RuntimeError(Cat("the device opencl(", number_, ") has gone away or no longer answers (", ErrorName(code),
+    throw RuntimeError(Cat("the device opencl(", index_, ") has gone away or no longer answers (", ErrorName(code),
                            " when ", doing,
                            " it): what lay in its memory is lost; see that the device is there "
                            "(clinfo, baton doctor) and start the program again, or compile for cpu"));
@@ -168,7 +168,7 @@ void OneDevice::Free(void* data) noexcept {
   munmap(data, b.reserved);
 }
 
-Place OneDevice::Find(const void* address, size_t bytes) {
+BufferPlace OneDevice::Find(const void* address, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(address);
   std::shared_lock lock(mutex_);
   auto it = buffers_.upper_bound(at);
@@ -177,22 +177,22 @@ Place OneDevice::Find(const void* address, size_t bytes) {
     const size_t offset = at - it->first;
     if (offset <= it->second.bytes && bytes <= it->second.bytes - offset) return {it->second.mem, offset};
   }
-  throw ValueError(Cat("an address that is not of memory which Baton has allocated on opencl(", number_,
+  throw ValueError(Cat("an address that is not of memory which Baton has allocated on opencl(", index_,
                        "): arrays of other libraries on this device are copied through the CPU"));
 }
 
 void OneDevice::Write(const void* from, void* to, size_t bytes) {
-  const Place p = Find(to, bytes);
+  const BufferPlace p = Find(to, bytes);
   Check(api_->clEnqueueWriteBuffer(queue(), p.buffer, 1, p.offset, bytes, from, 0, nullptr, nullptr),
         Cat("copying ", bytes, " bytes to"));
 }
 void OneDevice::Read(const void* from, void* to, size_t bytes) {
-  const Place p = Find(from, bytes);
+  const BufferPlace p = Find(from, bytes);
   Check(api_->clEnqueueReadBuffer(queue(), p.buffer, 1, p.offset, bytes, to, 0, nullptr, nullptr),
         Cat("copying ", bytes, " bytes from"));
 }
 void OneDevice::CopyWithin(const void* from, void* to, size_t bytes) {
-  const Place a = Find(from, bytes), b = Find(to, bytes);
+  const BufferPlace a = Find(from, bytes), b = Find(to, bytes);
   if (a.buffer == b.buffer && a.offset == b.offset) return;
   if (a.buffer == b.buffer) {  // the ranges may overlap, which OpenCL refuses
     std::string through(bytes, '\0');
@@ -240,9 +240,9 @@ std::string VersionIn(const std::string& text) {
 }
 
 /// What Python's Device tells: an int or a string for each name, None for what OpenCL does not say.
-BATON_REGISTER_GLOBAL("opencl.DeviceAttribute").set_body_typed([](int number, std::string name) {
+BATON_REGISTER_GLOBAL("opencl.DeviceAttribute").set_body_typed([](int index, std::string name) {
   using runtime::Any;
-  const OneDevice& d = DeviceOf(number);
+  const OneDevice& d = DeviceOf(index);
   if (name == "device_name") return Any(d.Text(kDeviceName));
   if (name == "vendor") return Any(d.Text(kDeviceVendor));
   if (name == "driver_version") return Any(d.Text(kDriverVersion));

@@ -20,7 +20,7 @@ namespace baton::opencl {
 using runtime::Device;
 
 /// A place in a buffer.
-struct Place {
+struct BufferPlace {
   cl_mem buffer = nullptr;
   size_t offset = 0;
 };
@@ -28,11 +28,11 @@ struct Place {
 /// One device with what everything on it shares. Lives as long as the process.
 class OneDevice {
  public:
-  OneDevice(const Api* api, cl_device_id id, int number) : api_(api), id_(id), number_(number) {}
+  OneDevice(const Api* api, cl_device_id id, int index) : api_(api), id_(id), index_(index) {}
 
   const Api& api() const { return *api_; }
   cl_device_id id() const { return id_; }
-  Device device() const { return {kDLOpenCL, number_}; }
+  Device device() const { return {kDLOpenCL, index_}; }
   /// "opencl(0) (name of the device)".
   std::string Name() const;
   std::string Text(Info what) const;
@@ -51,7 +51,7 @@ class OneDevice {
   void* Alloc(size_t bytes);
   void Free(void* data) noexcept;
   /// Where an address of this device lies; throws ValueError if `bytes` from there are not of one buffer.
-  Place Find(const void* address, size_t bytes);
+  BufferPlace Find(const void* address, size_t bytes);
   void Write(const void* from, void* to, size_t bytes);
   void Read(const void* from, void* to, size_t bytes);
   void CopyWithin(const void* from, void* to, size_t bytes);
@@ -68,7 +68,7 @@ class OneDevice {
   };
   const Api* api_;
   cl_device_id id_;
-  int number_;
+  int index_;
   std::shared_mutex mutex_;
   cl_context context_ = nullptr;
   cl_command_queue queue_ = nullptr;
@@ -78,6 +78,6 @@ class OneDevice {
 /// All there are; empty without OpenCL, and then `*why` says what is missing and how to mend it.
 const std::vector<std::unique_ptr<OneDevice>>& Devices(std::string* why = nullptr);
 /// The device of a number; throws RuntimeError with what there is and how to get one.
-OneDevice& DeviceOf(int number);
+OneDevice& DeviceOf(int index);
 
 }  // namespace baton::opencl

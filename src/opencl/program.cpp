@@ -236,18 +236,18 @@ class OpenCLModule final : public runtime::ModuleNode {
       b->workspace = NDArray::Empty({static_cast<int64_t>(f.workspace)}, DataType::UInt(8), d.device());
     }
     // Buffers found once a function: its kernels share them.
-    std::vector<Place> found;
+    std::vector<BufferPlace> found;
     for (size_t i = 0; i < f.params.size(); ++i) {
       found.push_back(d.Find(places[i], runtime::TensorBytes(f.params[i].shape, f.params[i].dtype)));
     }
-    const Place space = f.workspace ? d.Find(b->workspace.data(), f.workspace) : Place{};
+    const BufferPlace space = f.workspace ? d.Find(b->workspace.data(), f.workspace) : BufferPlace{};
     for (size_t k = 0; k < f.kernels.size(); ++k) {
       const Kernel& kernel = f.kernels[k];
       cl_kernel handle = b->kernels[f.first + k];
       cl_uint slot = 0;
       cl_int code = kSuccess;
       for (int64_t a : kernel.args) {
-        const Place p = a >= 0 ? found[static_cast<size_t>(a)] : space;
+        const BufferPlace p = a >= 0 ? found[static_cast<size_t>(a)] : space;
         const int64_t offset = static_cast<int64_t>(p.offset) + (a < 0 ? -1 - a : 0);
         if (code == kSuccess) code = api.clSetKernelArg(handle, slot++, sizeof(p.buffer), &p.buffer);
         if (code == kSuccess) code = api.clSetKernelArg(handle, slot++, sizeof(offset), &offset);

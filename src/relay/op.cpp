@@ -17,14 +17,14 @@ namespace {
 void ResolveTraits(OpDef* def) {
   OpTraits& t = def->traits;
   if (t.precision == Precision::kDefault) {
-    t.precision = def->pattern <= OpPattern::kInjective     ? Precision::kFollow
+    t.precision = def->pattern <= OpPattern::kInjective    ? Precision::kFollow
                   : def->pattern == OpPattern::kCommReduce ? Precision::kNever
                                                            : Precision::kUnknown;
   }
   if (t.layout == LayoutRule::kDefault) {
     t.layout = def->pattern <= OpPattern::kBroadcast && def->num_inputs > 1 && !def->attrs ? LayoutRule::kBroadcasts
-               : def->pattern == OpPattern::kElemWise && def->num_inputs == 1             ? LayoutRule::kKeeps
-                                                                                          : LayoutRule::kNone;
+               : def->pattern == OpPattern::kElemWise && def->num_inputs == 1              ? LayoutRule::kKeeps
+                                                                                           : LayoutRule::kNone;
   }
 }
 

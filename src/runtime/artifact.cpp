@@ -25,7 +25,7 @@ using support::Cat;
 using support::Json;
 namespace {
 
-[[noreturn]] void Refuse(const std::string& path, std::string_view why) {
+[[noreturn]] void Throw(const std::string& path, std::string_view why) {
   throw RuntimeError(Cat("cannot load `", path, "`: ", why));
 }
 
@@ -62,7 +62,9 @@ DynamicShapes ReadDynamic(const Json& j) {
   shapes.sizes = j.At("sizes").AsString();
   const std::vector<int64_t> facts = ReadInts(j.At("facts")), buffers = ReadInts(j.At("buffers"));
   if (shapes.sizes.empty() || facts.size() != 2 || buffers.size() % 4) throw ValueError("dynamic shapes are cut");
-  const auto word = [](int64_t n) { return n < -1 || n > INT32_MAX ? -2 : static_cast<int32_t>(n); };  // -2: refused later
+  const auto word = [](int64_t n) {
+    return n < -1 || n > INT32_MAX ? -2 : static_cast<int32_t>(n);
+  };  // -2: refused later
   shapes.words = word(facts[0]);
   shapes.reads_values = facts[1] != 0;
   for (const Json& d : j.At("dims").AsArray()) {
@@ -122,15 +124,15 @@ Artifact OpenArtifact(const std::string& path) {
   }
   const uint8_t* data = a.file.data();
   const size_t size = a.file.size();
-  if (size == 0) Refuse(path, "the file is empty");
+  if (size == 0) Throw(path, "the file is empty");
   const bool elf = size >= 4 && std::memcmp(data, kElfMagic, 4) == 0;
-  if (!elf) Refuse(path, "it is not a compiled model (no ELF file)");
+  if (!elf) Throw(path, "it is not a compiled model (no ELF file)");
   if (size < kTrailer || std::memcmp(data + size - 8, kMagic, 8) != 0) {
-    Refuse(path, "the end of a compiled model is missing: the file is cut, was stripped, or is another shared library");
+    Throw(path, "the end of a compiled model is missing: the file is cut, was stripped, or is another shared library");
   }
   const support::Sha256::Digest digest = support::Sha256Of(data, size - kDigest - 8);
   if (std::memcmp(digest.data(), data + size - kDigest - 8, kDigest) != 0) {
-    Refuse(path, "its digest does not match its contents: the file is damaged; compile or copy it again");
+    Throw(path, "its digest does not match its contents: the file is damaged; compile or copy it again");
   }
   // From here on the file is what was written, so faults below are of another version, or made on purpose.
   support::ByteReader trailer(data + size - kTrailer, kTrailer, path.c_str());
@@ -139,13 +141,13 @@ Artifact OpenArtifact(const std::string& path) {
   const uint64_t manifest_at = trailer.Read<uint64_t>("manifest"), manifest_size = trailer.Read<uint64_t>("manifest");
   const uint32_t version = trailer.Read<uint32_t>("version");
   if (version != kFormatVersion) {
-    Refuse(path, Cat("its format has version ", version, ", this runtime reads version ", kFormatVersion,
-                     "; compile the model again"));
+    Throw(path, Cat("its format has version ", version, ", this runtime reads version ", kFormatVersion,
+                    "; compile the model again"));
   }
   const uint64_t body = size - kTrailer;
   if (constants_at > body || constants_size > body - constants_at || constants_at % 64 || manifest_at > body ||
       manifest_size > body - manifest_at) {
-    Refuse(path, "its sections lie outside of the file");
+    Throw(path, "its sections lie outside of the file");
   }
   a.manifest = a.file.text().substr(manifest_at, manifest_size);
   try {
@@ -156,7 +158,7 @@ Artifact OpenArtifact(const std::string& path) {
     a.desc = ReadDesc(j);
     if (a.desc.constants_bytes != constants_size) throw ValueError("the size of the constants differs");
   } catch (const std::exception& e) {
-    Refuse(path, e.what());
+    Throw(path, e.what());
   }
   a.desc.constants = data + constants_at;
   return a;
@@ -177,7 +179,7 @@ class LibraryModule final : public ModuleNode {
       const char* why = dlerror();
       const std::string text = why ? why : "it cannot be opened";
       if (fd_ >= 0) close(fd_);
-      Refuse(path, text);
+      Throw(path, text);
     }
     if (void* api = dlsym(handle_, "baton_backend_api")) {
       *static_cast<const BatonBackendApi**>(api) = BatonBackendGetApi();
@@ -188,7 +190,7 @@ class LibraryModule final : public ModuleNode {
       const std::string text = Cat("it has no symbol `", artifact_.desc.entry, "`");
       dlclose(handle_);
       close(fd_);
-      Refuse(path, text);
+      Throw(path, text);
     }
   }
   ~LibraryModule() override {

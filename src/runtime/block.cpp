@@ -44,21 +44,21 @@ constexpr size_t kClasses = kMaxBlock / 16 + 1;
 constexpr size_t kKeptPages = 1024;  // 64 MiB a heap, whatever is in use
 constexpr int kScan = 8;             // pages looked through for returns before a new one is taken
 
-struct Block {
-  Block* next;
+struct FreeCell {
+  FreeCell* next;
 };
 struct Heap;
 
 struct Page : support::CellPage {  // cells are blocks
   uint32_t used;
-  Block* free;   // owner's
-  char* fresh;   // behind the last block that was ever taken
+  FreeCell* free;  // owner's
+  char* fresh;     // behind the last block that was ever taken
   char* end;
   Heap* heap;
-  bool listed;                               // among the pages with room
-  alignas(64) std::atomic<Block*> returned;  // by other threads
-  Page *next, *prev;                         // pages of its size, in a ring
-  Page *next_room, *prev_room;               // pages with room, in a list
+  bool listed;                                  // among the pages with room
+  alignas(64) std::atomic<FreeCell*> returned;  // by other threads
+  Page *next, *prev;                            // pages of its size, in a ring
+  Page *next_room, *prev_room;                  // pages with room, in a list
 };
 constexpr size_t kHeader = support::kCellPageHead;
 static_assert(sizeof(Page) <= kHeader);
@@ -122,9 +122,9 @@ Page* PageOf(void* p) { return reinterpret_cast<Page*>(reinterpret_cast<uintptr_
 /// Blocks that other threads gave back become the owner's.
 bool Collect(Page* page) {
   if (!page->returned.load(std::memory_order_relaxed)) return false;
-  Block* b = page->returned.exchange(nullptr, std::memory_order_acquire);
+  FreeCell* b = page->returned.exchange(nullptr, std::memory_order_acquire);
   while (b) {
-    Block* next = b->next;
+    FreeCell* next = b->next;
     b->next = page->free;
     page->free = b;
     --page->used;
@@ -240,7 +240,7 @@ Page* FindRoom(Heap* heap, size_t c) {
 }
 
 void* Take(Page* page) {
-  if (Block* b = page->free) {
+  if (FreeCell* b = page->free) {
     page->free = b->next;
     ++page->used;
     return b;
@@ -278,7 +278,7 @@ __attribute__((noinline)) void* TakeSlow(size_t c) {
   return b;
 }
 
-__attribute__((noinline)) void GiveSlow(Page* page, Block* b) {
+__attribute__((noinline)) void GiveSlow(Page* page, FreeCell* b) {
   if (Heap* heap = tls.heap; heap == page->heap && heap) {
     const size_t c = page->bytes / 16;
     if (heap->current[c] == page) return;
@@ -290,7 +290,7 @@ __attribute__((noinline)) void GiveSlow(Page* page, Block* b) {
     return;
   }
   if (tls.watch) tls.watch(-1);
-  Block* head = page->returned.load(std::memory_order_relaxed);
+  FreeCell* head = page->returned.load(std::memory_order_relaxed);
   do {
     b->next = head;
   } while (!page->returned.compare_exchange_weak(head, b, std::memory_order_release, std::memory_order_relaxed));
@@ -317,7 +317,7 @@ void FreeBlock(void* block, size_t bytes) noexcept {
   if (bytes > kMaxBlock) return free(block);
   if (!block) return;
   Page* page = PageOf(block);
-  auto* b = static_cast<Block*>(block);
+  auto* b = static_cast<FreeCell*>(block);
   if (tls.heap && page->heap == tls.heap) {
     b->next = page->free;
     page->free = b;

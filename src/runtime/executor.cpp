@@ -175,7 +175,8 @@ void Executor::SetShared(size_t i, const ArgValue& v, bool for_call) {
 void Executor::Run(bool all_bound) {
   if (unset_ && !all_bound) [[unlikely]] {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].array.defined()) FailInput(i, Cat("it has not been set; expected ", TensorInfoString(desc_->inputs[i])));
+      if (!inputs_[i].array.defined())
+        FailInput(i, Cat("it has not been set; expected ", TensorInfoString(desc_->inputs[i])));
     }
   }
   ran_ = false;
@@ -325,8 +326,8 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
 
 PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
   static constexpr std::string_view kNames[] = {
-      "run",        "run_with",  "call",        "set_input", "set_input_zero_copy", "get_output",
-      "get_input",  "load_params", "reserve", "trim",        "get_memory", "get_dims", "infer_shapes"};
+      "run",     "run_with", "call",       "set_input", "set_input_zero_copy", "get_output", "get_input", "load_params",
+      "reserve", "trim",     "get_memory", "get_dims",  "infer_shapes"};
   int op = kRun;
   while (op < kQuery && name != kNames[op]) ++op;
   if (op == kQuery) {
@@ -350,8 +351,8 @@ const PackedFunc& ProgramFunction(const char* name) {
     f = Registry::Get(name);
     if (!f) {
       throw RuntimeError(
-          Cat("the model has control flow, open shapes or several devices and needs the library libbaton_vm.so of this "
-              "version beside libbaton_runtime.so: ",
+          Cat("the model has control flow, dynamic shapes or several devices and needs the library libbaton_vm.so of "
+              "this version beside libbaton_runtime.so: ",
               why ? why : name));
     }
   }

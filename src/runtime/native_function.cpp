@@ -32,7 +32,7 @@ std::string Must(const BatonFunctionSpec* f, int i) {
   s += "`) must ";
   return s;
 }
-[[noreturn]] void WrongKind(const BatonFunctionSpec* f, int i, const char* want, const BatonValue& got) {
+[[noreturn]] void ThrowArgumentError(const BatonFunctionSpec* f, int i, const char* want, const BatonValue& got) {
   std::string s = Must(f, i);
   s += want;
   s += ", got ";
@@ -42,7 +42,7 @@ std::string Must(const BatonFunctionSpec* f, int i) {
 
 void BindTensor(const BatonFunctionSpec* f, int i, const ArgValue& v, void** slot) {
   const BatonParamSpec& p = f->params[i];
-  if (v.is_null() || !v.Is<DLTensor*>()) WrongKind(f, i, "be a tensor", v.raw());
+  if (v.is_null() || !v.Is<DLTensor*>()) ThrowArgumentError(f, i, "be a tensor", v.raw());
   const DLTensor* t = v.As<DLTensor*>();
   bool cpu = t->device.device_type == kDLCPU || t->device.device_type == kDLCUDAHost;
   bool dtype = t->dtype.code == p.dtype_code && t->dtype.bits == p.dtype_bits && t->dtype.lanes == p.dtype_lanes;
@@ -96,10 +96,10 @@ void Call(const BatonFunctionSpec* f, const Args& args) {
     if (kind == kBatonParamTensor) {
       BindTensor(f, i, v, slot);
     } else if (kind == kBatonParamInt) {
-      if (!v.Is<int64_t>()) WrongKind(f, i, "be an int", v.raw());
+      if (!v.Is<int64_t>()) ThrowArgumentError(f, i, "be an int", v.raw());
       std::memcpy(slot, &v.raw().v_int64, 8);
     } else if (kind == kBatonParamFloat) {
-      if (!v.Is<double>()) WrongKind(f, i, "be a float", v.raw());
+      if (!v.Is<double>()) ThrowArgumentError(f, i, "be a float", v.raw());
       const double x = v.As<double>();
       std::memcpy(slot, &x, 8);
     } else {

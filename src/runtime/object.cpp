@@ -13,7 +13,7 @@
 namespace baton::runtime {
 namespace {
 
-struct Entry {
+struct TypeEntry {
   std::string key;
   uint32_t parent = 0;
   uint32_t slots = 0;  // reserved indices behind the type's own
@@ -25,7 +25,7 @@ struct Entry {
 /// Index to key, parent and reserved range. Entries are never removed.
 struct TypeTable {
   std::shared_mutex mutex;
-  std::deque<Entry> entries{TypeIndex::kStaticEnd};
+  std::deque<TypeEntry> entries{TypeIndex::kStaticEnd};
   std::map<std::string, uint32_t, std::less<>> by_key;
   static TypeTable& Get() {
     static auto* table = new TypeTable;  // outlives every object
@@ -48,7 +48,7 @@ uint32_t Object::GetOrAllocRuntimeTypeIndex(const std::string& key, uint32_t sta
     throw InternalError("type `" + key + "` names a parent that is not registered");
   }
   uint32_t index;
-  Entry& parent = t.entries[parent_tindex];
+  TypeEntry& parent = t.entries[parent_tindex];
   if (static_tindex < TypeIndex::kStaticEnd) {
     index = static_tindex;
     if (t.entries[index].taken) {

@@ -12,7 +12,7 @@
 namespace baton::runtime {
 
 namespace {
-struct Entry : Registry {
+struct RegistryEntry : Registry {
   /// The address of the function was handed out, so it may be copied or called at any time.
   std::atomic<bool> pinned{false};
 };
@@ -20,12 +20,12 @@ struct Entry : Registry {
 
 struct RegistryTable {
   std::shared_mutex mutex;
-  std::map<std::string, std::unique_ptr<Entry>, std::less<>> entries;
+  std::map<std::string, std::unique_ptr<RegistryEntry>, std::less<>> entries;
   // Entries that were removed: functions keep the address of their name.
-  std::vector<std::unique_ptr<Entry>> removed;
+  std::vector<std::unique_ptr<RegistryEntry>> removed;
   /// Retires an entry. Returns the function if it was never handed out; the caller drops it after releasing the lock,
   /// since its destructor may run arbitrary code.
-  PackedFunc PutAway(std::unique_ptr<Entry>* e) {
+  PackedFunc PutAway(std::unique_ptr<RegistryEntry>* e) {
     PackedFunc old;
     removed.emplace_back();  // the one thing that may fail, before anything has changed
     if (!(*e)->pinned) std::swap(old, (*e)->func_);
@@ -43,8 +43,8 @@ struct RegistryTable {
     static auto* table = new RegistryTable;
     return *table;
   }
-  static std::unique_ptr<Entry> Make(const std::string& name, bool can_override) {
-    auto r = std::make_unique<Entry>();
+  static std::unique_ptr<RegistryEntry> Make(const std::string& name, bool can_override) {
+    auto r = std::make_unique<RegistryEntry>();
     r->name_ = name;
     r->can_override_ = can_override;
     return r;
@@ -177,7 +177,7 @@ void ThrowArity(const char* name, const char* signature, int want, int got) {
 
 namespace {
 /// Describes a detectable fault of an argument from outside; null if there is none.
-const char* WrongArgument(const BatonValue& v) {
+const char* ArgumentError(const BatonValue& v) {
   switch (v.type_code) {
     case kBatonObject:
       return v.v_obj ? nullptr : "is an object handle that is null";
@@ -248,7 +248,7 @@ int BatonFuncCall(BatonObject* func, const BatonValue* args, int num_args, Baton
     return -1;
   }
   for (int i = 0; i < num_args; ++i) {
-    const char* wrong = WrongArgument(args[i]);
+    const char* wrong = ArgumentError(args[i]);
     if (!wrong) continue;
     try {
       throw ValueError("BatonFuncCall: argument " + std::to_string(i) + " " + wrong);

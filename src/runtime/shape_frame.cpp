@@ -72,8 +72,8 @@ void ShapeFrame::BindDims() {
     size_t first = 0;  // axis that binds it
     while (axes_[first].word != axis.word) ++first;
     if (first < a && dims_[k] != n) {
-      Fail(axis.input, Cat(": ", dim.name, " is ", n, ", input `", (*inputs_)[axes_[first].input].name, "` has ", dim.name,
-                           " = ", dims_[k]));
+      Fail(axis.input, Cat(": ", dim.name, " is ", n, ", input `", (*inputs_)[axes_[first].input].name, "` has ",
+                           dim.name, " = ", dims_[k]));
     }
     dims_[k] = n;
     if (n < dim.min || n > dim.max) Fail(axis.input, Cat(": ", dim.name, " is ", dim.min, " to ", dim.max));

@@ -31,17 +31,17 @@ std::vector<std::string> Nearest(std::string_view name, const std::vector<std::s
   name = name.substr(0, 100);
   size_t limit = std::max<size_t>(1, name.size() / 3);
   // The nearest three, the first of equals first: kept in order, since a sort is 3 KB of code.
-  constexpr size_t kMost = 3;
-  const std::string* best[kMost] = {};
-  size_t distance[kMost], n = 0;
+  constexpr size_t kMax = 3;
+  const std::string* best[kMax] = {};
+  size_t distance[kMax], n = 0;
   for (const std::string& k : known) {
     size_t d = Distance(name, k, limit);
     // A name that lacks its prefix ("conv2d" for "nn.conv2d") is near.
     if (d > limit && name.size() > 2 && k.size() > name.size() && k[k.size() - name.size() - 1] == '.' &&
         k.ends_with(name))
       d = 1;
-    if (d > limit || (n == kMost && d >= distance[n - 1])) continue;
-    size_t at = n < kMost ? n++ : n - 1;
+    if (d > limit || (n == kMax && d >= distance[n - 1])) continue;
+    size_t at = n < kMax ? n++ : n - 1;
     for (; at > 0 && distance[at - 1] > d; --at) {
       best[at] = best[at - 1];
       distance[at] = distance[at - 1];

@@ -49,7 +49,7 @@ class Kept {
   /// False if it is not wanted.
   bool Put(void* p, size_t bytes) {
     std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock || bytes > kMost - total_) return false;
+    if (!lock || bytes > kMax - total_) return false;
     char* at = static_cast<char*>(p);
     total_ += bytes;
     Run *grown = nullptr, *free = nullptr;
@@ -86,7 +86,7 @@ class Kept {
     char* at = nullptr;
     size_t bytes = 0;
   };
-  static constexpr size_t kMost = 256 << 20;
+  static constexpr size_t kMax = 256 << 20;
   std::mutex mutex_;
   Run runs_[32];
   size_t total_ = 0;

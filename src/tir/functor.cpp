@@ -49,19 +49,19 @@ namespace {
 /// Bound variables are no children: a traversal sees them where they are used. The axes of a reduction stand for their
 /// domains.
 using Operands = FamilyOfUses<PrimExpr, IterVar>;
-using StmtParts = FamilyOfUses<PrimExpr, Stmt>;
+using StmtChildren = FamilyOfUses<PrimExpr, Stmt>;
 }  // namespace
 
-#define BATON_TIR_VISIT(Name)                                    \
-  void ExprVisitor::VisitExpr_(const Name##Node* op) {           \
+#define BATON_TIR_VISIT(Name)                                      \
+  void ExprVisitor::VisitExpr_(const Name##Node* op) {             \
     ForEachChildOf<Operands>(op, [this]<class T>(const T& child) { \
-      if constexpr (std::is_same_v<T, IterVar>) {                \
-        VisitExpr(child->dom->min);                              \
-        VisitExpr(child->dom->extent);                           \
-      } else {                                                   \
-        VisitExpr(child);                                        \
-      }                                                          \
-    });                                                          \
+      if constexpr (std::is_same_v<T, IterVar>) {                  \
+        VisitExpr(child->dom->min);                                \
+        VisitExpr(child->dom->extent);                             \
+      } else {                                                     \
+        VisitExpr(child);                                          \
+      }                                                            \
+    });                                                            \
   }
 BATON_TIR_EXPR_LIST(BATON_TIR_VISIT)
 #undef BATON_TIR_VISIT
@@ -98,18 +98,18 @@ PrimExpr Remake(ObjectPtr<N> n) {
 }
 }  // namespace
 
-#define BATON_TIR_MUTATE(Name)                                                                           \
-  PrimExpr ExprMutator::VisitExpr_(const Name##Node* op) {                                               \
-    auto copy = MapChildren<Operands>(op, [this]<class T>(const T& child) {                              \
-      if constexpr (std::is_same_v<T, IterVar>) {                                                        \
-        PrimExpr min = VisitExpr(child->dom->min), extent = VisitExpr(child->dom->extent);               \
-        if (min.same_as(child->dom->min) && extent.same_as(child->dom->extent)) return child;            \
-        return IterVar(Range(min, extent, Span(nullptr)), child->var, child->iter_type);                 \
-      } else {                                                                                           \
-        return VisitExpr(child);                                                                         \
-      }                                                                                                  \
-    });                                                                                                  \
-    return copy.get() ? Remake(std::move(copy)) : GetRef<PrimExpr>(op);                                  \
+#define BATON_TIR_MUTATE(Name)                                                                \
+  PrimExpr ExprMutator::VisitExpr_(const Name##Node* op) {                                    \
+    auto copy = MapChildren<Operands>(op, [this]<class T>(const T& child) {                   \
+      if constexpr (std::is_same_v<T, IterVar>) {                                             \
+        PrimExpr min = VisitExpr(child->dom->min), extent = VisitExpr(child->dom->extent);    \
+        if (min.same_as(child->dom->min) && extent.same_as(child->dom->extent)) return child; \
+        return IterVar(Range(min, extent, Span(nullptr)), child->var, child->iter_type);      \
+      } else {                                                                                \
+        return VisitExpr(child);                                                              \
+      }                                                                                       \
+    });                                                                                       \
+    return copy.get() ? Remake(std::move(copy)) : GetRef<PrimExpr>(op);                       \
   }
 BATON_TIR_EXPR_LIST(BATON_TIR_MUTATE)
 #undef BATON_TIR_MUTATE
@@ -121,18 +121,18 @@ const Array<PrimExpr>* OwnShape(const AllocateNode* op) { return &op->buffer->sh
 const Array<PrimExpr>* OwnShape(const StmtNode*) { return nullptr; }
 }  // namespace
 
-#define BATON_TIR_VISIT(Name)                                            \
-  void StmtVisitor::VisitStmt_(const Name##Node* op) {                   \
-    if (const Array<PrimExpr>* shape = OwnShape(op)) {                   \
-      for (const PrimExpr& extent : *shape) OnExpr(extent);              \
-    }                                                                    \
-    ForEachChildOf<StmtParts>(op, [this]<class T>(const T& child) {      \
-      if constexpr (std::is_base_of_v<Stmt, T>) {                        \
-        VisitStmt(child);                                                \
-      } else {                                                           \
-        OnExpr(child);                                                   \
-      }                                                                  \
-    });                                                                  \
+#define BATON_TIR_VISIT(Name)                                          \
+  void StmtVisitor::VisitStmt_(const Name##Node* op) {                 \
+    if (const Array<PrimExpr>* shape = OwnShape(op)) {                 \
+      for (const PrimExpr& extent : *shape) OnExpr(extent);            \
+    }                                                                  \
+    ForEachChildOf<StmtChildren>(op, [this]<class T>(const T& child) { \
+      if constexpr (std::is_base_of_v<Stmt, T>) {                      \
+        VisitStmt(child);                                              \
+      } else {                                                         \
+        OnExpr(child);                                                 \
+      }                                                                \
+    });                                                                \
   }
 BATON_TIR_STMT_LIST(BATON_TIR_VISIT)
 #undef BATON_TIR_VISIT
@@ -157,16 +157,16 @@ Stmt RemakeStmt(const ObjectPtr<N>& n) {
 
 // The shape of an allocation is not visited: a change would give the buffer another identity. A mutator that wants
 // that overrides this.
-#define BATON_TIR_MUTATE(Name)                                               \
-  Stmt StmtMutator::VisitStmt_(const Name##Node* op) {                       \
-    auto copy = MapChildren<StmtParts>(op, [this]<class T>(const T& child) { \
-      if constexpr (std::is_base_of_v<Stmt, T>) {                            \
-        return VisitStmt(child);                                             \
-      } else {                                                               \
-        return OnExpr(child);                                                \
-      }                                                                      \
-    });                                                                      \
-    return copy.get() ? RemakeStmt(copy) : GetRef<Stmt>(op);                 \
+#define BATON_TIR_MUTATE(Name)                                                  \
+  Stmt StmtMutator::VisitStmt_(const Name##Node* op) {                          \
+    auto copy = MapChildren<StmtChildren>(op, [this]<class T>(const T& child) { \
+      if constexpr (std::is_base_of_v<Stmt, T>) {                               \
+        return VisitStmt(child);                                                \
+      } else {                                                                  \
+        return OnExpr(child);                                                   \
+      }                                                                         \
+    });                                                                         \
+    return copy.get() ? RemakeStmt(copy) : GetRef<Stmt>(op);                    \
   }
 BATON_TIR_STMT_LIST(BATON_TIR_MUTATE)
 #undef BATON_TIR_MUTATE
@@ -209,9 +209,7 @@ class Substituter : public StmtExprMutator {
     n.combiner = CommReducer(std::move(combiner));
     return Reduce(std::move(n));
   }
-  Stmt VisitStmt_(const BufferStoreNode* op) final {
-    return WithBuffer(op, StmtExprMutator::VisitStmt_(op), buffers_);
-  }
+  Stmt VisitStmt_(const BufferStoreNode* op) final { return WithBuffer(op, StmtExprMutator::VisitStmt_(op), buffers_); }
   Stmt VisitStmt_(const AllocateNode* op) final {
     auto it = buffers_.find(op->buffer.get());
     Array<PrimExpr> shape = VisitExprs(op->buffer->shape);
@@ -256,9 +254,7 @@ class Renewer : public StmtExprMutator {
     auto it = buffers_.find(op->buffer.get());
     return it == buffers_.end() ? e : BufferLoad(it->second, e.as<BufferLoadNode>()->indices);
   }
-  Stmt VisitStmt_(const BufferStoreNode* op) final {
-    return WithBuffer(op, StmtExprMutator::VisitStmt_(op), buffers_);
-  }
+  Stmt VisitStmt_(const BufferStoreNode* op) final { return WithBuffer(op, StmtExprMutator::VisitStmt_(op), buffers_); }
   Stmt VisitStmt_(const AllocateNode* op) final {
     BufferNode b = *op->buffer.get();
     b.shape = VisitExprs(b.shape);

@@ -426,8 +426,9 @@ std::string AsText(const ObjectRef& node) {
 }
 
 [[maybe_unused]] const bool registered_printer = [] {
-  RegisterTextPrinter({[](const runtime::Object* o) { return o->IsInstance<tir::StmtNode>() || o->IsInstance<tir::PrimFuncNode>(); },
-                       [](const ObjectRef& node, bool) { return tir::AsText(node); }});
+  RegisterTextPrinter(
+      {[](const runtime::Object* o) { return o->IsInstance<tir::StmtNode>() || o->IsInstance<tir::PrimFuncNode>(); },
+       [](const ObjectRef& node, bool) { return tir::AsText(node); }});
   return true;
 }();
 BATON_REGISTER_GLOBAL("tir.AsText").set_body_typed([](ObjectRef node) { return AsText(node); });

@@ -39,7 +39,7 @@ int ThreadAxis(const AttrStmtNode* op) {
   return axis;
 }
 
-void RefuseThreadAxes(const AttrStmtNode* mark) {
+void CheckNoThreadAxes(const AttrStmtNode* mark) {
   if (mark->attr_key != kThreadExtent) return;
   const VarNode* var = BoundThreadVar(mark);
   throw UnsupportedError("code is made of parallel loops, not of thread axes (the mark \"thread_extent\"" +

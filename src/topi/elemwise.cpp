@@ -54,7 +54,8 @@ PrimExpr BroadcastIndex(const PrimExpr& extent, const PrimExpr& i, const PrimExp
 PrimExpr BroadcastAt(const te::Tensor& x, const Array<PrimExpr>& i, const Array<PrimExpr>& shape) {
   Array<PrimExpr> at;
   const size_t lead = i.size() - x.shape().size();
-  for (size_t d = 0; d < x.shape().size(); ++d) at.push_back(BroadcastIndex(x.shape()[d], i[lead + d], shape[lead + d]));
+  for (size_t d = 0; d < x.shape().size(); ++d)
+    at.push_back(BroadcastIndex(x.shape()[d], i[lead + d], shape[lead + d]));
   return x(at);
 }
 

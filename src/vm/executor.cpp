@@ -41,9 +41,8 @@ class VmExecutor final : public runtime::ModuleNode {
 
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     static constexpr std::string_view kNames[] = {
-        "run",        "run_with", "call",      "set_input", "set_input_zero_copy",
-        "get_output", "invoke",   "get_input", "entries",   "entry_inputs",
-        "entry_dtypes"};
+        "run",    "run_with",  "call",    "set_input",    "set_input_zero_copy", "get_output",
+        "invoke", "get_input", "entries", "entry_inputs", "entry_dtypes"};
     if (name == "get_devices" && exe_->program.devices.size() > 1) {
       return PackedFunc([this, self](Args, RetValue* rv) {
         Array<Any> out;
@@ -75,7 +74,7 @@ class VmExecutor final : public runtime::ModuleNode {
     kEntries,
     kEntryInputs,
     kEntryDtypes,  ///< of a function's inputs; "" where one is no tensor
-    kQuery  // and behind it, what all executors answer alike
+    kQuery         // and behind it, what all executors answer alike
   };
 
   void Call(Op op, Args args, RetValue* rv) {
@@ -205,7 +204,8 @@ class VmExecutor final : public runtime::ModuleNode {
       same = extent < 0 || extent == t->shape[d];
     }
     if (!same) {
-      fail(Cat("expected ", runtime::TensorInfoString(want), ", got ", runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
+      fail(Cat("expected ", runtime::TensorInfoString(want), ", got ",
+               runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
     }
     if (!copy && v.Is<NDArray>()) return where < 0 ? ObjectRef(v.As<NDArray>()) : MoveTo(v.As<NDArray>(), on);
     NDArray own = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype);

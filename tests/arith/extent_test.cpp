@@ -26,7 +26,8 @@ PrimExpr Sel(PrimExpr c, PrimExpr a, PrimExpr b) { return tir::Select(c, a, b); 
 PrimExpr Random(std::mt19937* rng, const std::vector<PrimExpr>& symbols, int depth) {
   auto pick = [&](int n) { return static_cast<int>((*rng)() % static_cast<uint32_t>(n)); };
   if (depth == 0 || pick(6) == 0) {
-    return pick(3) == 0 ? PrimExpr(int64_t{pick(6)}) : symbols[static_cast<size_t>(pick(static_cast<int>(symbols.size())))];
+    return pick(3) == 0 ? PrimExpr(int64_t{pick(6)})
+                        : symbols[static_cast<size_t>(pick(static_cast<int>(symbols.size())))];
   }
   PrimExpr a = Random(rng, symbols, depth - 1), b = Random(rng, symbols, depth - 1);
   switch (pick(9)) {

@@ -59,7 +59,8 @@ TEST_CASE("codegen: both of two comparisons of float16 vectors are there, in flo
 TEST_CASE("codegen: half floats need no library function on any processor") {
   DataType f16 = DataType::Float(16, 8), bf16 = DataType(kDLBfloat, 16, 8);
   auto param = [](DataType t, const char* name) { return Buffer::Make({PrimExpr(8)}, t.element_of(), String(name)); };
-  Array<Buffer> buffers = {param(f16, "h"), param(bf16, "b"), param(DataType::Int(32), "i"), param(DataType::Float(64), "d")};
+  Array<Buffer> buffers = {param(f16, "h"), param(bf16, "b"), param(DataType::Int(32), "i"),
+                           param(DataType::Float(64), "d")};
   Array<Var> params;
   Map<Var, Buffer> map;
   for (const Buffer& b : buffers) {

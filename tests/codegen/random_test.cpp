@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A property: for generated loop programs the machine code gives what the interpreter gives, bit for bit.
+// A property: for generated PrimFuncs the machine code gives what the interpreter gives, bit for bit.
 #include <baton/codegen/codegen.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/tir/functor.h>

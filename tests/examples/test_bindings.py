@@ -68,7 +68,17 @@ def home_of_java():
 def test_java(model, tmp_path):  # GE-010
     """PF-018 MO-009: the same from Java, from two threads."""
     include = home_of_java() / "include"
-    run(CC, *STRICT, f"-I{ROOT / 'include'}", f"-I{include}", f"-I{include / 'linux'}", ROOT / "examples/java/baton_jni.c", "-o", tmp_path / "libbaton_jni.so", *LINK)
+    run(
+        CC,
+        *STRICT,
+        f"-I{ROOT / 'include'}",
+        f"-I{include}",
+        f"-I{include / 'linux'}",
+        ROOT / "examples/java/baton_jni.c",
+        "-o",
+        tmp_path / "libbaton_jni.so",
+        *LINK,
+    )
     run("javac", "-d", tmp_path, ROOT / "examples/java/Baton.java", ROOT / "examples/java/Example.java")
     assert run("java", f"-Djava.library.path={tmp_path}", "-cp", tmp_path, "Example", model) == [
         "myadd(1, 2) = 3",

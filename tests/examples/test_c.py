@@ -28,8 +28,21 @@ def run(*argv):
 def program(tmp_path_factory):
     out = tmp_path_factory.mktemp("c") / "embed"
     # No extension of the language, and no warning.
-    run(CC, "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", SOURCE, f"-L{LIB}", "-lbaton_runtime",
-        f"-Wl,-rpath,{LIB}", "-o", out)
+    run(
+        CC,
+        "-std=c99",
+        "-pedantic-errors",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{ROOT / 'include'}",
+        SOURCE,
+        f"-L{LIB}",
+        "-lbaton_runtime",
+        f"-Wl,-rpath,{LIB}",
+        "-o",
+        out,
+    )
     return out
 
 

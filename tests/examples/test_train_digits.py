@@ -47,8 +47,13 @@ def test_a_compiled_step_is_the_interpreted_one(example, optimizer):
 
 def test_runs_as_a_program_and_plots(tmp_path):
     out = tmp_path / "digits.png"
-    done = subprocess.run([sys.executable, SCRIPT, "--optimizer", "momentum", "--epochs", "1", "--plot", out], capture_output=True, text=True, timeout=300,
-                          env={"PYTHONPATH": str(Path(baton.__file__).parents[1]), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--optimizer", "momentum", "--epochs", "1", "--plot", out],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={"PYTHONPATH": str(Path(baton.__file__).parents[1]), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "momentum epoch  1" in done.stdout and "us a step of 64 images" in done.stdout
     assert out.read_bytes().startswith(b"\x89PNG")

@@ -74,8 +74,7 @@ def main():
         ],
         [value("x", ["batch", 3, 4])],
         [value("y", None)],
-        [const(k, np.array(v, np.int64)) for k, v in
-         dict(i=0, z=[0], m=[-1], o=[6], sp=[2, 4], e=[3, 2, 1]).items()],
+        [const(k, np.array(v, np.int64)) for k, v in dict(i=0, z=[0], m=[-1], o=[6], sp=[2, 4], e=[3, 2, 1]).items()],
     )
     model(
         "attention",
@@ -91,9 +90,7 @@ def main():
         [value("y", [1, 4, 6])],
         [const("w", f32(6, 6)), const("g", f32(6))],
     )
-    branch = [
-        helper.make_graph([node(op, "x", "r")], op, [], [value("r", None)]) for op in ("Neg", "Abs")
-    ]
+    branch = [helper.make_graph([node(op, "x", "r")], op, [], [value("r", None)]) for op in ("Neg", "Abs")]
     model(
         "branch",
         [node("If", "c", "y", then_branch=branch[0], else_branch=branch[1])],
@@ -113,7 +110,9 @@ def main():
         [value("y", [2]), value("z", [None, 2])],
     )
     scan = helper.make_graph(
-        [node("Add", "h e", "k"), node("Mul", "k k", "q")], "scan", [value("h", [2]), value("e", [2])],
+        [node("Add", "h e", "k"), node("Mul", "k k", "q")],
+        "scan",
+        [value("h", [2]), value("e", [2])],
         [value("k", [2]), value("q", [2])],
     )
     model(
@@ -158,7 +157,10 @@ def main():
         opset=21,
     )
     function = helper.make_function(
-        "d", "Twice", ["x"], ["y"],
+        "d",
+        "Twice",
+        ["x"],
+        ["y"],
         [
             node("Add", "x x", "a"),
             helper.make_node("LeakyRelu", ["a"], ["y"]),
@@ -200,8 +202,7 @@ def main():
             node("Resize", "w  g", "r", mode="linear"),
         ],
         [value("x", [2, 3]), value("b", [2, 3], T.BOOL), value("w", [1, 1, 2, 2])],
-        [value(k, None, t) for k, t in
-         dict(s=T.FLOAT, i=T.INT64, t=T.FLOAT, u=T.INT64, c=T.FLOAT, q=T.FLOAT, y=T.FLOAT, r=T.FLOAT).items()],
+        [value(k, None, t) for k, t in dict(s=T.FLOAT, i=T.INT64, t=T.FLOAT, u=T.INT64, c=T.FLOAT, q=T.FLOAT, y=T.FLOAT, r=T.FLOAT).items()],
         [const("a", np.array([0], np.int64)), const("k", np.array([2], np.int64)), const("z", np.array(1, np.int64))]
         + [const("p", np.array([0, 1, 0, 1], np.int64)), const("g", np.array([1, 1, 2, 2], np.float32))],
     )
@@ -229,8 +230,7 @@ def main():
             node("Einsum", "x x", "o", equation="ij,kj->ik"),
         ],
         [value("x", [2, 3])],
-        outputs(a=T.FLOAT, b=T.FLOAT, c=T.FLOAT, d=T.INT64, e1=T.FLOAT, f=T.FLOAT, g=T.INT64, h=T.FLOAT, j=T.FLOAT,
-                l=T.FLOAT, o=T.FLOAT),
+        outputs(a=T.FLOAT, b=T.FLOAT, c=T.FLOAT, d=T.INT64, e1=T.FLOAT, f=T.FLOAT, g=T.INT64, h=T.FLOAT, j=T.FLOAT, l=T.FLOAT, o=T.FLOAT),
         ints(t=[1, 2], e=[2, 2, 3], s=[2, 3], r0=0, r1=10, r2=3, i=[0, 2], n=4, k=[3, 2], k0=1, sp=2, gi=[[0, 1], [1, 2]])
         + [const("v", np.array([0, 1], np.float32))],
         opset=18,
@@ -252,8 +252,7 @@ def main():
         ],
         image,
         outputs(**dict.fromkeys("bcdefghjkl", T.FLOAT)),
-        [const("w", f32(4, 4, 2, 2)), const("w2", f32(4, 2, 2, 2)), const("cols", f32(1, 4, 4)), const("off", f32(1, 8, 5, 5))]
-        + ints(im=[3, 3], bl=[2, 2]),
+        [const("w", f32(4, 4, 2, 2)), const("w2", f32(4, 2, 2, 2)), const("cols", f32(1, 4, 4)), const("off", f32(1, 8, 5, 5))] + ints(im=[3, 3], bl=[2, 2]),
         opset=19,
     )
     model(
@@ -295,8 +294,18 @@ def main():
             node("RotaryEmbedding", "q co si", "b", num_heads=2, rotary_embedding_dim=2),
             node("TensorScatter", "k u w", "c", axis=1, mode="circular"),
             node("ScatterND", "k si2 up", "d", reduction="add"),
-            node("TfIdfVectorizer", "t", "e", mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=1,
-                 ngram_counts=[0, 2], ngram_indexes=[0, 1, 2], pool_int64s=[1, 2, 1, 2]),
+            node(
+                "TfIdfVectorizer",
+                "t",
+                "e",
+                mode="TF",
+                min_gram_length=1,
+                max_gram_length=2,
+                max_skip_count=1,
+                ngram_counts=[0, 2],
+                ngram_indexes=[0, 1, 2],
+                pool_int64s=[1, 2, 1, 2],
+            ),
             node("GroupNormalization", "n gs gs", "f", num_groups=2),
         ],
         [value("q", [1, 3, 8]), value("k", [1, 4, 2]), value("n", [1, 4, 3]), value("t", [2, 5], T.INT64)],

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs of Relay through random pipelines and executors: the same value, well-formed, well-typed, no crash.
 
-    python tests/fuzz/programs.py                          # 20,000 programs, in two processes
-    python tests/fuzz/programs.py --first 130 -n 1         # one again, with its text
-    python tests/fuzz/programs.py --kind empty -n 2000     # tensors without elements
-    python tests/fuzz/programs.py --kind symbolic -n 2000  # extents that are not known before it runs
-    python tests/fuzz/programs.py --kind open -n 2000      # extents with names, compiled once for all of them
-    python tests/fuzz/programs.py --kind named -n 2000     # extents with names, bound later
-    python tests/fuzz/programs.py --kind levels -n 2000    # compiled at each level, and without each pass of the pipeline
-    python tests/fuzz/programs.py --kind devices -n 2000   # on the CPU and a second device
+python tests/fuzz/programs.py                          # 20,000 programs, in two processes
+python tests/fuzz/programs.py --first 130 -n 1         # one again, with its text
+python tests/fuzz/programs.py --kind empty -n 2000     # tensors without elements
+python tests/fuzz/programs.py --kind symbolic -n 2000  # extents that are not known before it runs
+python tests/fuzz/programs.py --kind open -n 2000      # extents with names, compiled once for all of them
+python tests/fuzz/programs.py --kind named -n 2000     # extents with names, bound later
+python tests/fuzz/programs.py --kind levels -n 2000    # compiled at each level, and without each pass of the pipeline
+python tests/fuzz/programs.py --kind devices -n 2000   # on the CPU and a second device
 """
 
 import argparse
@@ -23,8 +23,8 @@ import numpy as np
 
 from baton import relay
 from baton._ffi import get_global_func
-from baton.error import CompileError
 from baton.driver.executable import Executable
+from baton.error import CompileError
 from baton.ir import assert_structural_equal
 from baton.relay.testing import random_inputs, random_program
 from baton.runtime.devices import cpu, device

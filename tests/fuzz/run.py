@@ -79,9 +79,7 @@ class Chunk:
         env["BATON_NUM_THREADS"] = "1"
         command = ["nice", "-n", "10", BUILD / "baton_tests", f"--test-case={KINDS[self.kind]}"]
         try:
-            run = subprocess.run(
-                command, env=env, capture_output=True, text=True, errors="replace", timeout=60 + 20 * self.seconds * count
-            )
+            run = subprocess.run(command, env=env, capture_output=True, text=True, errors="replace", timeout=60 + 20 * self.seconds * count)
         except subprocess.TimeoutExpired:
             run = None
         output = run.stdout + run.stderr if run else ""
@@ -122,9 +120,7 @@ def main():
     parser.add_argument("-n", "--count", type=int, default=20000, help="mutants of each kind (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant (default: %(default)s)")
     parser.add_argument("--only", choices=sorted(KINDS), action="append", help="this kind alone; may come again")
-    parser.add_argument(
-        "--seconds", type=int, default=10, help="most processor time of one mutant (default: %(default)s)"
-    )
+    parser.add_argument("--seconds", type=int, default=10, help="most processor time of one mutant (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, choices=(1, 2), help="processes at a time (default: %(default)s)")
     parser.add_argument("--no-build", action="store_true", help="run what stands in build-fuzz")
     args = parser.parse_args()
@@ -135,10 +131,7 @@ def main():
     (BUILD / "failures").mkdir(exist_ok=True)
     bad = 0
     for kind in args.only or KINDS:
-        chunks = [
-            Chunk(kind, at, min(CHUNK, args.first + args.count - at), args.seconds)
-            for at in range(args.first, args.first + args.count, CHUNK)
-        ]
+        chunks = [Chunk(kind, at, min(CHUNK, args.first + args.count - at), args.seconds) for at in range(args.first, args.first + args.count, CHUNK)]
         counts, failures = collections.Counter(), []
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             for chunk in pool.map(Chunk.run, chunks):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden files: Relay text in, passes, Relay text out; loop programs (`*.tir`) likewise.
+"""Golden files: Relay text in, passes, Relay text out; PrimFuncs (`*.tir`) likewise.
 
     // RUN: InferType, FoldConstant
     // CONFIG: {"relay.FuseOps.max_depth": 3}        (optional: options of the pass context)
@@ -24,7 +24,7 @@
     }
 
 Results are compared structurally, so names of variables and layout do not matter. Every program and every result is
-printed and parsed again too, and must come back equal. Loop programs are compared by their text, names and all; an error there
+printed and parsed again too, and must come back equal. PrimFuncs are compared by their text, names and all; an error there
 has a message and no place.
 """
 
@@ -130,7 +130,7 @@ def _tir():
 
 
 def is_tir(path):
-    """Whether a file holds loop programs."""
+    """Whether a file holds PrimFuncs."""
     return Path(path).suffix == ".tir"
 
 

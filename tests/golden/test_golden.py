@@ -113,14 +113,17 @@ def test_errors_of_the_parser_count_too(check):
     assert check(RUN + "// --- error: unknown\ndef @main(%x: float32) {\n  frob(%x)  // error: there is no operator `frob`\n}\n") == []
 
 
-@pytest.mark.parametrize("text, where", [
-    ("// RUN: InferType(\n// --- a\n" + OPEN, ":1: not a list of passes"),
-    (RUN + OPEN, ":2: a program before"),
-    (RUN, "no case"),
-    (RUN + "// --- unchanged: a\n" + OPEN + "// =>\n" + OPEN, ":4: `// =>` does not belong"),
-    (RUN + "// --- same: a\n" + OPEN + "// =>\n" + OPEN, ":4: `// =>` does not belong"),
-    (RUN + "// --- a\n" + OPEN + "// =>\n" + OPEN + "// =>\n" + OPEN, ":6: `// =>` does not belong"),
-])
+@pytest.mark.parametrize(
+    "text, where",
+    [
+        ("// RUN: InferType(\n// --- a\n" + OPEN, ":1: not a list of passes"),
+        (RUN + OPEN, ":2: a program before"),
+        (RUN, "no case"),
+        (RUN + "// --- unchanged: a\n" + OPEN + "// =>\n" + OPEN, ":4: `// =>` does not belong"),
+        (RUN + "// --- same: a\n" + OPEN + "// =>\n" + OPEN, ":4: `// =>` does not belong"),
+        (RUN + "// --- a\n" + OPEN + "// =>\n" + OPEN + "// =>\n" + OPEN, ":6: `// =>` does not belong"),
+    ],
+)
 def test_malformed_files_are_refused(tmp_path, text, where):
     path = tmp_path / "a.relay"
     path.write_text(text)
@@ -130,8 +133,10 @@ def test_malformed_files_are_refused(tmp_path, text, where):
 
 
 def test_the_target_is_current_while_passes_run(check):
-    text = "// RUN: InferType, FoldConstant, InferType, PackDense\n// TARGET: {}\n// --- unchanged: a target whose kernels read weights as they are\n" \
+    text = (
+        "// RUN: InferType, FoldConstant, InferType, PackDense\n// TARGET: {}\n// --- unchanged: a target whose kernels read weights as they are\n"
         "def @main(%x: Tensor[(1, 2), float32]) {{ nn.dense(%x, broadcast_to(2f, shape=[3, 2])) }}\n"
+    )
     assert check(text.format("opencl")) == []
     assert "nn.contrib_dense_pack" in check(text.format("llvm"))[0]
 

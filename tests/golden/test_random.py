@@ -101,8 +101,7 @@ class Program:
         p, q, r = self.name(), self.name(), self.name()
         want = self.pick(TYPES + (TUPLE,))
         body = self.block(want, [(p, F), (q, V), (r, B)], 4)
-        return (f"def @helper{self.suffix}({p}: {F}, Inline=1) -> {F} {{ negative({p}) }}\n"
-                f"def @main({p}: {F}, {q}: {V}, {r}: {B}) -> {want} {body}\n")
+        return f"def @helper{self.suffix}({p}: {F}, Inline=1) -> {F} {{ negative({p}) }}\ndef @main({p}: {F}, {q}: {V}, {r}: {B}) -> {want} {body}\n"
 
 
 class Replay:

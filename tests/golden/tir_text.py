@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what tir.PrimFunc prints, for golden files of passes over loop programs (`tests/**/*.tir`).
+"""Reads what tir.PrimFunc prints, for golden files of passes over PrimFuncs (`tests/**/*.tir`).
 
 A view of a buffer (a flat one of a parameter, one of a workspace) prints by a name of its own and does not say whose memory it has, so a
 text with views cannot be read; what passes take as it is written can.
@@ -11,7 +11,9 @@ from baton import IRModule, tir
 from baton._ffi import get_global_func
 from baton.ir import GlobalVar, structural_equal
 
-_TOKEN = re.compile(r"""\s*(?:(//[^\n]*)|("(?:[^"\\]|\\.)*")|(\d+\.\d+(?:e[+-]?\d+)?f?|\d+e[+-]?\d+f?|\d+f?)|([A-Za-z_][\w.]*)|(//|==|!=|<=|>=|[-+*/%<>=()\[\]{},:@]))""")
+_TOKEN = re.compile(
+    r"""\s*(?:(//[^\n]*)|("(?:[^"\\]|\\.)*")|(\d+\.\d+(?:e[+-]?\d+)?f?|\d+e[+-]?\d+f?|\d+f?)|([A-Za-z_][\w.]*)|(//|==|!=|<=|>=|[-+*/%<>=()\[\]{},:@]))"""
+)
 _SPACE = re.compile(r"\s*")
 _DTYPE = re.compile(r"(?:(?:int|uint|float|bfloat)\d+|bool)(?:x\d+)?$|handle$")
 _BINARY = {"or": (1, "Or"), "and": (2, "And"), "==": (4, "EQ"), "!=": (4, "NE"), "<": (4, "LT"), "<=": (4, "LE"), ">": (4, "GT"), ">=": (4, "GE"),
@@ -24,7 +26,7 @@ _HANDLES = {"ptr_offset", "load_handle", "address_of"}
 
 
 class TextError(ValueError):
-    """What is no text of loop programs, and in which line."""
+    """What is no text of PrimFuncs, and in which line."""
 
 
 def parse(text):
@@ -353,7 +355,7 @@ class _Reader:
         if word in _HANDLES:
             return "handle"
         if word in _BOOLS:
-            return "bool" + (args[0].dtype[args[0].dtype.index("x"):] if "x" in args[0].dtype else "")
+            return "bool" + (args[0].dtype[args[0].dtype.index("x") :] if "x" in args[0].dtype else "")
         if word.startswith("vector_"):
             return args[0].dtype.split("x")[0]
         return args[1].dtype if word == "if_then_else" else "int32" if word in _EFFECTS else args[0].dtype

@@ -65,8 +65,9 @@ TEST_CASE("a rebuild copies what changed and nothing else") {
   CHECK(made->tag == 7);
   CHECK(!made->checked_type_.defined());
   CHECK(Children(pair.get()).back() == c.get());
-  CHECK(MapChildren<FamilyOfUses<RelayExpr>>(pair.get(), [&](const RelayExpr&) { return RelayExpr(b); })
-            ->bound.same_as(v));
+  CHECK(MapChildren<FamilyOfUses<RelayExpr>>(pair.get(), [&](const RelayExpr&) {
+          return RelayExpr(b);
+        })->bound.same_as(v));
   // A child of the wrong class is refused.
   CHECK_THROWS(MapChildren<Exprs>(pair.get(), [](const RelayExpr&) { return relay::Tuple(Array<RelayExpr>()); }));
 

@@ -63,9 +63,7 @@ struct RegisterCycle {
     runtime::Registry::Register("relay._transform.TestCycleB").set_body_typed([] {
       return Noop("TestCycleB", 0, {"TestCycleA"});
     });
-    runtime::Registry::Register("relay._transform.TestBase").set_body_typed([] {
-      return Noop("TestBase", 4);
-    });
+    runtime::Registry::Register("relay._transform.TestBase").set_body_typed([] { return Noop("TestBase", 4); });
     runtime::Registry::Register("relay._transform.TestMiddle").set_body_typed([] {
       return Noop("TestMiddle", 0, {"TestBase"});
     });

@@ -182,8 +182,10 @@ def test_a_type_checker_knows_its_classes(library, tmp_path):
     pytest.importorskip("mypy")
     out(sys.executable, "-m", "baton.describe", "stubs", "--load", library, "--package", "gadget", "--out", tmp_path)
     package = tmp_path / "gadget" / "__init__.py"
-    package.write_text(f"import ctypes\nfrom baton._ffi import attach_classes, load_compiler\nload_compiler()\nctypes.CDLL({str(library)!r})\n"
-                       "attach_classes(__name__, 'gadget.')\n")
+    package.write_text(
+        f"import ctypes\nfrom baton._ffi import attach_classes, load_compiler\nload_compiler()\nctypes.CDLL({str(library)!r})\n"
+        "attach_classes(__name__, 'gadget.')\n"
+    )
     out(sys.executable, "-m", "baton.describe", "stubs", "--out", tmp_path)
     right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
     right.write_text(USES)

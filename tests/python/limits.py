@@ -29,6 +29,4 @@ def run(code, cwd, disk=None, modes_hold=False, env=None):
     middle of writing. modes_hold: a folder of mode 0500 is read-only, for root too.
     """
     before = (_FULL.format(disk) if disk is not None else "") + (_MODES_HOLD if modes_hold else "")
-    return subprocess.run(
-        [sys.executable, "-c", before + code], capture_output=True, text=True, cwd=cwd, env={**os.environ, **(env or {})}
-    )
+    return subprocess.run([sys.executable, "-c", before + code], capture_output=True, text=True, cwd=cwd, env={**os.environ, **(env or {})})

@@ -8,11 +8,11 @@ import textwrap
 import threading
 from pathlib import Path
 
+import baton_runtime
 import numpy as np
 import pytest
 
 import baton as tvm
-import baton_runtime
 from baton import relay
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,14 +57,17 @@ def test_other_libraries_take_outputs_without_a_copy(saved):
     np.testing.assert_array_equal(taken, np.maximum(X + Y, 0))
 
 
-@pytest.mark.parametrize("args, kwargs, error, message", [
-    ((X,), {}, TypeError, "input `y` is missing"),
-    ((X, Y, X), {}, TypeError, "takes 2 inputs"),
-    ((X, Y), {"x": X}, TypeError, "given twice"),
-    ((X,), {"z": Y}, TypeError, "no input `z`; its inputs are x, y"),
-    ((X, Y[:1]), {}, ValueError, r"`y` has shape \(2, 3\), \(1, 3\) was given"),
-    ((X, Y.astype("int8")), {}, TypeError, "`y` is float32, int8 was given"),
-])
+@pytest.mark.parametrize(
+    "args, kwargs, error, message",
+    [
+        ((X,), {}, TypeError, "input `y` is missing"),
+        ((X, Y, X), {}, TypeError, "takes 2 inputs"),
+        ((X, Y), {"x": X}, TypeError, "given twice"),
+        ((X,), {"z": Y}, TypeError, "no input `z`; its inputs are x, y"),
+        ((X, Y[:1]), {}, ValueError, r"`y` has shape \(2, 3\), \(1, 3\) was given"),
+        ((X, Y.astype("int8")), {}, TypeError, "`y` is float32, int8 was given"),
+    ],
+)
 def test_wrong_inputs_are_named(saved, args, kwargs, error, message):
     with pytest.raises(error, match=message):
         baton_runtime.load(saved)(*args, **kwargs)
@@ -109,6 +112,7 @@ def test_every_dtype_passes(tmp_path, dtype):
     relay.build(tvm.IRModule.from_expr(relay.Function([x], relay.reverse(x, axis=0))), target="llvm").export_library(str(tmp_path / "m.so"))
     if dtype == "bfloat16":
         import ml_dtypes
+
         dtype = ml_dtypes.bfloat16
     given = np.array([1, 0, 3, 1]).astype(dtype) if dtype != "int8" else np.zeros((2, 0), "int8")
     got = baton_runtime.load(tmp_path / "m.so")(given).numpy()

@@ -49,19 +49,23 @@ def run(text):
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("text", [
-    "import baton as tvm; print(tvm.relay.build.__module__)",
-    "from baton.relay import build; print(build.__module__)",
-    "import baton.relay.build_module; print(baton.relay.build_module.build.__module__)",
-    "from baton.relay.build_module import build; print(build.__module__)",
-    "from baton.relay import build_module; print(build_module.build.__module__)",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import baton as tvm; print(tvm.relay.build.__module__)",
+        "from baton.relay import build; print(build.__module__)",
+        "import baton.relay.build_module; print(baton.relay.build_module.build.__module__)",
+        "from baton.relay.build_module import build; print(build.__module__)",
+        "from baton.relay import build_module; print(build_module.build.__module__)",
+    ],
+)
 def test_first_use_in_a_process_by_each_way(text):
     assert run(text) == ["baton.driver.relay_build"]
 
 
 def test_a_module_keeps_its_own_spec():
     import baton.relay.vm  # noqa: F401
+
     module = sys.modules["baton.driver.vm"]
     assert (module.__name__, module.__spec__.name) == ("baton.driver.vm", "baton.driver.vm")
 

@@ -37,10 +37,16 @@ def test_importers(name):
 
 def test_tuned_kernels_of_a_log_are_nothing():
     from baton import auto_scheduler, autotvm
+
     x = relay.var("x", shape=(2,))
     mod = tvm.IRModule.from_expr(relay.nn.relu(x))
-    with pytest.warns(UserWarning, match="apply_history_best does nothing: the compiler schedules"), autotvm.apply_history_best(None), \
-            autotvm.tophub.context("llvm"), autotvm.FallbackContext(), auto_scheduler.ApplyHistoryBest(None):
+    with (
+        pytest.warns(UserWarning, match="apply_history_best does nothing: the compiler schedules"),
+        autotvm.apply_history_best(None),
+        autotvm.tophub.context("llvm"),
+        autotvm.FallbackContext(),
+        auto_scheduler.ApplyHistoryBest(None),
+    ):
         lib = relay.build(mod, "llvm")
     run = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
     run.run(x=np.array([-1, 1], "float32"))

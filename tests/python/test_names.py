@@ -10,15 +10,39 @@ import baton
 
 ROWS = [line.split(": ") for line in (Path(__file__).parent / "names.txt").read_text(encoding="utf-8").splitlines()]
 # Names that reach the same object, by whichever of them a program takes.
-SAME = ["relay.const relay.op.const", "relay.TensorType relay.ty.TensorType ir.TensorType", "relay.add relay.op.add", "relay.Var relay.expr.Var",
-        "relay.Call relay.expr.Call", "relay.Let relay.expr.Let", "relay.FuncType relay.ty.FuncType ir.FuncType", "relay.GlobalVar ir.GlobalVar",
-        "relay.build relay.build_module.build", "relay.Match relay.adt.Match", "relay.ScopeBuilder relay.scope_builder.ScopeBuilder",
-        "relay.TypeCall relay.ty.TypeCall", "relay.ExprMutator relay.expr_functor.ExprMutator", "relay.Span relay.base.Span",
-        "relay.nn.conv2d relay.op.nn.conv2d", "IRModule ir.IRModule ir.module.IRModule", "cpu nd.cpu", "TVMError error.TVMError _ffi.base.TVMError",
-        "register_func _ffi.register_func", "nd.array runtime.ndarray.array", "relay.op.annotation.compiler_begin relay.annotation.compiler_begin",
-        "relay.op.get relay.op.op.get", "relay.vm.compile relay.backend.vm.compile", "relay.vm.VMCompiler relay.backend.vm.VMCompiler",
-        "tir.Cast tir.expr.Cast", "topi.cast topi.math.cast", "te.max te.operation.max", "runtime.Module runtime.module.Module", "transform.PassContext ir.transform.PassContext",
-        "relay.testing.enabled_targets testing.enabled_targets", "instrument.pass_instrument ir.instrument.pass_instrument"]
+SAME = [
+    "relay.const relay.op.const",
+    "relay.TensorType relay.ty.TensorType ir.TensorType",
+    "relay.add relay.op.add",
+    "relay.Var relay.expr.Var",
+    "relay.Call relay.expr.Call",
+    "relay.Let relay.expr.Let",
+    "relay.FuncType relay.ty.FuncType ir.FuncType",
+    "relay.GlobalVar ir.GlobalVar",
+    "relay.build relay.build_module.build",
+    "relay.Match relay.adt.Match",
+    "relay.ScopeBuilder relay.scope_builder.ScopeBuilder",
+    "relay.TypeCall relay.ty.TypeCall",
+    "relay.ExprMutator relay.expr_functor.ExprMutator",
+    "relay.Span relay.base.Span",
+    "relay.nn.conv2d relay.op.nn.conv2d",
+    "IRModule ir.IRModule ir.module.IRModule",
+    "cpu nd.cpu",
+    "TVMError error.TVMError _ffi.base.TVMError",
+    "register_func _ffi.register_func",
+    "nd.array runtime.ndarray.array",
+    "relay.op.annotation.compiler_begin relay.annotation.compiler_begin",
+    "relay.op.get relay.op.op.get",
+    "relay.vm.compile relay.backend.vm.compile",
+    "relay.vm.VMCompiler relay.backend.vm.VMCompiler",
+    "tir.Cast tir.expr.Cast",
+    "topi.cast topi.math.cast",
+    "te.max te.operation.max",
+    "runtime.Module runtime.module.Module",
+    "transform.PassContext ir.transform.PassContext",
+    "relay.testing.enabled_targets testing.enabled_targets",
+    "instrument.pass_instrument ir.instrument.pass_instrument",
+]
 
 
 def find(path):
@@ -28,7 +52,7 @@ def find(path):
         try:
             found = getattr(found, part)
         except AttributeError:
-            found = importlib.import_module(".".join(["baton", *parts[:i + 1]]))
+            found = importlib.import_module(".".join(["baton", *parts[: i + 1]]))
     return found
 
 

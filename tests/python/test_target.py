@@ -45,8 +45,10 @@ def test_functions_by_target():
 def test_building_for_a_target_without_code_is_an_error(make):
     """MO-013: it says which there are. The target itself may be named: programs choose by it."""
     assert make().device_type in (2, 10) and not tvm.runtime.enabled(str(make()))
-    for build in (lambda: relay.build(tvm.IRModule.from_expr(relay.const(1) + relay.const(2)), target=make()),
-                  lambda: tvm.build([te.placeholder((2,)), te.compute((2,), lambda i: i)], target=make())):
+    for build in (
+        lambda: relay.build(tvm.IRModule.from_expr(relay.const(1) + relay.const(2)), target=make()),
+        lambda: tvm.build([te.placeholder((2,)), te.compute((2,), lambda i: i)], target=make()),
+    ):
         with pytest.raises(tvm.TVMError, match="there is code for llvm, c and opencl"):
             build()
 
@@ -76,21 +78,36 @@ def test_what_gpus_can_do():
 
 # ---- Texts, dicts, tags
 
-@pytest.mark.parametrize(("given", "attrs", "keys"), [
-    ("llvm --system-lib", {"system-lib": True}, ["cpu"]),
-    ("llvm -link-params -runtime=c", {"link-params": True, "runtime": "c"}, ["cpu"]),
-    ("llvm -link-params=0", {"link-params": False}, ["cpu"]),
-    ("llvm -mcpu=skylake -libs=cblas,mkl", {"mcpu": "skylake", "libs": ["cblas", "mkl"]}, ["cpu"]),
-    ("llvm -device=arm_cpu -mattr=+neon,-sve -mtriple=aarch64-linux-gnu", {"device": "arm_cpu", "mattr": ["+neon", "-sve"], "mtriple": "aarch64-linux-gnu"},
-     ["arm_cpu", "cpu"]),
-    ("c -keys=arm_cpu -mcpu=cortex-m7 --unpacked-api=1 -interface-api=c", {"mcpu": "cortex-m7", "unpacked-api": True, "interface-api": "c"}, ["arm_cpu", "cpu"]),
-    ("cuda -max_num_threads=512 -arch=sm_70", {"max_num_threads": 512, "arch": "sm_70"}, ["cuda", "gpu"]),
-    ("opencl -device=mali", {"device": "mali"}, ["mali", "opencl", "gpu"]),
-    ("llvm -model='a machine' -cl-opt=\"-a -b\"", {"model": "a machine", "cl-opt": "-a -b"}, ["cpu"]),
-    ({"kind": "llvm", "mcpu": "skylake", "mattr": ["+avx2"], "libs": ["mkl"], "system-lib": True},
-     {"mcpu": "skylake", "mattr": ["+avx2"], "libs": ["mkl"], "system-lib": True}, ["cpu"]),
-    ('{"kind": "cuda", "keys": ["mine"], "thread_warp_size": 16}', {"thread_warp_size": 16}, ["mine", "cuda", "gpu"]),
-], ids=str)
+
+@pytest.mark.parametrize(
+    ("given", "attrs", "keys"),
+    [
+        ("llvm --system-lib", {"system-lib": True}, ["cpu"]),
+        ("llvm -link-params -runtime=c", {"link-params": True, "runtime": "c"}, ["cpu"]),
+        ("llvm -link-params=0", {"link-params": False}, ["cpu"]),
+        ("llvm -mcpu=skylake -libs=cblas,mkl", {"mcpu": "skylake", "libs": ["cblas", "mkl"]}, ["cpu"]),
+        (
+            "llvm -device=arm_cpu -mattr=+neon,-sve -mtriple=aarch64-linux-gnu",
+            {"device": "arm_cpu", "mattr": ["+neon", "-sve"], "mtriple": "aarch64-linux-gnu"},
+            ["arm_cpu", "cpu"],
+        ),
+        (
+            "c -keys=arm_cpu -mcpu=cortex-m7 --unpacked-api=1 -interface-api=c",
+            {"mcpu": "cortex-m7", "unpacked-api": True, "interface-api": "c"},
+            ["arm_cpu", "cpu"],
+        ),
+        ("cuda -max_num_threads=512 -arch=sm_70", {"max_num_threads": 512, "arch": "sm_70"}, ["cuda", "gpu"]),
+        ("opencl -device=mali", {"device": "mali"}, ["mali", "opencl", "gpu"]),
+        ("llvm -model='a machine' -cl-opt=\"-a -b\"", {"model": "a machine", "cl-opt": "-a -b"}, ["cpu"]),
+        (
+            {"kind": "llvm", "mcpu": "skylake", "mattr": ["+avx2"], "libs": ["mkl"], "system-lib": True},
+            {"mcpu": "skylake", "mattr": ["+avx2"], "libs": ["mkl"], "system-lib": True},
+            ["cpu"],
+        ),
+        ('{"kind": "cuda", "keys": ["mine"], "thread_warp_size": 16}', {"thread_warp_size": 16}, ["mine", "cuda", "gpu"]),
+    ],
+    ids=str,
+)
 def test_options(given, attrs, keys):
     target = tvm.target.Target(given)
     assert target.attrs == attrs and target.keys == keys
@@ -109,8 +126,12 @@ def test_options_that_are_wrong(text):
 
 def test_hosts():
     triple = "llvm -mtriple=aarch64-linux-gnu"
-    for target in (tvm.target.Target("cuda", triple), tvm.target.Target({"kind": "cuda", "host": {"kind": "llvm", "mtriple": "aarch64-linux-gnu"}}),
-                   tvm.target.Target("cuda").with_host(triple), tvm.target.Target({"kind": "cuda", "host": triple})):
+    for target in (
+        tvm.target.Target("cuda", triple),
+        tvm.target.Target({"kind": "cuda", "host": {"kind": "llvm", "mtriple": "aarch64-linux-gnu"}}),
+        tvm.target.Target("cuda").with_host(triple),
+        tvm.target.Target({"kind": "cuda", "host": triple}),
+    ):
         assert str(target) == "cuda" and target.host == tvm.target.Target(triple) and target.export()["host"]["mtriple"] == "aarch64-linux-gnu"
         assert tvm.target.Target(target) == target != tvm.target.Target("cuda") and tvm.target.Target(target.export()).host == target.host
     assert str(tvm.target.Target({"kind": "llvm", "host": "cuda"}).host) == "cuda"
@@ -123,6 +144,7 @@ def test_hosts():
 
 def test_a_target_with_a_host_builds():
     import numpy as np
+
     x = relay.var("x", shape=(2,))
     lib = relay.build(tvm.IRModule.from_expr(relay.nn.relu(x)), tvm.target.Target("llvm -system-lib -link-params", host="llvm"))
     run = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
@@ -148,8 +170,18 @@ def test_tags():
         tvm.target.register_tag("test/machine", {"kind": "llvm"})
 
 
-@pytest.mark.parametrize(("make", "kind", "key"), [("vta", "ext_dev", "vta"), ("arm_cpu", "llvm", "arm_cpu"), ("riscv_cpu", "llvm", "cpu"),
-                                                   ("micro", "c", "cpu"), ("hexagon", "hexagon", "hexagon"), ("cuda", "cuda", "gpu"), ("rocm", "rocm", "rocm")])
+@pytest.mark.parametrize(
+    ("make", "kind", "key"),
+    [
+        ("vta", "ext_dev", "vta"),
+        ("arm_cpu", "llvm", "arm_cpu"),
+        ("riscv_cpu", "llvm", "cpu"),
+        ("micro", "c", "cpu"),
+        ("hexagon", "hexagon", "hexagon"),
+        ("cuda", "cuda", "gpu"),
+        ("rocm", "rocm", "rocm"),
+    ],
+)
 def test_makers(make, kind, key):
     target = getattr(tvm.target, make)()
     assert target.kind == kind and key in target.keys

@@ -157,8 +157,14 @@ def run_tests(tmp_path, text, plugin=True, **env):
     if plugin:
         (tmp_path / "conftest.py").write_text('pytest_plugins = ["baton.testing.plugin"]\n')
     (tmp_path / "test_them.py").write_text(text)
-    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-q", str(tmp_path)], cwd=tmp_path, capture_output=True,
-                          text=True, check=False, env={**os.environ, **env})
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-q", str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **env},
+    )
     return done.stdout + done.stderr
 
 
@@ -169,13 +175,27 @@ def test_features_with_the_plugin(tmp_path):
     def count(word, name):
         return sum(line.startswith(f"{word} {name}[") or line.split(" - ")[0] == f"{word} {name}" for line in lines)
 
-    for word, name, times in (("PASSED", "test_rows", 4), ("PASSED", "test_column", 2), ("PASSED", "test_kept", 4), ("PASSED", "test_kept_once", 1),
-                              ("PASSED", "test_target_alone", 1), ("PASSED", "test_target_and_device", 1), ("PASSED", "test_bare", 1),
-                              ("PASSED", "test_with_others", 4), ("XFAIL", "test_known", 1), ("PASSED", "test_excluded", 1),
-                              ("PASSED", "test_requires", 1), ("PASSED", "test_requires_called", 1), ("PASSED", "test_uses", 1),
-                              ("PASSED", "TestInClass::test_them", 4), ("XFAIL", "TestInClass::test_known", 1),
-                              ("PASSED", "TestInClass::test_chosen", 1), ("PASSED", "TestInClass::test_chosen_alone", 1),
-                              ("XFAIL", "TestKnown::test_it", 1), ("PASSED", "test_marks", 1)):
+    for word, name, times in (
+        ("PASSED", "test_rows", 4),
+        ("PASSED", "test_column", 2),
+        ("PASSED", "test_kept", 4),
+        ("PASSED", "test_kept_once", 1),
+        ("PASSED", "test_target_alone", 1),
+        ("PASSED", "test_target_and_device", 1),
+        ("PASSED", "test_bare", 1),
+        ("PASSED", "test_with_others", 4),
+        ("XFAIL", "test_known", 1),
+        ("PASSED", "test_excluded", 1),
+        ("PASSED", "test_requires", 1),
+        ("PASSED", "test_requires_called", 1),
+        ("PASSED", "test_uses", 1),
+        ("PASSED", "TestInClass::test_them", 4),
+        ("XFAIL", "TestInClass::test_known", 1),
+        ("PASSED", "TestInClass::test_chosen", 1),
+        ("PASSED", "TestInClass::test_chosen_alone", 1),
+        ("XFAIL", "TestKnown::test_it", 1),
+        ("PASSED", "test_marks", 1),
+    ):
         assert count(word, name) == times, (word, name)
     assert " failed" not in out and " error" not in out and "Warning" not in out, out
     assert "16-float32" in out
@@ -193,19 +213,24 @@ def test_targets_by_an_environment_variable(tmp_path):
 
 
 def test_values_that_cannot_be_kept(tmp_path):
-    out = run_tests(tmp_path, """
+    out = run_tests(
+        tmp_path,
+        """
 import threading, baton as tvm, baton.testing
 @tvm.testing.fixture(cache_return_value=True)
 def lock():
     return threading.Lock()
 def test(lock):
     pass
-""")
+""",
+    )
     assert "1 error" in out and "`lock` cannot be kept" in out, out
 
 
 def test_no_value_is_kept_where_that_is_turned_off(tmp_path):
-    out = run_tests(tmp_path, """
+    out = run_tests(
+        tmp_path,
+        """
 import baton as tvm, baton.testing, pytest
 made = []
 @tvm.testing.fixture(cache_return_value=True)
@@ -215,7 +240,9 @@ def one():
 @pytest.mark.parametrize("i", range(3))
 def test(one, i):
     assert one == i + 1
-""", TVM_TEST_DISABLE_CACHE="1")
+""",
+        TVM_TEST_DISABLE_CACHE="1",
+    )
     assert "3 passed" in out, out
 
 
@@ -259,6 +286,7 @@ def test_conditions_over_ranges():
 @pytest.mark.parametrize("module", ["baton.testing.utils", "baton.testing.popen_pool"])
 def test_modules_of_helpers(module):
     import importlib
+
     assert importlib.import_module(module) is tvm.testing
 
 

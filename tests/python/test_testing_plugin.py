@@ -44,11 +44,22 @@ def test_skipped():
 def test_the_plugin(tmp_path):
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["baton.testing.plugin"]\n')
     (tmp_path / "test_targets.py").write_text(TESTS)
-    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-q", str(tmp_path)], cwd=tmp_path, capture_output=True,
-                          text=True, check=False, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-q", str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    for line in ("PASSED test_targets.py::test_each[3-llvm]", "PASSED test_targets.py::test_each[4-llvm]", "PASSED test_targets.py::test_named[llvm]",
-                 "XFAIL test_targets.py::test_failing[llvm]", "PASSED test_targets.py::test_plain"):
+    for line in (
+        "PASSED test_targets.py::test_each[3-llvm]",
+        "PASSED test_targets.py::test_each[4-llvm]",
+        "PASSED test_targets.py::test_named[llvm]",
+        "XFAIL test_targets.py::test_failing[llvm]",
+        "PASSED test_targets.py::test_plain",
+    ):
         assert line in done.stdout, done.stdout
     assert "2 skipped" in done.stdout
 

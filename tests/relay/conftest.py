@@ -11,9 +11,11 @@ from baton.relay.op.contrib import register_pattern_table
 def _table():
     dense = is_op("nn.dense")(wildcard(), wildcard())
     biased = is_op("add")(dense, wildcard())
-    return [("golden.dense_bias_relu", is_op("nn.relu")(biased)),
-            ("golden.dense_bias", biased, lambda extract: extract.checked_type.dtype == "float32"),
-            ("golden.scale", is_op("multiply")(wildcard(), is_constant()))]
+    return [
+        ("golden.dense_bias_relu", is_op("nn.relu")(biased)),
+        ("golden.dense_bias", biased, lambda extract: extract.checked_type.dtype == "float32"),
+        ("golden.scale", is_op("multiply")(wildcard(), is_constant())),
+    ]
 
 
 @register_op_attr("nn.leaky_relu", "golden.legalize")

@@ -109,7 +109,8 @@ TEST_CASE("what is missing has no number") {
 TEST_CASE("users are listed once for each use, in order, and post-dominators by the paths to the root") {
   const Var x("x", Type());
   const Expr a = Tuple(Array<Expr>{x}), left = TupleGetItem(a, 0), right = TupleGetItem(a, 0);
-  const Expr twice = Tuple(Array<Expr>{left, left}), join = Tuple(Array<Expr>{twice, right}), root = TupleGetItem(join, 0);
+  const Expr twice = Tuple(Array<Expr>{left, left}), join = Tuple(Array<Expr>{twice, right}),
+             root = TupleGetItem(join, 0);
   const ExprIndex index{root};
   const auto id = [&](const Expr& e) { return index.IdOf(e.operator->()); };
   const auto users = [&](const Expr& e) {

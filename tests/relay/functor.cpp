@@ -167,7 +167,7 @@ TEST_CASE("FN-014, FN-015, FN-017, FN-022 a mutator rebuilds what changed; Mutat
   CHECK(Prefilled(x, y).Mutate(Neg(x)).as<CallNode>()->args[0].same_as(y));  // FN-018
 }
 
-TEST_CASE("FN-006 the same scheme for loop programs") {
+TEST_CASE("FN-006 the same scheme for PrimFuncs") {
   struct Eval : tir::ExprFunctor<int64_t(const PrimExpr&)> {
     using tir::ExprFunctor<int64_t(const PrimExpr&)>::VisitExpr_;
     int64_t VisitExpr_(const tir::AddNode* op) override { return VisitExpr(op->a) + VisitExpr(op->b); }

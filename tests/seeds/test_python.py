@@ -73,6 +73,7 @@ def test_fold_constant_endpoint():
 
 def test_module_pass():
     """PY-014, TR-07: the decorated function is named `transform` in the document, which hides the module of that name."""
+
     @relay.transform.module_pass(opt_level=2)
     def transform(mod, ctx):
         tp = relay.TensorType((10,), "float32")
@@ -94,6 +95,7 @@ def test_module_pass():
 
 def test_function_pass():
     """TR-06: `transform_function` is a method."""
+
     @relay.transform.function_pass(opt_level=1)
     class TestReplaceFunc:
         def __init__(self, new_func):
@@ -121,6 +123,7 @@ def test_function_pass():
 def test_function_pass_as_printed():
     """TR-06: the indentation of the document leaves the class without its method, which is a TypeError that names it."""
     with pytest.raises(TypeError, match="transform_function"):
+
         @relay.transform.function_pass(opt_level=1)
         class TestReplaceFunc:
             def __init__(self, new_func):

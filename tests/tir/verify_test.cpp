@@ -29,7 +29,7 @@ PrimExpr Load(const Buffer& b, const Array<PrimExpr>& indices) {
 
 }  // namespace
 
-TEST_CASE("reliability figure 33: each rule of the verifier of loop programs has a program that breaks it") {
+TEST_CASE("reliability figure 33: each rule of the verifier of PrimFuncs has a program that breaks it") {
   Program f;
   Var i("i"), q("q", DataType::Handle()), x("x", DataType::Float(32));
   Var narrow("n", DataType::Int(32));
@@ -57,7 +57,7 @@ TEST_CASE("reliability figure 33: each rule of the verifier of loop programs has
   CHECK(f.Check(Do(Load(f.a, {short_one}))) == "buffer `A` is read with an index of int32; indices are int64");
 }
 
-TEST_CASE("reliability figure 33: the verifier of loop programs takes what is missing anywhere") {
+TEST_CASE("reliability figure 33: the verifier of PrimFuncs takes what is missing anywhere") {
   Program f;
   Var i("i");
   const PrimExpr one = make_int(DataType::Int(64), 1), half = 0.5f;

@@ -35,8 +35,7 @@ def tree(tmp_path):
     return write
 
 
-ALL = ["support", "runtime", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "relay/transform", "codegen",
-       "frontend", "driver"]
+ALL = ["support", "runtime", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "relay/transform", "codegen", "frontend", "driver"]
 
 
 @pytest.mark.parametrize("lower, higher", list(zip(ALL, ALL[1:], strict=False)))
@@ -48,31 +47,37 @@ def test_each_border_lets_only_one_direction_pass(tree, lower, higher):
 
 
 def test_headers_beside_the_source_and_below_src_count_too(tree):
-    found = tree({
-        "src/relay/detail.h": "",
-        "src/tir/one.cpp": '#include "relay/detail.h"\n',
-        "src/tir/two.cpp": '\n#include "../relay/detail.h"\n',
-        "src/relay/three.cpp": '#include "detail.h"\n',
-    })
+    found = tree(
+        {
+            "src/relay/detail.h": "",
+            "src/tir/one.cpp": '#include "relay/detail.h"\n',
+            "src/tir/two.cpp": '\n#include "../relay/detail.h"\n',
+            "src/relay/three.cpp": '#include "detail.h"\n',
+        }
+    )
     assert found == [("src/tir/one.cpp", 2, "layer"), ("src/tir/two.cpp", 3, "layer")]
 
 
 def test_both_transforms_are_one_layer_above_ops(tree):
-    found = tree({
-        f"{HEADER}relay/op/nn.h": "",
-        "src/tir/transform/shared.h": "",
-        "src/relay/transform/a.cpp": '#include "baton/relay/op/nn.h"\n#include "tir/transform/shared.h"\n',
-        "src/relay/op/nn/b.cpp": '#include "tir/transform/shared.h"\n',
-    })
+    found = tree(
+        {
+            f"{HEADER}relay/op/nn.h": "",
+            "src/tir/transform/shared.h": "",
+            "src/relay/transform/a.cpp": '#include "baton/relay/op/nn.h"\n#include "tir/transform/shared.h"\n',
+            "src/relay/op/nn/b.cpp": '#include "tir/transform/shared.h"\n',
+        }
+    )
     assert found == [("src/relay/op/nn/b.cpp", 2, "layer")]
 
 
 def test_the_extension_sees_the_runtime_alone(tree):
-    found = tree({
-        f"{HEADER}runtime/object.h": "",
-        f"{HEADER}ir/expr.h": "",
-        "src/python/core.cpp": '#include "baton/runtime/object.h"\n#include "baton/ir/expr.h"\n',
-    })
+    found = tree(
+        {
+            f"{HEADER}runtime/object.h": "",
+            f"{HEADER}ir/expr.h": "",
+            "src/python/core.cpp": '#include "baton/runtime/object.h"\n#include "baton/ir/expr.h"\n',
+        }
+    )
     assert found == [("src/python/core.cpp", 3, "layer")]
 
 
@@ -110,17 +115,18 @@ def test_fmt_stays_in_the_compilers_sources(tree):
 
 
 def test_the_c_header_includes_c_alone(tree):
-    found = tree({f"{HEADER}runtime/c_runtime_api.h": "#include <stdint.h>\n#include <dlpack/dlpack.h>\n#include <vector>\n",
-                  "include/dlpack/dlpack.h": ""})
+    found = tree({f"{HEADER}runtime/c_runtime_api.h": "#include <stdint.h>\n#include <dlpack/dlpack.h>\n#include <vector>\n", "include/dlpack/dlpack.h": ""})
     assert found == [(f"{HEADER}runtime/c_runtime_api.h", 4, "c-header")]
 
 
 def test_tests_of_the_runtime_do_without_the_compiler(tree):
-    found = tree({
-        f"{HEADER}ir/expr.h": "",
-        "tests/runtime/a.cpp": '#include "baton/ir/expr.h"\n',
-        "tests/ir/b.cpp": '#include "baton/ir/expr.h"\n',
-    })
+    found = tree(
+        {
+            f"{HEADER}ir/expr.h": "",
+            "tests/runtime/a.cpp": '#include "baton/ir/expr.h"\n',
+            "tests/ir/b.cpp": '#include "baton/ir/expr.h"\n',
+        }
+    )
     assert found == [("tests/runtime/a.cpp", 2, "tests")]
 
 
@@ -153,12 +159,14 @@ def test_only_what_dev_installs_is_included(tree):
 
 
 def test_only_what_dev_installs_is_imported(tree):
-    found = tree({
-        "tools/requirements.txt": "numpy==2.4.6\n",
-        "tests/a.py": "import os.path\nimport numpy as np\nfrom baton import relay\nfrom . import b\nimport scipy.linalg\n",
-        "tests/b.py": "try:\n  import rich\nexcept ImportError:\n  rich = None\ndef f():\n  import torch\nimport a\n",
-        "tests/c.py": "def (\n",
-    })
+    found = tree(
+        {
+            "tools/requirements.txt": "numpy==2.4.6\n",
+            "tests/a.py": "import os.path\nimport numpy as np\nfrom baton import relay\nfrom . import b\nimport scipy.linalg\n",
+            "tests/b.py": "try:\n  import rich\nexcept ImportError:\n  rich = None\ndef f():\n  import torch\nimport a\n",
+            "tests/c.py": "def (\n",
+        }
+    )
     assert found == [("tests/a.py", 6, "installed"), ("tests/c.py", 2, "installed")]
 
 
@@ -167,18 +175,24 @@ def lines_of(n):
 
 
 def test_sizes_of_files_functions_and_classes(tree):
-    found = tree({
-        "src/tir/long_function.cpp": "namespace a {\nint F(int x = 0) {\n" + lines_of(99) + "}\n}\n",
-        "src/tir/fits.cpp": "namespace a {\nint F(int x) {\n" + lines_of(98) + "}\n}\n",
-        "src/tir/long_class.cpp": "class A : public B<int(int)> {\n" + "  void F();\n" * 399 + "};\n",
-        "src/tir/class_fits.cpp": "class A final {\n" + "  void F();\n" * 398 + "};\n",
-        "src/tir/long_file.cpp": "int x();\n" * 700,
-        "src/tir/table.cpp": "const Row rows[] = {\n" + '    {"name", 1},\n' * 700 + "};\n",
-        "tools/long.py": "def f(x):\n" + "    x += 1\n" * 100,
-        "tests/tir/long_file.cpp": "int x();\n" * 700,
-    })
-    assert found == [("src/tir/long_class.cpp", 2, "size"),
-                     ("src/tir/long_file.cpp", 1, "size"), ("src/tir/long_function.cpp", 3, "size"), ("tools/long.py", 2, "size")]
+    found = tree(
+        {
+            "src/tir/long_function.cpp": "namespace a {\nint F(int x = 0) {\n" + lines_of(99) + "}\n}\n",
+            "src/tir/fits.cpp": "namespace a {\nint F(int x) {\n" + lines_of(98) + "}\n}\n",
+            "src/tir/long_class.cpp": "class A : public B<int(int)> {\n" + "  void F();\n" * 399 + "};\n",
+            "src/tir/class_fits.cpp": "class A final {\n" + "  void F();\n" * 398 + "};\n",
+            "src/tir/long_file.cpp": "int x();\n" * 700,
+            "src/tir/table.cpp": "const Row rows[] = {\n" + '    {"name", 1},\n' * 700 + "};\n",
+            "tools/long.py": "def f(x):\n" + "    x += 1\n" * 100,
+            "tests/tir/long_file.cpp": "int x();\n" * 700,
+        }
+    )
+    assert found == [
+        ("src/tir/long_class.cpp", 2, "size"),
+        ("src/tir/long_file.cpp", 1, "size"),
+        ("src/tir/long_function.cpp", 3, "size"),
+        ("tools/long.py", 2, "size"),
+    ]
 
 
 def named_sizes(text, path="src/a.cpp"):
@@ -211,13 +225,21 @@ void S::F(
 }
 }
 ''')
-    assert found == {"S": ("class", 2, 11), "S::S": ("function", 3, 3), "S::operator==": ("function", 6, 1),
-                     "S::Each": ("function", 7, 4), "S::F": ("function", 19, 4)}
+    assert found == {
+        "S": ("class", 2, 11),
+        "S::S": ("function", 3, 3),
+        "S::operator==": ("function", 6, 1),
+        "S::Each": ("function", 7, 4),
+        "S::F": ("function", 19, 4),
+    }
 
 
 def test_python_functions_within_functions_and_classes():
     assert named_sizes("class A:\n    def f(self):\n        def g():\n            pass\n", "a.py") == {
-        "A": ("class", 1, 4), "A.f": ("function", 2, 3), "A.f.g": ("function", 3, 2)}
+        "A": ("class", 1, 4),
+        "A.f": ("function", 2, 3),
+        "A.f.g": ("function", 3, 2),
+    }
 
 
 def test_the_list_of_sizes_may_only_shrink():
@@ -237,22 +259,32 @@ OPERATORS = {"src/relay/op/nn/norm.cpp": 'const Op op::lrn = DefineOp({.name = "
 
 def test_layers_that_ask_slots_name_no_operator(tree):
     """By string and by constant; not in comments, in rewrite rows, in other layers, and words that are no operator's name."""
-    found = tree(OPERATORS | {
-        "src/relay/transform/a.cpp": 'auto a = "nn.lrn";  // "nn.lrn"\nauto b = op::rms;\nauto c = "nn.other";\n',
-        "src/relay/transform/rows.cpp": 'Rows r = {\n  {"lrn(x) -> x", E::kExact,\n   Of("nn.lrn", x), [] { return op::rms; }},\n};\nauto d = "nn.lrn";\n',
-        "src/relay/guard/b.cpp": 'auto a = "nn.rms_norm";\n',
-        "src/driver/c.cpp": "bool c = op == op::lrn;\n",
-        "src/te/d.cpp": '/* op::lrn */ auto d = "nn.lrn";\n',
-        "src/frontend/e.cpp": 'auto e = "nn.lrn";\n',
-    })
-    assert sorted(found) == [("src/driver/c.cpp", 2, "names"), ("src/relay/guard/b.cpp", 2, "names"), ("src/relay/transform/a.cpp", 2, "names"),
-                             ("src/relay/transform/a.cpp", 3, "names"), ("src/relay/transform/rows.cpp", 6, "names"), ("src/te/d.cpp", 2, "names")]
+    found = tree(
+        OPERATORS
+        | {
+            "src/relay/transform/a.cpp": 'auto a = "nn.lrn";  // "nn.lrn"\nauto b = op::rms;\nauto c = "nn.other";\n',
+            "src/relay/transform/rows.cpp": 'Rows r = {\n  {"lrn(x) -> x", E::kExact,\n   Of("nn.lrn", x), [] { return op::rms; }},\n};\nauto d = "nn.lrn";\n',
+            "src/relay/guard/b.cpp": 'auto a = "nn.rms_norm";\n',
+            "src/driver/c.cpp": "bool c = op == op::lrn;\n",
+            "src/te/d.cpp": '/* op::lrn */ auto d = "nn.lrn";\n',
+            "src/frontend/e.cpp": 'auto e = "nn.lrn";\n',
+        }
+    )
+    assert sorted(found) == [
+        ("src/driver/c.cpp", 2, "names"),
+        ("src/relay/guard/b.cpp", 2, "names"),
+        ("src/relay/transform/a.cpp", 2, "names"),
+        ("src/relay/transform/a.cpp", 3, "names"),
+        ("src/relay/transform/rows.cpp", 6, "names"),
+        ("src/te/d.cpp", 2, "names"),
+    ]
 
 
 def test_passes_name_the_operators_that_they_are_about(tree, monkeypatch):
     monkeypatch.setattr(check_layers, "ABOUT", {"src/relay/transform/fold_lrn.cpp": {"nn.lrn"}})
-    assert tree(OPERATORS | {"src/relay/transform/fold_lrn.cpp": 'auto a = "nn.lrn";\nauto b = "nn.rms_norm";\n'}) == \
-        [("src/relay/transform/fold_lrn.cpp", 3, "names")]
+    assert tree(OPERATORS | {"src/relay/transform/fold_lrn.cpp": 'auto a = "nn.lrn";\nauto b = "nn.rms_norm";\n'}) == [
+        ("src/relay/transform/fold_lrn.cpp", 3, "names")
+    ]
 
 
 def test_the_number_of_names_may_only_fall(tree, tmp_path):
@@ -279,11 +311,13 @@ def test_few_names_are_left():
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 def test_public_headers_compile_alone(tree, tmp_path):
-    tree({
-        f"{HEADER}ir/good.h": "#include <cstdint>\ninline int64_t One() { return 1; }\n",
-        f"{HEADER}ir/bad.h": "inline std::size_t One() { return 1; }\n",
-        f"{HEADER}runtime/c_runtime_api.h": "class NotC;\n",
-    })
+    tree(
+        {
+            f"{HEADER}ir/good.h": "#include <cstdint>\ninline int64_t One() { return 1; }\n",
+            f"{HEADER}ir/bad.h": "inline std::size_t One() { return 1; }\n",
+            f"{HEADER}runtime/c_runtime_api.h": "class NotC;\n",
+        }
+    )
     found = check_layers.check_headers(tmp_path)
     assert [(b.path, b.rule) for b in found] == [(f"{HEADER}ir/bad.h", "alone"), (f"{HEADER}runtime/c_runtime_api.h", "alone")]
 
@@ -315,8 +349,14 @@ def test_tricks_stand_in_support_runtime_and_the_iterators_of_the_index(tree, li
 
 @pytest.mark.parametrize("line", TRICKS)
 def test_tricks_are_allowed_at_home(tree, line):
-    homes = ["src/support/pages.cpp", "src/runtime/block.cpp", "include/baton/runtime/interrupt.h", "src/relay/expr/frontier.h",
-             "src/relay/expr/expr_index.h", "include/baton/relay/node_list.h"]
+    homes = [
+        "src/support/pages.cpp",
+        "src/runtime/block.cpp",
+        "include/baton/runtime/interrupt.h",
+        "src/relay/expr/frontier.h",
+        "src/relay/expr/expr_index.h",
+        "include/baton/relay/node_list.h",
+    ]
     assert tree(dict.fromkeys(homes, line)) == []
 
 

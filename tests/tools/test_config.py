@@ -62,15 +62,21 @@ find_package(Baton 0.1 CONFIG REQUIRED COMPONENTS {target})
 add_executable(main main.cpp)
 target_link_libraries(main PRIVATE Baton::{target})
 """)
-    for argv in (["cmake", "-S", tmp_path, "-B", tmp_path / "b", "-G", "Ninja", f"-DBaton_DIR={cmakedir.stdout.strip()}"],
-                 ["cmake", "--build", tmp_path / "b"], [tmp_path / "b" / "main"]):
+    for argv in (
+        ["cmake", "-S", tmp_path, "-B", tmp_path / "b", "-G", "Ninja", f"-DBaton_DIR={cmakedir.stdout.strip()}"],
+        ["cmake", "--build", tmp_path / "b"],
+        [tmp_path / "b" / "main"],
+    ):
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_an_unknown_component_is_refused(tmp_path):
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.18)\nproject(user CXX)\nfind_package(Baton CONFIG REQUIRED COMPONENTS cuda)\n")
-    run = subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "b", "-G", "Ninja", f"-DBaton_DIR={config('--cmakedir').stdout.strip()}"],
-                         capture_output=True, text=True, check=False)
+    (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.18)\nproject(user CXX)\nfind_package(Baton CONFIG REQUIRED COMPONENTS cuda)\n")
+    run = subprocess.run(
+        ["cmake", "-S", tmp_path, "-B", tmp_path / "b", "-G", "Ninja", f"-DBaton_DIR={config('--cmakedir').stdout.strip()}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode != 0 and "no component `cuda`" in " ".join(run.stderr.split())

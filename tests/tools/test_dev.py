@@ -15,8 +15,9 @@ from devtool import build, machine, main, step  # noqa: E402
 
 
 def dev(*args, **env):
-    return subprocess.run([sys.executable, ROOT / "dev", *args], capture_output=True, text=True, check=False,
-                          stdin=subprocess.DEVNULL, env={**os.environ, **env})
+    return subprocess.run(
+        [sys.executable, ROOT / "dev", *args], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env={**os.environ, **env}
+    )
 
 
 def test_help_lists_every_command():
@@ -33,14 +34,17 @@ def test_wrong_usage_is_exit_code_2(args):
     assert "usage:" in run.stderr and "Traceback" not in run.stderr
 
 
-@pytest.mark.parametrize("given, ours, rest", [
-    (["test", "tests/x", "-k", "conv"], ["test", "tests/x"], ["-k", "conv"]),
-    (["test", "--sanitize", "address", "-x"], ["test", "--sanitize", "address"], ["-x"]),
-    (["test", "--sanitize=address", "a"], ["test", "--sanitize=address", "a"], []),
-    (["bench", "run", "--", "x"], ["bench", "run"], ["x"]),
-    (["demo", "how do I sort?"], ["demo", "how do I sort?"], []),
-    (["lint", "-k"], ["lint", "-k"], []),
-])
+@pytest.mark.parametrize(
+    "given, ours, rest",
+    [
+        (["test", "tests/x", "-k", "conv"], ["test", "tests/x"], ["-k", "conv"]),
+        (["test", "--sanitize", "address", "-x"], ["test", "--sanitize", "address"], ["-x"]),
+        (["test", "--sanitize=address", "a"], ["test", "--sanitize=address", "a"], []),
+        (["bench", "run", "--", "x"], ["bench", "run"], ["x"]),
+        (["demo", "how do I sort?"], ["demo", "how do I sort?"], []),
+        (["lint", "-k"], ["lint", "-k"], []),
+    ],
+)
 def test_options_of_the_program_behind_are_passed_on(given, ours, rest):
     assert main.split(given) == (ours, rest)
 
@@ -130,8 +134,14 @@ def test_set_up_makes_baton_a_command(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "venv_dir", lambda: tmp_path / "venv with space")
     machine.command()
     (tmp_path / "numpy.py").write_text("raise SystemExit('the folder of the caller is searched')")
-    run = subprocess.run([machine.command_path(), "opt", "--list"], capture_output=True, text=True, check=False, cwd=tmp_path,
-                         env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
+    run = subprocess.run(
+        [machine.command_path(), "opt", "--list"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    )
     assert run.returncode == 0 and "FoldConstant" in run.stdout.split(), run.stderr
     machine.command_path().write_text("#!/usr/bin/python\n# of pip\n")
     machine.command()
@@ -189,6 +199,7 @@ def test_hooks_have_the_pinned_versions():
 
 def test_the_public_workflow_runs_what_ci_runs():
     """.ci/run is the one list of what is checked; the workflow has each command of it, and lint."""
+
     def commands(path):
         return set(re.findall(r"\./dev\"? (\w+)", (ROOT / path).read_text().split("jobs:")[-1]))
 
@@ -198,6 +209,7 @@ def test_the_public_workflow_runs_what_ci_runs():
 
 def test_tidy_names_what_is_no_source():
     from devtool import style
+
     with pytest.raises(step.StepFailed, match="no source file in docs"):
         style.tidy(["docs"])
 
@@ -207,8 +219,10 @@ def test_ci_script_is_valid_bash():
 
 
 def test_dev_and_its_modules_use_the_standard_library_alone():
-    code = ("import sys; sys.path[:0] = [sys.argv[1]]; import devtool.main, devtool.style, devtool.scaffold; "
-            "print(*sorted({m.split('.')[0] for m in sys.modules} - set(sys.stdlib_module_names) - {'devtool', '__main__'}))")
+    code = (
+        "import sys; sys.path[:0] = [sys.argv[1]]; import devtool.main, devtool.style, devtool.scaffold; "
+        "print(*sorted({m.split('.')[0] for m in sys.modules} - set(sys.stdlib_module_names) - {'devtool', '__main__'}))"
+    )
     # -S -I: no site-packages, as on a machine where nothing is installed.
     run = subprocess.run([sys.executable, "-S", "-I", "-c", code, ROOT / "tools"], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout.strip()) == (0, ""), run.stderr

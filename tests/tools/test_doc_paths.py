@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and folders that a page names exist: a file that moves or is taken apart takes its mention along."""
 
-import re
 import pathlib
+import re
 
 import pytest
 

@@ -26,8 +26,14 @@ def prefix(tmp_path_factory):
 
 
 def test_layout(prefix):
-    for name in ("lib/libbaton_runtime.so", "lib/libbaton.so", "lib/cmake/Baton/BatonConfig.cmake",
-                 "lib/cmake/Baton/BatonConfigVersion.cmake", "include/baton/runtime/c_runtime_api.h", "include/dlpack/dlpack.h"):
+    for name in (
+        "lib/libbaton_runtime.so",
+        "lib/libbaton.so",
+        "lib/cmake/Baton/BatonConfig.cmake",
+        "lib/cmake/Baton/BatonConfigVersion.cmake",
+        "include/baton/runtime/c_runtime_api.h",
+        "include/dlpack/dlpack.h",
+    ):
         assert (prefix / name).is_file(), name
 
 

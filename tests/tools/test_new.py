@@ -26,8 +26,9 @@ def written(tree):
     return sorted(p.relative_to(tree).as_posix() for p in tree.rglob("*") if p.is_file())
 
 
-@pytest.mark.parametrize("name, words", [
-    ("DropNopReshape", "drop_nop_reshape"), ("ToANormalForm", "to_a_normal_form"), ("FoldIRText", "fold_ir_text"), ("Fold2D", "fold2_d")])
+@pytest.mark.parametrize(
+    "name, words", [("DropNopReshape", "drop_nop_reshape"), ("ToANormalForm", "to_a_normal_form"), ("FoldIRText", "fold_ir_text"), ("Fold2D", "fold2_d")]
+)
 def test_snake_case(name, words):
     assert scaffold.snake(name) == words
 
@@ -36,9 +37,15 @@ def test_operators_go_to_their_family(tree):
     scaffold.new("op", "nn.foo_bar")
     scaffold.new("op", "cumfoo")
     assert written(tree) == [
-        "src/relay/op/nn/README.md", "src/relay/op/nn/foo_bar.cpp", "src/relay/op/tensor/README.md", "src/relay/op/tensor/cumfoo.cpp",
-        "tests/relay/op/nn/README.md", "tests/relay/op/nn/foo_bar.relay", "tests/relay/op/tensor/README.md",
-        "tests/relay/op/tensor/cumfoo.relay"]
+        "src/relay/op/nn/README.md",
+        "src/relay/op/nn/foo_bar.cpp",
+        "src/relay/op/tensor/README.md",
+        "src/relay/op/tensor/cumfoo.cpp",
+        "tests/relay/op/nn/README.md",
+        "tests/relay/op/nn/foo_bar.relay",
+        "tests/relay/op/tensor/README.md",
+        "tests/relay/op/tensor/cumfoo.relay",
+    ]
     text = (tree / "src/relay/op/nn/foo_bar.cpp").read_text()
     assert '.name = "nn.foo_bar"' in text and "struct FooBarAttrs" in text and "@" not in text
     assert "nn.foo_bar(3f)" in (tree / "tests/relay/op/nn/foo_bar.relay").read_text()
@@ -51,9 +58,22 @@ def test_passes_go_to_transform(tree):
     assert (tree / "tests/relay/transform/fold_foo.relay").read_text().startswith("// RUN: InferType, FoldFoo\n")
 
 
-@pytest.mark.parametrize("kind, name", [
-    ("op", "Foo"), ("op", "nn.Foo"), ("op", "a.b.c"), ("op", "../x"), ("op", ""), ("op", "1x"),
-    ("pass", "foldFoo"), ("pass", "fold_foo"), ("pass", "Fold_Foo"), ("pass", "Fold/Foo"), ("pass", "")])
+@pytest.mark.parametrize(
+    "kind, name",
+    [
+        ("op", "Foo"),
+        ("op", "nn.Foo"),
+        ("op", "a.b.c"),
+        ("op", "../x"),
+        ("op", ""),
+        ("op", "1x"),
+        ("pass", "foldFoo"),
+        ("pass", "fold_foo"),
+        ("pass", "Fold_Foo"),
+        ("pass", "Fold/Foo"),
+        ("pass", ""),
+    ],
+)
 def test_names_that_will_not_do(tree, kind, name):
     with pytest.raises(step.StepFailed, match="is no name for"):
         scaffold.new(kind, name)
@@ -105,8 +125,13 @@ def test_what_the_compiler_has_is_taken(kind, build):
     """No name of an operator or a pass is given twice."""
     # Asked of a process of its own: other tests register operators and passes in this one.
     code = "import baton; from baton.driver import passes; print(*(baton.ir.Op.list_op_names() if KIND == 'op' else passes.full_names()))"
-    listed = subprocess.run([sys.executable, "-c", code.replace("KIND", repr(kind))], capture_output=True, text=True, check=True,
-                            env=dict(os.environ, PYTHONPATH=str(ROOT / "python"))).stdout.split()
+    listed = subprocess.run(
+        [sys.executable, "-c", code.replace("KIND", repr(kind))],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=dict(os.environ, PYTHONPATH=str(ROOT / "python")),
+    ).stdout.split()
     names = [n for n in listed if not n.startswith("tir.")] if kind == "op" else listed
     assert len(names) > 60
     some = ["nn.leaky_relu", "nn.relu", "onnx.cast"] if kind == "op" else ["FoldConstant", "SimplifyExpr", "PrintIR", "Sequential", "LowerWarpMemory"]
@@ -145,9 +170,28 @@ def test_what_is_written_compiles_and_its_test_passes(tree, kind, name):
     source, text = (next(tree / p for p in written(tree) if p.endswith(ending)) for ending in (".cpp", ".relay"))
     # As a library of its own, loaded beside the compiler: registration does not care where it comes from.
     plugin = tree / "plugin.so"
-    done = subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
-                           "-fno-strict-aliasing", *config.cflags(), source, *config.libs(compiler=True), "-o", plugin],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wno-missing-field-initializers",
+            "-fno-strict-aliasing",
+            *config.cflags(),
+            source,
+            *config.libs(compiler=True),
+            "-o",
+            plugin,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(config.__file__).parents[1]), str(ROOT / "tests" / "golden")])}
     run = subprocess.run([sys.executable, "-c", CHECK, plugin, text], capture_output=True, text=True, check=False, env=env)

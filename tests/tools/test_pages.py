@@ -13,8 +13,12 @@ import draw  # noqa: E402
 import run_page  # noqa: E402
 
 DOCS = ROOT / "docs"
-PAGES = [*sorted((DOCS / "tutorial").glob("[a-z]*.md")), DOCS / "design/architecture.md", *sorted((DOCS / "guides").glob("add_*.md")),
-         *(DOCS / "guides" / f"{name}.md" for name in ("dynamic_shapes", "explorer", "failures", "gradients", "relay_programs"))]
+PAGES = [
+    *sorted((DOCS / "tutorial").glob("[a-z]*.md")),
+    DOCS / "design/architecture.md",
+    *sorted((DOCS / "guides").glob("add_*.md")),
+    *(DOCS / "guides" / f"{name}.md" for name in ("dynamic_shapes", "explorer", "failures", "gradients", "relay_programs")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -42,8 +46,10 @@ def page(tmp_path):
 
 
 def test_a_page_that_holds(page):
-    path = page("<!-- file: a.txt -->\n```text\nhello\n```\n\n```console\n$ cat a.txt\nhel...\n$ true\n```\n\n```python\nprint(1 + 1)\n```\n\n"
-                "<!-- output -->\n```text\n2\n```\n\n<!-- not run: needs root -->\n```console\n$ false\n```\n")
+    path = page(
+        "<!-- file: a.txt -->\n```text\nhello\n```\n\n```console\n$ cat a.txt\nhel...\n$ true\n```\n\n```python\nprint(1 + 1)\n```\n\n"
+        "<!-- output -->\n```text\n2\n```\n\n<!-- not run: needs root -->\n```console\n$ false\n```\n"
+    )
     before = path.read_text()
     run_page.run(path, write=True)
     assert path.read_text() == before, "what it prints stands there already"

@@ -35,14 +35,25 @@ def tree(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name, known_by", [
-    # Its definition with its attributes, its declaration, the importer's row, a pass, Python: no comment, no message, no other operator.
-    ("nn.lrn", {"src/relay/op/nn/norm.cpp": 2, "include/baton/relay/op/nn.h": 1, "src/frontend/onnx/rows.cpp": 1, "src/relay/transform/a.cpp": 1,
-                "python/baton/op.py": 1}),
-    ("image.resize", {"src/relay/op/nn/other.cpp": 1, "src/relay/transform/a.cpp": 1}),
-    ("FoldConstant", {"src/relay/transform/fold_constant.cpp": 2, "python/baton/transform.py": 1}),
-    ("Let", {"src/relay/transform/fold_constant.cpp": 1, "src/ir/let.h": 1}),
-])
+@pytest.mark.parametrize(
+    "name, known_by",
+    [
+        # Its definition with its attributes, its declaration, the importer's row, a pass, Python: no comment, no message, no other operator.
+        (
+            "nn.lrn",
+            {
+                "src/relay/op/nn/norm.cpp": 2,
+                "include/baton/relay/op/nn.h": 1,
+                "src/frontend/onnx/rows.cpp": 1,
+                "src/relay/transform/a.cpp": 1,
+                "python/baton/op.py": 1,
+            },
+        ),
+        ("image.resize", {"src/relay/op/nn/other.cpp": 1, "src/relay/transform/a.cpp": 1}),
+        ("FoldConstant", {"src/relay/transform/fold_constant.cpp": 2, "python/baton/transform.py": 1}),
+        ("Let", {"src/relay/transform/fold_constant.cpp": 1, "src/ir/let.h": 1}),
+    ],
+)
 def test_places(tree, name, known_by):
     assert places.files_that_know(name, tree) == known_by
 
@@ -61,6 +72,7 @@ def test_rewrite_rows_name_what_they_are_about():
 def test_operators_are_found_without_a_build():
     """By their definitions: the same that the library registers."""
     import baton
+
     registered = {n for n in baton.ir.Op.list_op_names() if baton.ir.Op.get(n).get_attr("output") is not None}
     assert {n for n in registered if not n.startswith("test.")} == set(places.operators())
 

@@ -39,10 +39,20 @@ def test_each_border_lets_only_one_direction_pass(package, lower, higher):
     assert package({**both, f"{lower}/one.py": f"from ..{higher} import x\n"}) == [(f"{lower}/one.py", 1, "python-layer")]
 
 
-@pytest.mark.parametrize("text", [
-    "import baton.relay\n", "import baton.relay as r\n", "from baton import relay\n", "from baton.relay import Call\n", "from .. import relay\n",
-    "from ..relay import expr\n", "from ..relay.expr import Call\n", "name = 'baton.relay'\n", "name = 'baton.relay.expr:Call'\n",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import baton.relay\n",
+        "import baton.relay as r\n",
+        "from baton import relay\n",
+        "from baton.relay import Call\n",
+        "from .. import relay\n",
+        "from ..relay import expr\n",
+        "from ..relay.expr import Call\n",
+        "name = 'baton.relay'\n",
+        "name = 'baton.relay.expr:Call'\n",
+    ],
+)
 def test_every_way_to_ask_counts_in_a_function_too(package, text):
     files = {"__init__.py": "", "ir/__init__.py": "", "relay/__init__.py": "", "relay/expr.py": ""}
     assert package({**files, "ir/one.py": text}) == [("ir/one.py", 1, "python-layer")]
@@ -87,11 +97,21 @@ def test_a_package_that_shows_its_modules_is_no_cycle(package):
     assert package({"relay/b.py": "from .. import relay\n"}) == [("relay/__init__.py", 1, "python-cycle")]
 
 
-@pytest.mark.parametrize("text", [
-    "from .. import compat\n", "from ..compat import nvcc\n", "import baton.compat.nvcc\n", "from ..relay import vm\n", "import baton.relay.vm\n",
-    "from ..relay.vm import compile\n", "from ..relay import build\n", "from .. import relay; relay.build()\n",
-    "import baton.relay; baton.relay.build()\n", "from .. import relay as r; r.vm.compile\n",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from .. import compat\n",
+        "from ..compat import nvcc\n",
+        "import baton.compat.nvcc\n",
+        "from ..relay import vm\n",
+        "import baton.relay.vm\n",
+        "from ..relay.vm import compile\n",
+        "from ..relay import build\n",
+        "from .. import relay; relay.build()\n",
+        "import baton.relay; baton.relay.build()\n",
+        "from .. import relay as r; r.vm.compile\n",
+    ],
+)
 def test_nothing_asks_for_old_spellings(package, text):
     files = {"__init__.py": "", "compat/__init__.py": TABLES, "compat/nvcc.py": "", "relay/__init__.py": "", "cli/__init__.py": ""}
     assert {rule for _, _, rule in package({**files, "cli/one.py": text})} == {"python-compat"}
@@ -112,4 +132,5 @@ def test_the_rules_are_listed_and_run_by_the_check_of_the_tree(tmp_path):
     (tmp_path / "python/baton/ir/one.py").write_text("# SPDX-License-Identifier: Apache-2.0\nfrom .. import relay\n")
     (tmp_path / "python/baton/relay.py").write_text("# SPDX-License-Identifier: Apache-2.0\n")
     assert [str(b) for b in check_layers.check(tmp_path) if b.rule.startswith("python-")] == [
-        "python/baton/ir/one.py:2: python-layer: ir imports baton.relay of relay"]
+        "python/baton/ir/one.py:2: python-layer: ir imports baton.relay of relay"
+    ]

@@ -26,8 +26,11 @@ def place(tmp_path, monkeypatch):
 
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4])])
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4])],
+    )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "model.onnx")
     np.save(tmp_path / "x.npy", x)
     (tmp_path / "net.relay").write_text('#[version = "0.0.5"]\ndef @main() -> float32 { add(1f, 2f) }\n')

@@ -26,7 +26,7 @@ SECTIONS = {
     "PF": 30,  # packed functions, the C interface
     "CF": 33,  # constant folding
     "MO": 15,  # modules, devices' code
-    "EX": 5,   # extension types
+    "EX": 5,  # extension types
     "IR": 18,  # values and IR objects
     "NM": 11,  # names
     "PI": 67,  # passes in C++

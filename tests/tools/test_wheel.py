@@ -14,32 +14,55 @@ from devtool import portable, wheel  # noqa: E402
 from devtool.step import StepFailed  # noqa: E402
 
 
-@pytest.mark.parametrize("version, there", [
-    ("GLIBCXX_3.4", True), ("GLIBCXX_3.4.9", True), ("GLIBCXX_3.4.25", True), ("GLIBCXX_3.4.26", False), ("GLIBCXX_3.4.30", False),
-    ("CXXABI_1.3", True), ("CXXABI_1.3.11", True), ("CXXABI_1.3.12", False), ("CXXABI_TM_1", False), ("CXXABI_FLOAT128", False), ("GLIBC_2.17", False),
-])
+@pytest.mark.parametrize(
+    "version, there",
+    [
+        ("GLIBCXX_3.4", True),
+        ("GLIBCXX_3.4.9", True),
+        ("GLIBCXX_3.4.25", True),
+        ("GLIBCXX_3.4.26", False),
+        ("GLIBCXX_3.4.30", False),
+        ("CXXABI_1.3", True),
+        ("CXXABI_1.3.11", True),
+        ("CXXABI_1.3.12", False),
+        ("CXXABI_TM_1", False),
+        ("CXXABI_FLOAT128", False),
+        ("GLIBC_2.17", False),
+    ],
+)
 def test_symbols_of_gcc_8_are_admitted(version, there):
     assert portable.admitted(version) == there
 
 
 def test_the_stub_has_the_symbols_with_their_versions_and_kinds(tmp_path):
-    symbols = [("_Znwm", "GLIBCXX_3.4", "function", False), ("_ZSt4cout", "GLIBCXX_3.4", "object", False),
-               ("_ZSt11__once_call", "GLIBCXX_3.4.11", "tls_object", False), ("__cxa_begin_catch", "CXXABI_1.3", "function", True)]
+    symbols = [
+        ("_Znwm", "GLIBCXX_3.4", "function", False),
+        ("_ZSt4cout", "GLIBCXX_3.4", "object", False),
+        ("_ZSt11__once_call", "GLIBCXX_3.4.11", "tls_object", False),
+        ("__cxa_begin_catch", "CXXABI_1.3", "function", True),
+    ]
     assembly, script = portable.stub_sources(symbols)
     assert script.splitlines() == ["CXXABI_1.3 { };", "GLIBCXX_3.4 { };", "GLIBCXX_3.4.11 { };"]
     (tmp_path / "stub.s").write_text(assembly)
     (tmp_path / "stub.map").write_text(script)
-    done = subprocess.run(["g++", "-shared", "-nostdlib", "-Wl,--version-script=stub.map", "stub.s", "-o", "stub.so"], cwd=tmp_path, capture_output=True,
-                          text=True, check=False)
+    done = subprocess.run(
+        ["g++", "-shared", "-nostdlib", "-Wl,--version-script=stub.map", "stub.s", "-o", "stub.so"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(portable.symbols_of(tmp_path / "stub.so")) == sorted(symbols)
 
 
 def test_what_is_linked_has_a_licence():
-    command = ("c++ -shared -o baton/_core.cpython-311-x86_64-linux-gnu.so CMakeFiles/baton.dir/a.cpp.o libbaton_runtime.so /usr/lib/llvm-19/lib/libLLVMCore.a /usr/lib/llvm-19/lib/liblldELF.a "
-               "/usr/lib/x86_64-linux-gnu/libz.a libnanobind-static.a /x/build-portable/stubs/lib/libc.so.6 /x/stubs/lib/libc_nonshared.a /gcc/crtbeginS.o")
+    command = (
+        "c++ -shared -o baton/_core.cpython-311-x86_64-linux-gnu.so CMakeFiles/baton.dir/a.cpp.o libbaton_runtime.so /usr/lib/llvm-19/lib/libLLVMCore.a /usr/lib/llvm-19/lib/liblldELF.a "
+        "/usr/lib/x86_64-linux-gnu/libz.a libnanobind-static.a /x/build-portable/stubs/lib/libc.so.6 /x/stubs/lib/libc_nonshared.a /gcc/crtbeginS.o"
+    )
     assert wheel.unlicensed(command) == []
-    assert wheel.unlicensed(command + " /usr/lib/llvm-19/lib/libPolly.a /usr/lib/libxml2.a /usr/lib/libtinfo.so.6") == ["libPolly.a", "libtinfo.so.6", "libxml2.a"]
+    assert wheel.unlicensed(command + " /usr/lib/llvm-19/lib/libPolly.a /usr/lib/libxml2.a /usr/lib/libtinfo.so.6") == [
+        "libPolly.a",
+        "libtinfo.so.6",
+        "libxml2.a",
+    ]
 
 
 def test_each_licence_has_an_expression_and_a_text(monkeypatch):
@@ -58,7 +81,9 @@ def raw(tmp_path):
     with zipfile.ZipFile(path, "w") as out:
         out.writestr("thing/__init__.py", "")
         out.writestr("thing/lib/a.so", b"\x7fELF")
-        out.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.4\nName: thing\nVersion: 1.0\nLicense-Expression: Apache-2.0\nLicense-File: LICENSE\n\nText.\n")
+        out.writestr(
+            "thing-1.0.dist-info/METADATA", "Metadata-Version: 2.4\nName: thing\nVersion: 1.0\nLicense-Expression: Apache-2.0\nLicense-File: LICENSE\n\nText.\n"
+        )
         out.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n\n")
         out.writestr("thing-1.0.dist-info/RECORD", "")
     return path

@@ -78,23 +78,41 @@ def weak(text):
             found.append((node.lineno, f"{node.name} checks nothing"))
         elif isinstance(node, ast.Assert) and (why := _always(node.test)):
             found.append((node.lineno, f"asserts {why}"))
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and "assert" in _name(node.value) and len(node.value.args) > 1 \
-                and _same(*node.value.args[:2]) and not _makes(node.value.args[0]) and node not in raising:
+        elif (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and "assert" in _name(node.value)
+            and len(node.value.args) > 1
+            and _same(*node.value.args[:2])
+            and not _makes(node.value.args[0])
+            and node not in raising
+        ):
             found.append((node.lineno, "asserts a value that is compared with itself"))
         elif isinstance(node, (ast.ListComp, ast.GeneratorExp)) and any(
-                isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) and any(isinstance(v, ast.Constant) and v.value for v in test.values)
-                for each in node.generators for test in each.ifs):
+            isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) and any(isinstance(v, ast.Constant) and v.value for v in test.values)
+            for each in node.generators
+            for test in each.ifs
+        ):
             found.append((node.lineno, "asks for a condition that always holds"))
         elif isinstance(node, ast.ExceptHandler) and _broad(node):
             if any(isinstance(n, ast.Call) and _name(n) == "skip" for n in ast.walk(node)):
                 found.append((node.lineno, "skips on any exception"))
             elif all(isinstance(n, (ast.Pass, ast.Continue)) for n in node.body):
                 found.append((node.lineno, "passes over any exception"))
-        elif isinstance(node, ast.If) and any(isinstance(n, ast.Call) and _name(n) in ("hasattr", "list_op_names") for n in ast.walk(node.test)) \
-                and not node.orelse and any(isinstance(n, ast.Assert) or isinstance(n, ast.Call) and _name(n) == "skip" for n in ast.walk(node)):
+        elif (
+            isinstance(node, ast.If)
+            and any(isinstance(n, ast.Call) and _name(n) in ("hasattr", "list_op_names") for n in ast.walk(node.test))
+            and not node.orelse
+            and any(isinstance(n, ast.Assert) or isinstance(n, ast.Call) and _name(n) == "skip" for n in ast.walk(node))
+        ):
             found.append((node.lineno, "checks only what is there: say what must be"))
-        elif isinstance(node, ast.Call) and _name(node) == "raises" and len(node.args) == 1 and not node.keywords \
-                and getattr(node.args[0], "id", "") in ("Exception", "BaseException"):
+        elif (
+            isinstance(node, ast.Call)
+            and _name(node) == "raises"
+            and len(node.args) == 1
+            and not node.keywords
+            and getattr(node.args[0], "id", "") in ("Exception", "BaseException")
+        ):
             found.append((node.lineno, "expects any exception: say which, or what it says"))
     return sorted(found)
 

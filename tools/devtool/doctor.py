@@ -29,21 +29,25 @@ def findings():
     row("system", f"{system}, {platform.machine()}, {machine.cpus()} processors, {machine.memory_gib():.1f} GiB memory")
     free = shutil.disk_usage(ROOT).free / 2**30
     row("disk", f"{free:.1f} GiB free", None if free > 4 else "a build and its environment need 4 GiB: free some")
-    row("python", f"{sys.executable} {platform.python_version()}",
-        None if machine.python_complete() else "apt-get install python3-venv python3-dev")
+    row("python", f"{sys.executable} {platform.python_version()}", None if machine.python_complete() else "apt-get install python3-venv python3-dev")
     must, nice = machine.missing_things()
-    row("system packages", "complete" if not must else "missing: " + " ".join(must),
-        f"./dev setup as root, or: apt-get install --no-install-recommends {' '.join(must)}" if must else None)
+    row(
+        "system packages",
+        "complete" if not must else "missing: " + " ".join(must),
+        f"./dev setup as root, or: apt-get install --no-install-recommends {' '.join(must)}" if must else None,
+    )
     if nice:
         row("optional packages", "not there: " + " ".join(nice), f"apt-get install {' '.join(nice)}")
     for name in ("g++", "cmake", "ninja", "mold", "ccache"):
         row(name, first_line([name, "--version"]) or "not there")
-    row("llvm 19", first_line(["/usr/lib/llvm-19/bin/llvm-config", "--version"]) or "llvm-config is not there",
-        None if Path("/usr/lib/llvm-19").exists() else "apt-get install llvm-19-dev")
+    row(
+        "llvm 19",
+        first_line(["/usr/lib/llvm-19/bin/llvm-config", "--version"]) or "llvm-config is not there",
+        None if Path("/usr/lib/llvm-19").exists() else "apt-get install llvm-19-dev",
+    )
     python = machine.venv_python()
     alive = probe([python, "-m", "pip", "--version"])
-    row("environment", f"{shown(machine.venv_dir())}: {probe([python, '-V']) if alive else 'not there'}",
-        None if alive else "./dev setup")
+    row("environment", f"{shown(machine.venv_dir())}: {probe([python, '-V']) if alive else 'not there'}", None if alive else "./dev setup")
     if alive:
         value = digest(machine.REQUIREMENTS, machine.REQUIREMENTS_ALONE, probe([python, "-V"]))
         current = stamped(machine.venv_dir() / ".baton-requirements", value)

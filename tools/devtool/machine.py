@@ -91,8 +91,9 @@ def has_apt():
 
 def debian_missing(packages):
     """Those of `packages` that dpkg does not have installed."""
-    listed = subprocess.run(["dpkg-query", "-W", "-f", "${binary:Package} ${db:Status-Abbrev}\n"],
-                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    listed = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${binary:Package} ${db:Status-Abbrev}\n"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
+    ).stdout
     installed = {line.split()[0].split(":")[0] for line in listed.splitlines() if line.split()[1:2] == ["ii"]}
     return [p for p in packages if p not in installed]
 
@@ -121,12 +122,15 @@ def packages():
         return
     install = f"apt-get update && apt-get install --no-install-recommends {' '.join(must + nice)}"
     if not has_apt():
-        raise StepFailed(f"packages: not found on this machine: {' '.join(must)}", None,
-                         "install what your distribution calls these Debian 12 packages: "
-                         f"{' '.join(must + nice)}; LLVM must be version 19")
+        raise StepFailed(
+            f"packages: not found on this machine: {' '.join(must)}",
+            None,
+            f"install what your distribution calls these Debian 12 packages: {' '.join(must + nice)}; LLVM must be version 19",
+        )
     if os.geteuid() != 0:
-        raise StepFailed(f"packages: not installed, and only root may install them: {' '.join(must)}", None,
-                         f"sudo sh -c '{install}', then run this command again")
+        raise StepFailed(
+            f"packages: not installed, and only root may install them: {' '.join(must)}", None, f"sudo sh -c '{install}', then run this command again"
+        )
     wanted = must + nice
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3"]
@@ -171,17 +175,27 @@ def environment():
         return
     base = base_python()
     if base is None:
-        raise StepFailed("venv: no Python 3.10 or newer with `venv`, `ensurepip` and its headers", None,
-                         "on Debian: apt-get install python3-venv python3-dev; then run this command again")
-    run("venv", f"makes the virtual environment {shown(where)}", [base, "-m", "venv", "--clear", where],
-        mend=f"remove {shown(where)} and repeat; the disk may be full or {base} incomplete")
+        raise StepFailed(
+            "venv: no Python 3.10 or newer with `venv`, `ensurepip` and its headers",
+            None,
+            "on Debian: apt-get install python3-venv python3-dev; then run this command again",
+        )
+    run(
+        "venv",
+        f"makes the virtual environment {shown(where)}",
+        [base, "-m", "venv", "--clear", where],
+        mend=f"remove {shown(where)} and repeat; the disk may be full or {base} incomplete",
+    )
 
 
 def pip(step, message, arguments):
     """Runs pip of the virtual environment."""
-    run(step, message, [venv_python(), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
-                        "--retries", "5", *arguments],
-        mend="see that pip reaches its package index (`pip config list` shows which), then repeat")
+    run(
+        step,
+        message,
+        [venv_python(), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--retries", "5", *arguments],
+        mend="see that pip reaches its package index (`pip config list` shows which), then repeat",
+    )
 
 
 def python_packages():

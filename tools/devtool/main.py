@@ -26,8 +26,9 @@ variables:
 
 def parser():
     """The argument parser of `./dev`."""
-    top = argparse.ArgumentParser(prog="./dev", description="One command for everything a developer of Baton does.",
-                                  epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top = argparse.ArgumentParser(
+        prog="./dev", description="One command for everything a developer of Baton does.", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(name, text, function):
@@ -59,7 +60,9 @@ def parser():
     sub.add_argument("kind", choices=["op", "pass"])
     sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape")
     sub = command("wheel", "build the wheel into dist/ and try it in a virtual environment of its own", wheel)
-    sub.add_argument("--portable", action="store_true", help="for any Linux with glibc 2.28 and CPython 3.10 to 3.13, with LLVM inside; to try it: tools/try_wheel.py")
+    sub.add_argument(
+        "--portable", action="store_true", help="for any Linux with glibc 2.28 and CPython 3.10 to 3.13, with LLVM inside; to try it: tools/try_wheel.py"
+    )
     sub.add_argument("--runtime", action="store_true", help="of the runtime alone (baton-runtime), for any Linux; goes with --portable")
     command("stubs", "write the stubs (.pyi) that editors and type checkers read, beside the Python files", stubs)
     sub = command("docs", "write the reference into build/docs, or DIR: HTML pages that need no network", docs)
@@ -80,7 +83,7 @@ def split(argv):
     skip = False
     for at, word in enumerate(argv):
         if word.startswith("-") and not skip and word not in ("-h", "--help") and not word.startswith("--sanitize"):
-            return argv[:at], argv[at + (word == "--"):]
+            return argv[:at], argv[at + (word == "--") :]
         skip = word == "--sanitize"
     return argv, []
 
@@ -148,14 +151,20 @@ def tests_of(path):
     relative = given.relative_to(ROOT) if given.is_relative_to(ROOT) else given
     parts = relative.parts
     for prefix, room in ((("src",), ()), (("include", "baton"), ()), (("python", "baton"), ("python",)), (("tools",), ("tools",))):
-        if parts[:len(prefix)] == prefix:
-            mirrored = ROOT.joinpath("tests", *room, *parts[len(prefix):])
+        if parts[: len(prefix)] == prefix:
+            mirrored = ROOT.joinpath("tests", *room, *parts[len(prefix) :])
             stem = mirrored.with_suffix("")
-            found = [mirrored] if mirrored.is_dir() else sorted(
-                p for p in stem.parent.glob("*") if p.suffix in (".cpp", ".py", ".relay") and p.stem in (stem.name, "test_" + stem.name, stem.name + "_test"))
+            found = (
+                [mirrored]
+                if mirrored.is_dir()
+                else sorted(
+                    p
+                    for p in stem.parent.glob("*")
+                    if p.suffix in (".cpp", ".py", ".relay") and p.stem in (stem.name, "test_" + stem.name, stem.name + "_test")
+                )
+            )
             if not found:
-                raise StepFailed(f"test: {path} has no tests in {shown(stem.parent)}", None,
-                                 f"tests mirror sources: write {shown(stem)}.cpp, .py or .relay")
+                raise StepFailed(f"test: {path} has no tests in {shown(stem.parent)}", None, f"tests mirror sources: write {shown(stem)}.cpp, .py or .relay")
             break
     else:
         found = [given]
@@ -213,22 +222,46 @@ def wheel(args, rest):
     dist = ROOT / "dist"
     if args.portable or args.runtime:
         from . import wheel as wheels
+
         for make in [wheels.compiler] * args.portable + [wheels.runtime] * args.runtime:
             make(dist)
         return
     for old in dist.glob("baton_compiler-*.whl"):
         old.unlink()
-    run("wheel", "pip builds the wheel", [machine.venv_python(), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", dist,
-         "--config-settings", "build-dir=build-wheel", "."],  # ccache finds the same paths and compiler as in build/
-        env={**ccache_environment(), "CC": "cc", "CXX": "c++"}, mend="the first `error:` in the log is the cause; `./dev build` shows it sooner")
+    run(
+        "wheel",
+        "pip builds the wheel",
+        [
+            machine.venv_python(),
+            "-m",
+            "pip",
+            "wheel",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            dist,
+            "--config-settings",
+            "build-dir=build-wheel",
+            ".",
+        ],  # ccache finds the same paths and compiler as in build/
+        env={**ccache_environment(), "CC": "cc", "CXX": "c++"},
+        mend="the first `error:` in the log is the cause; `./dev build` shows it sooner",
+    )
     built = next(dist.glob("baton_compiler-*.whl"))
     trial = ROOT / "build" / "wheel-trial"
-    run("wheel trial", f"makes the virtual environment {shown(trial)}", [machine.base_python(), "-m", "venv", "--clear", trial],
-        mend="remove it and repeat")
-    run("wheel trial", f"installs {shown(built)}", [trial / "bin/pip", "install", "--disable-pip-version-check", "-q", built],
-        mend="see that pip reaches its package index")
-    run("wheel trial", "runs tools/try_wheel.py", [trial / "bin/python", "-I", ROOT / "tools/try_wheel.py"],
-        mend="the log says what the installed package lacks; pyproject.toml and the install rules of CMakeLists.txt decide it")
+    run("wheel trial", f"makes the virtual environment {shown(trial)}", [machine.base_python(), "-m", "venv", "--clear", trial], mend="remove it and repeat")
+    run(
+        "wheel trial",
+        f"installs {shown(built)}",
+        [trial / "bin/pip", "install", "--disable-pip-version-check", "-q", built],
+        mend="see that pip reaches its package index",
+    )
+    run(
+        "wheel trial",
+        "runs tools/try_wheel.py",
+        [trial / "bin/python", "-I", ROOT / "tools/try_wheel.py"],
+        mend="the log says what the installed package lacks; pyproject.toml and the install rules of CMakeLists.txt decide it",
+    )
     say("wheel", f"{shown(built)}: {built.stat().st_size / 2**20:.1f} MiB")
 
 
@@ -246,6 +279,7 @@ def lint(args, rest):
     machine.setup()
     machine.lint_packages()
     from . import style
+
     say("layers", "tools/check_layers.py --headers")
     bad = python(["tools/check_layers.py", "--headers", "--jobs", str(machine.jobs())], {})
     return 1 if style.check() or bad else 0
@@ -256,6 +290,7 @@ def tidy(args, rest):
     machine.setup()
     machine.tidy_packages()
     from . import style
+
     return style.tidy(args.paths)
 
 
@@ -264,6 +299,7 @@ def format_files(args, rest):
     machine.setup()
     machine.lint_packages()
     from . import style
+
     style.format_in_place()
 
 
@@ -295,8 +331,13 @@ def stubs(args, rest):
 
 def refresh_stubs():
     """Step: the stubs beside the Python files say what the build says."""
-    run("stubs", "writes python/baton/**/*.pyi", [machine.venv_python(), "-m", "baton.describe", "stubs", "--out", ROOT / "python"],
-        env=python_environment(), mend="the last line of the log says what could not be described")
+    run(
+        "stubs",
+        "writes python/baton/**/*.pyi",
+        [machine.venv_python(), "-m", "baton.describe", "stubs", "--out", ROOT / "python"],
+        env=python_environment(),
+        mend="the last line of the log says what could not be described",
+    )
 
 
 def docs(args, rest):

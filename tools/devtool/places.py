@@ -19,8 +19,7 @@ IDENTIFIER = re.compile(rf'\bop::(\w+)\s*=\s*[\w:]+(?:<|\()(?:\{{\s*\.name = )?\
 DECLARATION = re.compile(r"\bextern (?:BATON_DLL )?const Op [^;]*;")
 # Comments, and Python's strings over several lines, which are documentation. Other strings are kept as they are.
 CPP_TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|(R"(\w*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
-PYTHON_TOKENS = re.compile(r'#[^\n]*|"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')',
-                           re.DOTALL)
+PYTHON_TOKENS = re.compile(r'#[^\n]*|"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
 
 
 class Place(NamedTuple):
@@ -33,6 +32,7 @@ class Place(NamedTuple):
 
 def code(path, text):
     """`text` with blanks for comments and documentation; lines stay where they are."""
+
     def blank(found):
         return found[0] if found[1] else re.sub(r"[^\n]", " ", found[0])
 
@@ -120,12 +120,12 @@ def without_rows(text):
         if row.start() < at:
             continue
         depth, end = 0, row.start()
-        for token in re.finditer(r'"(?:\\.|[^"\\\n])*"|[{}]', text[row.start():]):
+        for token in re.finditer(r'"(?:\\.|[^"\\\n])*"|[{}]', text[row.start() :]):
             depth += (token[0] == "{") - (token[0] == "}")
             end = row.start() + token.end()
             if depth == 0:
                 break
-        out += [text[at:row.start()], re.sub(r"[^\n]", " ", text[row.start():end])]
+        out += [text[at : row.start()], re.sub(r"[^\n]", " ", text[row.start() : end])]
         at = end
     return "".join([*out, text[at:]])
 

@@ -45,8 +45,13 @@ def stub_sources(symbols):
         lines.append(f"\t{section}")
         for number, (name, version, own, weak) in enumerate(symbols):
             if own == kind:
-                lines += [f"\t.{'weak' if weak else 'globl'} s{number}", f"\t.symver s{number}, {name}@@{version}, remove",
-                          f"\t.type s{number}, @{kind}", f"s{number}: .quad 0", f"\t.size s{number}, 8"]
+                lines += [
+                    f"\t.{'weak' if weak else 'globl'} s{number}",
+                    f"\t.symver s{number}, {name}@@{version}, remove",
+                    f"\t.type s{number}, @{kind}",
+                    f"s{number}: .quad 0",
+                    f"\t.size s{number}, 8",
+                ]
     script = "\n".join(f"{version} {{ }};" for version in versions)
     return "\n".join(lines) + "\n", script + "\n"
 
@@ -61,10 +66,18 @@ def make_libstdcxx(out, linker):
     assembly, script = stub_sources(symbols)
     (out / "stub.s").write_text(assembly)
     (out / "stub.map").write_text(script)
-    run("portable", f"assembles a stub of libstdc++ with {len(symbols)} symbols", ["g++", "-c", out / "stub.s", "-o", out / "stub.o"],
-        mend="binutils of Debian 12 know `.symver ..., remove`")
-    run("portable", "links it", [linker, "-shared", "-soname", "libstdc++.so.6", "--version-script", out / "stub.map", out / "stub.o", "-o",
-                                 out / "libstdc++.so.6"], mend="see the linker's message")
+    run(
+        "portable",
+        f"assembles a stub of libstdc++ with {len(symbols)} symbols",
+        ["g++", "-c", out / "stub.s", "-o", out / "stub.o"],
+        mend="binutils of Debian 12 know `.symver ..., remove`",
+    )
+    run(
+        "portable",
+        "links it",
+        [linker, "-shared", "-soname", "libstdc++.so.6", "--version-script", out / "stub.map", out / "stub.o", "-o", out / "libstdc++.so.6"],
+        mend="see the linker's message",
+    )
 
 
 def make_glibc(out, tools):
@@ -72,10 +85,29 @@ def make_glibc(out, tools):
     cache = tools / "cache"
     shutil.rmtree(cache, ignore_errors=True)
     (tools / "empty.c").write_text("int baton_empty;\n")
-    run("portable", f"zig makes stubs of glibc {GLIBC}",
-        [tools / "venv/bin/python", "-m", "ziglang", "cc", "-target", f"x86_64-linux-gnu.{GLIBC}", "-shared", "-fPIC", tools / "empty.c", "-o",
-         tools / "empty.so", "-lm", "-lpthread", "-ldl", "-lrt"],
-        env={"ZIG_GLOBAL_CACHE_DIR": str(cache), "ZIG_LOCAL_CACHE_DIR": str(cache)}, mend="remove build-portable and repeat")
+    run(
+        "portable",
+        f"zig makes stubs of glibc {GLIBC}",
+        [
+            tools / "venv/bin/python",
+            "-m",
+            "ziglang",
+            "cc",
+            "-target",
+            f"x86_64-linux-gnu.{GLIBC}",
+            "-shared",
+            "-fPIC",
+            tools / "empty.c",
+            "-o",
+            tools / "empty.so",
+            "-lm",
+            "-lpthread",
+            "-ldl",
+            "-lrt",
+        ],
+        env={"ZIG_GLOBAL_CACHE_DIR": str(cache), "ZIG_LOCAL_CACHE_DIR": str(cache)},
+        mend="remove build-portable and repeat",
+    )
     for name in ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libc_nonshared.a"):
         found = sorted(cache.rglob(name))
         if not found:
@@ -97,8 +129,12 @@ def stubs():
     if not linker:
         raise StepFailed("portable: no ld.lld", None, "apt-get install lld-19")
     run("portable", f"installs {ZIG}", [base_python(), "-m", "venv", tools / "venv"], mend="apt-get install python3-venv")
-    run("portable", "with auditwheel", [tools / "venv/bin/pip", "install", "-q", "--disable-pip-version-check", ZIG, "auditwheel==6.8.2", "wheel"],
-        mend="see that pip reaches its package index")
+    run(
+        "portable",
+        "with auditwheel",
+        [tools / "venv/bin/pip", "install", "-q", "--disable-pip-version-check", ZIG, "auditwheel==6.8.2", "wheel"],
+        mend="see that pip reaches its package index",
+    )
     (FOLDER / "bin").mkdir(parents=True, exist_ok=True)
     (FOLDER / "lib").mkdir(exist_ok=True)
     link = FOLDER / "bin" / "ld.lld"

@@ -23,8 +23,9 @@ def plan(kind, name):
     """(where to write -> template, words to put in) for a new operator or pass; raises StepFailed for a name that will not do."""
     if kind == "op":
         if not re.fullmatch(r"[a-z]\w*(\.[a-z]\w*)?", name) or name != name.lower():
-            raise StepFailed(f"new: `{name}` is no name for an operator", None,
-                             "lower case with underscores, perhaps behind a family: `nn.leaky_relu`, `cumsum`")
+            raise StepFailed(
+                f"new: `{name}` is no name for an operator", None, "lower case with underscores, perhaps behind a family: `nn.leaky_relu`, `cumsum`"
+            )
         family, _, short = name.rpartition(".")
         place, words = f"relay/op/{family or 'tensor'}/{short}", {"name": name, "snake": short, "Camel": camel(name)}
     else:
@@ -47,8 +48,12 @@ def source_of(kind, name):
     rows of tables and by constants, so that in the end any file of operators or importers that has the name as a string counts."""
     word, short = re.escape(name), re.escape(name.rpartition(".")[2])
     if kind == "op":
-        places = [("src", rf'\.name = "{word}"'), ("src/relay/op", rf'\bop::{short} =[^;]*"{word}"'), ("src/relay/op", rf'"{word}"'),
-                  ("src/frontend", rf'"{word}"')]
+        places = [
+            ("src", rf'\.name = "{word}"'),
+            ("src/relay/op", rf'\bop::{short} =[^;]*"{word}"'),
+            ("src/relay/op", rf'"{word}"'),
+            ("src/frontend", rf'"{word}"'),
+        ]
     else:
         places = [("src", rf'\b(MakePass|RegisterPass)<{word}>|\bPass {word}\('), ("src", rf'"([a-z_]+\.)*{word}"')]
     return next(filter(None, (first_source(*place) for place in places)), None)

@@ -66,19 +66,22 @@ def run(step, message, argv, *, mend, env=None, quiet=True):
             LOGS.mkdir(parents=True, exist_ok=True)
             log = LOGS / f"{step.replace(' ', '-')}.log"
             with log.open("w", encoding="utf-8") as out:
-                code = subprocess.run([str(a) for a in argv], cwd=ROOT, env=full_env, stdin=subprocess.DEVNULL,
-                                      stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+                code = subprocess.run(
+                    [str(a) for a in argv], cwd=ROOT, env=full_env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False
+                ).returncode
         else:
             log = None
-            code = subprocess.run([str(a) for a in argv], cwd=ROOT, env=full_env, stdin=subprocess.DEVNULL,
-                                  check=False).returncode
+            code = subprocess.run([str(a) for a in argv], cwd=ROOT, env=full_env, stdin=subprocess.DEVNULL, check=False).returncode
     except OSError as error:
         raise StepFailed(f"{step}: cannot run {argv[0]}: {error.strerror}", command, mend) from None
     if code != 0:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log else []
-        raise StepFailed(f"{step}: {Path(str(argv[0])).name} ended with exit code {code}"
-                         + (f" (whole log: {shown(log)})" if log else ""),
-                         command, mend, "\n".join(lines[-TAIL_LINES:]))
+        raise StepFailed(
+            f"{step}: {Path(str(argv[0])).name} ended with exit code {code}" + (f" (whole log: {shown(log)})" if log else ""),
+            command,
+            mend,
+            "\n".join(lines[-TAIL_LINES:]),
+        )
     seconds = time.monotonic() - started
     if seconds >= 1:
         say(step, f"done in {seconds:.0f} s")
@@ -87,8 +90,7 @@ def run(step, message, argv, *, mend, env=None, quiet=True):
 def probe(argv):
     """Standard output of `argv`, stripped; None where it cannot be run or fails. Prints nothing."""
     try:
-        done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, text=True, check=False)
+        done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     except OSError:
         return None
     return done.stdout.strip() if done.returncode == 0 else None

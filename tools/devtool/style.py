@@ -11,8 +11,7 @@ from .step import ROOT, StepFailed, probe, say
 def tracked(*endings):
     """Tracked and new files of the checkout that end so, without third_party."""
     listed = probe(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"]) or ""
-    return [f for f in listed.splitlines()
-            if f.endswith(endings) and not f.startswith(("third_party/", "tools/devtool/templates/")) and (ROOT / f).is_file()]
+    return [f for f in listed.splitlines() if f.endswith(endings) and not f.startswith(("third_party/", "tools/devtool/templates/")) and (ROOT / f).is_file()]
 
 
 def tools():
@@ -20,8 +19,11 @@ def tools():
     bin_dir = venv_dir() / "bin"
     cpp, py = tracked(".cpp", ".h"), [*tracked(".py"), "dev"]
     clang, ruff = str(bin_dir / "clang-format"), str(bin_dir / "ruff")
-    return [("clang-format", cpp, [clang, "--dry-run", "-Werror"], [clang, "-i"]),
-            ("ruff", py, [ruff, "check", "--quiet"], [ruff, "check", "--quiet", "--fix"])]
+    return [
+        ("clang-format", cpp, [clang, "--dry-run", "-Werror"], [clang, "-i"]),
+        ("ruff check", py, [ruff, "check", "--quiet"], [ruff, "check", "--quiet", "--fix"]),
+        ("ruff format", py, [ruff, "format", "--check", "--quiet"], [ruff, "format", "--quiet"]),
+    ]
 
 
 def check():

@@ -32,8 +32,11 @@ LINKED = {
     "zstd": (["libzstd.a"], "BSD-3-Clause", "/usr/share/doc/libzstd-dev/copyright"),
     "fmt": ([], "MIT", "/usr/share/doc/libfmt-dev/copyright"),
     "nanobind": (["libnanobind*.a"], "BSD-3-Clause", "nanobind"),
-    "gcc": (["libstdc++.a", "libgcc.a", "crtbeginS.o", "crtendS.o", "libgcc_s.so.1"], "GPL-3.0-or-later WITH GCC-exception-3.1",
-            "/usr/share/doc/libgcc-12-dev/copyright"),
+    "gcc": (
+        ["libstdc++.a", "libgcc.a", "crtbeginS.o", "crtendS.o", "libgcc_s.so.1"],
+        "GPL-3.0-or-later WITH GCC-exception-3.1",
+        "/usr/share/doc/libgcc-12-dev/copyright",
+    ),
     "glibc": (["libc_nonshared.a", "crti.o", "crtn.o"], "LGPL-2.1-or-later", "/usr/share/doc/libc6-dev/copyright"),
 }
 RUNTIME_LINKED = ("gcc", "glibc")
@@ -56,25 +59,45 @@ def licence_texts(names):
     for name in names:
         place = LINKED[name][2]
         if not place.startswith("/"):
-            place = probe([venv_python(), "-c", "import importlib.metadata as m, sys; d = m.distribution(sys.argv[1]); "
-                           "print(next(d.locate_file(f) for f in d.files if f.name == 'LICENSE'))", place]) or place
+            place = (
+                probe(
+                    [
+                        venv_python(),
+                        "-c",
+                        "import importlib.metadata as m, sys; d = m.distribution(sys.argv[1]); "
+                        "print(next(d.locate_file(f) for f in d.files if f.name == 'LICENSE'))",
+                        place,
+                    ]
+                )
+                or place
+            )
         try:
             texts[name] = Path(place).read_text(encoding="utf-8")
         except OSError as error:
-            raise StepFailed(f"wheel: the licence of {name} is not in {place}: {error.strerror}", None,
-                             "Debian's packages have it; a system that leaves documentation out has to install the package again") from None
+            raise StepFailed(
+                f"wheel: the licence of {name} is not in {place}: {error.strerror}",
+                None,
+                "Debian's packages have it; a system that leaves documentation out has to install the package again",
+            ) from None
     return texts
 
 
 def pythons():
     """{version: interpreter with its headers} of PYTHONS, as far as this machine has them: on PATH, of pyenv, of the system, and what
     BATON_PYTHONS names (paths, with colons between)."""
-    ask = ("import os, sys, sysconfig; print('%d.%d' % sys.version_info[:2] if sys.implementation.name == 'cpython' and "
-           "os.path.exists(os.path.join(sysconfig.get_paths()['include'], 'Python.h')) else '')")
+    ask = (
+        "import os, sys, sysconfig; print('%d.%d' % sys.version_info[:2] if sys.implementation.name == 'cpython' and "
+        "os.path.exists(os.path.join(sysconfig.get_paths()['include'], 'Python.h')) else '')"
+    )
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     found = {}
-    for candidate in [venv_python(), *filter(None, os.environ.get("BATON_PYTHONS", "").split(":")), *sorted(pyenv.glob("3.*/bin/python3")),
-                      *(f"/usr/bin/python{v}" for v in PYTHONS), *(f"python{v}" for v in PYTHONS)]:
+    for candidate in [
+        venv_python(),
+        *filter(None, os.environ.get("BATON_PYTHONS", "").split(":")),
+        *sorted(pyenv.glob("3.*/bin/python3")),
+        *(f"/usr/bin/python{v}" for v in PYTHONS),
+        *(f"python{v}" for v in PYTHONS),
+    ]:
         version = probe([candidate, "-I", "-c", ask])
         if version in PYTHONS:
             found.setdefault(version, str(candidate))
@@ -95,7 +118,7 @@ def metadata(text, names):
     lines = head.splitlines()
     at = max((i for i, line in enumerate(lines) if line.startswith(("License-File:", "License-Expression:"))), default=len(lines) - 1)
     ours = [] if "License-File: LICENSE" in lines else ["License-File: LICENSE"]
-    lines[at + 1:at + 1] = [*ours, *(f"License-File: third_party/{n}.txt" for n in sorted(names))]
+    lines[at + 1 : at + 1] = [*ours, *(f"License-File: third_party/{n}.txt" for n in sorted(names))]
     return "\n".join(lines) + "\n\n" + body
 
 
@@ -115,8 +138,9 @@ def pack(raw, out, tag, names, extra=()):
     pairs = zip(python.split("."), abi.split("."), strict=True)
     kept = [line for line in files[f"{info}/WHEEL"].decode().splitlines() if line and not line.startswith("Tag:")]
     files[f"{info}/WHEEL"] = "\n".join([*kept, *(f"Tag: {p}-{a}-{platform}" for p, a in pairs), ""]).encode()
-    rows = [f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}"
-            for name, data in sorted(files.items())]
+    rows = [
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}" for name, data in sorted(files.items())
+    ]
     files[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,", ""]).encode()
     path = Path(out) / f"{info.removesuffix('.dist-info')}-{tag}.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -137,22 +161,47 @@ def pip_wheel(project, folder, defines):
     for old in out.glob("*.whl"):
         old.unlink()
     settings = [word for key, value in defines.items() for word in ("--config-settings", f"cmake.define.{key}={value}")]
-    run("wheel", f"pip builds {shown(folder)} with {jobs()} jobs",
+    run(
+        "wheel",
+        f"pip builds {shown(folder)} with {jobs()} jobs",
         [venv_python(), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", out, "--config-settings", f"build-dir={folder}", *settings, project],
         env={**ccache_environment(), "CC": "cc", "CXX": "c++", "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs())},
-        mend="the first `error:` in the log is the cause")
+        mend="the first `error:` in the log is the cause",
+    )
     return next(out.glob("*.whl"))
 
 
 def extension(version, interpreter, stubs, nanobind):
     """Step: `_core` for another Python. Returns (path in the wheel, bytes)."""
     folder = FOLDER / ("cp" + version.replace(".", ""))
-    run("wheel", f"configures the extension module of CPython {version}",
-        [program("cmake") or "cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={interpreter}",
-         f"-DBATON_PORTABLE={stubs}", "-DBATON_COMPILER=OFF", "-DBATON_TESTS=OFF", f"-Dnanobind_DIR={nanobind}"],
-        env={"CC": "cc", "CXX": "c++"}, mend="BATON_PYTHONS names the interpreters to build for")
-    run("wheel", "builds it", [program("ninja") or "ninja", "-C", folder, f"-j{min(jobs(), cpus())}", "_core"], env=ccache_environment(),
-        mend="the first `error:` in the log is the cause")
+    run(
+        "wheel",
+        f"configures the extension module of CPython {version}",
+        [
+            program("cmake") or "cmake",
+            "-S",
+            ROOT,
+            "-B",
+            folder,
+            "-G",
+            "Ninja",
+            "-DCMAKE_BUILD_TYPE=Release",
+            f"-DPython_EXECUTABLE={interpreter}",
+            f"-DBATON_PORTABLE={stubs}",
+            "-DBATON_COMPILER=OFF",
+            "-DBATON_TESTS=OFF",
+            f"-Dnanobind_DIR={nanobind}",
+        ],
+        env={"CC": "cc", "CXX": "c++"},
+        mend="BATON_PYTHONS names the interpreters to build for",
+    )
+    run(
+        "wheel",
+        "builds it",
+        [program("ninja") or "ninja", "-C", folder, f"-j{min(jobs(), cpus())}", "_core"],
+        env=ccache_environment(),
+        mend="the first `error:` in the log is the cause",
+    )
     path = next((folder / "baton").glob("_core*.so"))
     run("wheel", "strips it", ["strip", "--strip-unneeded", path], mend="binutils are part of g++'s packages")
     return f"baton/{path.name}", path.read_bytes()

@@ -65,7 +65,7 @@ class Optional : public T {
     ICHECK(this->defined()) << "an empty Optional has no value";
     return *this;
   }
-  T value_or(T otherwise) const { return this->defined() ? static_cast<T>(*this) : otherwise; }
+  T value_or(T default_value) const { return this->defined() ? static_cast<T>(*this) : default_value; }
   explicit operator bool() const { return this->defined(); }
 };
 

@@ -13,9 +13,9 @@ namespace baton::driver {
 
 /// `main`'s parameters of these names become constants. Unknown names are an error.
 BATON_DLL IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params);
-/// `main`'s parameters of these names get these shapes: a number or the name of a dimension each, null for what the type
-/// says. Dimensions of one name are equal. `name_unknown`: extents that are still unknown get names, `x_0` for the first of
-/// input `x`.
+/// `main`'s parameters of these names get these shapes: a number or the name of a dimension each, null for what the
+/// type says. Dimensions of one name are equal. `name_unknown`: extents that are still unknown get names, `x_0` for the
+/// first of input `x`.
 BATON_DLL IRModule BindShapes(const IRModule& mod, const Map<String, Array<runtime::Any>>& shapes,
                               bool name_unknown = false);
 /// The module with symbols of its types and attributes, by name, as lengths.

@@ -51,14 +51,14 @@ class DiagnosticContext : public RefTo<DiagnosticContextNode, ObjectRef> {
 ///     help: groups=2 satisfies data channels == weight channels * groups
 BATON_DLL std::string RenderDiagnostic(const Diagnostic& d);
 
-/// The findings of one stage, in order of discovery; at most `kMost` are kept.
+/// The findings of one stage, in order of discovery; at most `kMaxShown` are kept.
 class BATON_DLL DiagnosticList {
  public:
-  static constexpr size_t kMost = 20;
+  static constexpr size_t kMaxShown = 20;
   void Error(Span span, std::string message, std::string label = "", std::string help = "");
   void Add(Diagnostic d);
   bool empty() const { return list_.empty(); }
-  bool full() const { return list_.size() >= kMost; }
+  bool full() const { return list_.size() >= kMaxShown; }
   size_t size() const { return list_.size(); }
   const std::vector<Diagnostic>& list() const { return list_; }
   void Clear() { list_.clear(); }

@@ -29,10 +29,10 @@ struct BATON_DLL BaseFuncNode : Node<BaseFuncNode, RelayExprNode> {
     d(F<&BaseFuncNode::attrs>, "Attributes by name; null is none.", kNullable);
   }
   template <class T>
-  T GetAttr(const char* key, T otherwise = T()) const {
-    if (!attrs.defined()) return otherwise;
+  T GetAttr(const char* key, T default_value = T()) const {
+    if (!attrs.defined()) return default_value;
     const auto* e = attrs->dict.get() ? attrs->dict.get()->Find(Any(key)) : nullptr;
-    return e ? e->value.template As<T>() : otherwise;
+    return e ? e->value.template As<T>() : default_value;
   }
   /// True if the attribute is there and not zero.
   bool HasNonzeroAttr(const char* key) const;

@@ -18,7 +18,8 @@ struct ConstructorNode : Node<ConstructorNode, RelayExprNode> {
     d(F<&ConstructorNode::name_hint>, "Name.");
     d(F<&ConstructorNode::inputs>, "Types of its fields, in terms of the data type's parameters.");
     d(F<&ConstructorNode::belong_to>, "The data type.");
-    d(F<&ConstructorNode::tag>, "Number, which no other constructor of the module has; given when the type is added to one.", runtime::kIgnored);
+    d(F<&ConstructorNode::tag>,
+      "Number, which no other constructor of the module has; given when the type is added to one.", runtime::kIgnored);
   }
 };
 class Constructor : public RefTo<ConstructorNode, RelayExpr> {

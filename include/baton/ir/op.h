@@ -84,10 +84,10 @@ template <class T>
 class OpAttrMap {
  public:
   explicit OpAttrMap(const char* key) : key_(key) {}
-  T get(const ObjectRef& op, T otherwise) const {
+  T get(const ObjectRef& op, T default_value) const {
     const auto* n = op.as<OpNode>();
     Any v = n ? GetRef<Op>(n).GetAttrValue(key_) : Any();
-    return v.is_null() ? otherwise : v.As<T>();
+    return v.is_null() ? default_value : v.As<T>();
   }
   bool count(const ObjectRef& op) const {
     const auto* n = op.as<OpNode>();

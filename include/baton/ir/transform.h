@@ -54,8 +54,8 @@ struct PassInfoNode : Node<PassInfoNode, Object> {
     d(F<&PassInfoNode::origin>, "The path that imports it, of a pass of a front end.", kTransient, kIgnored);
     d(F<&PassInfoNode::reassociates>, "It may compute in another order, and so round or overflow elsewhere.",
       kTransient, kIgnored);
-    d(F<&PassInfoNode::changes_results>, "It is there to change what a program computes, as gradients are.",
-      kTransient, kIgnored);
+    d(F<&PassInfoNode::changes_results>, "It is there to change what a program computes, as gradients are.", kTransient,
+      kIgnored);
   }
 };
 class PassInfo : public RefTo<PassInfoNode, ObjectRef> {
@@ -99,9 +99,9 @@ struct BATON_DLL PassContextNode : Node<PassContextNode, Object> {
     d(F<&PassContextNode::instrument_errors>, "What isolated instruments threw: \"instrument, hook: error\".");
   }
   template <class T>
-  T GetConfig(const char* key, T otherwise = T()) const {
+  T GetConfig(const char* key, T default_value = T()) const {
     const auto* e = config.get() ? config.get()->Find(Any(key)) : nullptr;
-    return e && !e->value.is_null() ? e->value.template As<T>() : otherwise;
+    return e && !e->value.is_null() ? e->value.template As<T>() : default_value;
   }
 };
 class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
@@ -242,7 +242,7 @@ class BATON_DLL FunctionPassNode : public Node<FunctionPassNode, PassNode> {
   PassInfo pass_info;
   PackedFunc pass_func;  ///< (function, module, context) -> function
   uint32_t function_type = 0;
-  bool parallel = false;  ///< the body may run on several functions at once
+  bool parallel = false;     ///< the body may run on several functions at once
   bool types_after = false;  ///< the result's types are inferred, if they can be; for passes that programs write
   PassOptionsMaker options_maker;
   static constexpr void Describe(auto& d) { d(F<&FunctionPassNode::pass_info>, "Name, level, prerequisites."); }
@@ -397,11 +397,11 @@ Pass MakePass(const Options& options, const PassDef& def) {
 
 /// A pass of the registry.
 struct RegisteredPass {
-  std::string prefix;                     ///< of the global function that makes it: "relay._transform."
-  std::string name;                       ///< its own
-  const char* options_key = nullptr;      ///< type key of its options; null where it has none
-  PackedFunc make;                        ///< (options) -> Pass
-  bool takes_anything = false;            ///< any arguments are accepted and ignored
+  std::string prefix;                 ///< of the global function that makes it: "relay._transform."
+  std::string name;                   ///< its own
+  const char* options_key = nullptr;  ///< type key of its options; null where it has none
+  PackedFunc make;                    ///< (options) -> Pass
+  bool takes_anything = false;        ///< any arguments are accepted and ignored
 };
 BATON_DLL void PutPass(RegisteredPass pass);
 /// Puts `Pass Fn()` or `Pass Fn(const Options&)` into the registry: as relay._transform.Fn, or as another layer's with

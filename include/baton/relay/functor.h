@@ -244,8 +244,8 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
   Expr RewriteCore(const N* op);
   bool Done(const Expr& expr) const;
   bool Same(const Expr& expr) const;
-  class Numbered;
-  std::unique_ptr<Numbered> numbered_;  ///< the nodes of the first root
+  class Results;
+  std::unique_ptr<Results> results_;  ///< the nodes of the first root
 };
 
 /// Calls f on each node, inputs first, once a node.

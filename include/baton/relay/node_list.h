@@ -18,9 +18,9 @@ class BATON_DLL NodeList {
    public:
     Walk(const ExprNode* const* at, const ExprNode* const* end) : at_(at), end_(end) {}
     const ExprNode* operator*() const {
-      if (end_ - at_ > kAhead) {
-        __builtin_prefetch(at_[kAhead]);
-        const ExprNode* near = at_[kAhead / 2];  // has arrived
+      if (end_ - at_ > kPrefetchDistance) {
+        __builtin_prefetch(at_[kPrefetchDistance]);
+        const ExprNode* near = at_[kPrefetchDistance / 2];  // has arrived
         if (near->IsInstance<CallNode>()) __builtin_prefetch(static_cast<const CallNode*>(near)->args.get());
       }
       return *at_;
@@ -33,7 +33,7 @@ class BATON_DLL NodeList {
     bool operator!=(const Walk& o) const { return at_ != o.at_; }
 
    private:
-    static constexpr std::ptrdiff_t kAhead = 16;
+    static constexpr std::ptrdiff_t kPrefetchDistance = 16;
     const ExprNode *const *at_, *const *end_;
   };
   size_t size() const { return nodes_.size(); }

@@ -196,8 +196,8 @@ struct OpTraits {
   IntegersFn integers = nullptr;
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
-  int fill = -1;            ///< 0 or 1: what all elements are
-  bool counted = false;     ///< a layer that programs name by its place among those of its kind (LayoutConfig.skip_layers)
+  int fill = -1;         ///< 0 or 1: what all elements are
+  bool counted = false;  ///< a layer that programs name by its place among those of its kind (LayoutConfig.skip_layers)
   bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read
 };
 
@@ -238,8 +238,8 @@ const char* TypeOf() {
 /// Registers; a second definition of a name is an error. The maps TOpPattern, TOpIsStateful, FTVMCompute... follow from
 /// it.
 BATON_DLL Op DefineOp(OpDef def);
-/// The static form of an operator (as StaticFormFn) given values as extents, of which some are expressions of symbols. A
-/// null list is a value that is not known.
+/// The static form of an operator (as StaticFormFn) given values as extents, of which some are expressions of symbols.
+/// A null list is a value that is not known.
 using SymbolicFormFn = Expr (*)(const Call& call, const Array<Array<PrimExpr>>& values);
 BATON_DLL void SetSymbolicForm(const Op& op, SymbolicFormFn form);
 /// Null for an operator that has none.
@@ -261,7 +261,8 @@ BATON_DLL double ElementsOf(const Type& type);
 BATON_DLL double FlopsOf(const CallNode* call);
 
 // ---- Relations that many operators share.
-/// Where an input is not known and the result is, which has the input's type: gives the input that type. Whether it did.
+/// Where an input is not known and the result is, which has the input's type: gives the input that type. Whether it
+/// did.
 BATON_DLL bool TakeFromResult(Array<Type>* types, int input, TypeReporter& reporter);
 /// Of two inputs that broadcast and a known result: while the solver guesses, an unknown input becomes what the result
 /// is, since the other choices, extents of 1, are rarer.
@@ -275,8 +276,8 @@ BATON_DLL bool BroadcastCompRel(const Array<Type>& types, int num_inputs, const 
 
 // ---- For relations: arguments as tensor types, or null when not known yet.
 inline const TensorTypeNode* AsTensor(const Type& t) { return t.as<TensorTypeNode>(); }
-/// An extent of the shape that NumPy's broadcasting gives; null where the two never broadcast. One that may be 1 or equal
-/// to the other, for sizes known later, is assumed to be so.
+/// An extent of the shape that NumPy's broadcasting gives; null where the two never broadcast. One that may be 1 or
+/// equal to the other, for sizes known later, is assumed to be so.
 BATON_DLL PrimExpr BroadcastDim(const PrimExpr& a, const PrimExpr& b, TypeReporter& reporter);
 /// The dimension's value, or -1 when it is not a literal.
 BATON_DLL int64_t DimOf(const PrimExpr& dim);

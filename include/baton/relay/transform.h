@@ -136,8 +136,8 @@ struct EliminateCommonSubexprOptions : PassOptions<EliminateCommonSubexprOptions
   static constexpr auto _type_key = "relay.transform.EliminateCommonSubexprOptions";
   PackedFunc fskip;
   static constexpr void Describe(auto& d) {
-    d(F<&EliminateCommonSubexprOptions::fskip>,
-      "`fskip(call)`: true leaves a call alone; null leaves none.", kNullable);
+    d(F<&EliminateCommonSubexprOptions::fskip>, "`fskip(call)`: true leaves a call alone; null leaves none.",
+      kNullable);
   }
 };
 BATON_DLL Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& options = {});

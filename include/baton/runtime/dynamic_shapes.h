@@ -37,7 +37,7 @@ struct DynamicShapes {
   std::vector<Dim> dims;
   /// Symbol of a SizesFunction; empty: the model is static, and nothing else counts.
   std::string sizes;
-  int32_t words = 0;         ///< of `s`
+  int32_t words = 0;          ///< of `s`
   bool reads_values = false;  ///< whether extents depend on values of inputs, which may change while shapes do not
   /// Of each input, then of each output: the word of each extent, -1 for a literal one.
   std::vector<std::vector<int32_t>> extents;
@@ -61,8 +61,8 @@ class ShapeFrame {
   std::unique_ptr<ShapeFrame> Fresh() const { return std::make_unique<ShapeFrame>(shapes_, inputs_, sizes_); }
   /// Notes the shape of an input, whose rank and literal extents fit.
   void SetInput(size_t input, const int64_t* shape);
-  /// Brings all words up to date with the inputs' shapes. Throws ValueError that names input, dimension and bound. True if
-  /// anything changed.
+  /// Brings all words up to date with the inputs' shapes. Throws ValueError that names input, dimension and bound. True
+  /// if anything changed.
   bool Update(void* const* io);
   /// Plans memory for dimensions of these sizes, so that no later call within them has to. One a dimension, in order.
   void Reserve(const std::vector<int64_t>& dims);

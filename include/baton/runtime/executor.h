@@ -6,8 +6,8 @@
 // where `io` holds the data pointers of the inputs, then of the outputs, in the order of the description. It returns 0,
 // or another value after BatonBackendSetError. All of `arena` is scratch: uninitialised before, of no value after.
 // `constants` and `arena` are aligned to 64 bytes, each io pointer to `io_alignment`. Inputs are dense in row-major
-// order and must not be written. `s` holds the sizes of a model with dynamic shapes (dynamic_shapes.h), null for another.
-// The code keeps no state, so that executors of one module can run at the same time.
+// order and must not be written. `s` holds the sizes of a model with dynamic shapes (dynamic_shapes.h), null for
+// another. The code keeps no state, so that executors of one module can run at the same time.
 #pragma once
 
 #include <baton/runtime/data_type.h>

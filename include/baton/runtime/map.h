@@ -52,9 +52,9 @@ class Map : public ObjectRef {
     return SlotAs<V>(e->value);
   }
   decltype(auto) operator[](const K& k) const { return at(k); }
-  V Get(const K& k, const V& otherwise) const {
+  V Get(const K& k, const V& default_value) const {
     const MapObj::Entry* e = get() ? get()->Find(Any(k)) : nullptr;
-    return e ? V(SlotAs<V>(e->value)) : otherwise;
+    return e ? V(SlotAs<V>(e->value)) : default_value;
   }
   void Set(const K& k, const V& v) { CopyOnWrite()->Set(Any(k), Any(v)); }
   void erase(const K& k) { CopyOnWrite()->Erase(Any(k)); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory planning: offsets in one arena for buffers with known sizes and lifetimes. The compiler plans static models, an
-// executor those whose sizes it learns from its inputs.
+// Memory planning: offsets in one arena for buffers with known sizes and lifetimes. The compiler plans static models,
+// an executor those whose sizes it learns from its inputs.
 #pragma once
 
 #include <baton/runtime/data_type.h>

@@ -118,19 +118,19 @@ class PointerMap {
       }
     }
     if (!slots_) return false;
-    size_t hole = Probe(key);
-    if (!slots_[hole].Key()) return false;
-    // What was pushed past the hole by it moves back, so that no look-up stops short.
-    for (size_t i = (hole + 1) & mask_; slots_[i].Key(); i = (i + 1) & mask_) {
-      if (((i - Home(slots_[i].Key())) & mask_) < ((i - hole) & mask_)) continue;
-      slots_[hole] = std::move(slots_[i]);
-      hole = i;
+    size_t gap = Probe(key);
+    if (!slots_[gap].Key()) return false;
+    // What was pushed past the gap by it moves back, so that no look-up stops short.
+    for (size_t i = (gap + 1) & mask_; slots_[i].Key(); i = (i + 1) & mask_) {
+      if (((i - Home(slots_[i].Key())) & mask_) < ((i - gap) & mask_)) continue;
+      slots_[gap] = std::move(slots_[i]);
+      gap = i;
     }
     if constexpr (kZero) {
-      slots_[hole].~Slot();  // a value made anew would not be destroyed with the table
-      __builtin_memset(static_cast<void*>(&slots_[hole]), 0, sizeof(Slot));
+      slots_[gap].~Slot();  // a value made anew would not be destroyed with the table
+      __builtin_memset(static_cast<void*>(&slots_[gap]), 0, sizeof(Slot));
     } else {
-      slots_[hole] = Slot();
+      slots_[gap] = Slot();
     }
     --hashed_;
     return true;

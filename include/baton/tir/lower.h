@@ -37,7 +37,7 @@ BATON_DLL PrimFunc LowerPipeline(const PrimFunc& f, const Target& target);
 BATON_DLL IRModule LowerPipeline(const IRModule& mod, const Target& target);
 
 /// Throws UnsupportedError for the mark "thread_extent", for code generators that take parallel loops.
-BATON_DLL void RefuseThreadAxes(const AttrStmtNode* mark);
+BATON_DLL void CheckNoThreadAxes(const AttrStmtNode* mark);
 
 /// The arena of a planned function as a parameter: a function that allocates nothing, with one more handle parameter
 /// (the last) and the attribute "tir.workspace_bytes". A function without workspace is given back as it is.

@@ -14,8 +14,8 @@ struct Window {
 };
 /// Python's slice begin:end:stride of a dimension of `n` elements; INT64_MAX and INT64_MIN serve as "to the end".
 BATON_DLL Window MakeWindow(const PrimExpr& n, int64_t begin, int64_t end, int64_t stride);
-/// A window whose begin or end is an expression, within the dimension. Negative numbers count from the end; `size`: `end`
-/// is a number of elements, -1 for all.
+/// A window whose begin or end is an expression, within the dimension. Negative numbers count from the end; `size`:
+/// `end` is a number of elements, -1 for all.
 BATON_DLL Window OpenWindow(const PrimExpr& n, const PrimExpr& begin, const PrimExpr& end, bool size, int64_t stride);
 
 enum class Border { kEdge, kWrap, kReflect, kSymmetric };

@@ -28,8 +28,9 @@ def load_compiler():
             return
         path = os.path.join(_LIB, "libbaton.so")
         if not os.path.exists(path):
-            raise error.RuntimeError(f"the compiler library {path} is not there; mend with `./dev build` in a checkout, else "
-                                     "pip install --force-reinstall baton-compiler")
+            raise error.RuntimeError(
+                f"the compiler library {path} is not there; mend with `./dev build` in a checkout, else pip install --force-reinstall baton-compiler"
+            )
         _core.load_library(path)
         atexit.register(_core.get_global("codegen.FinishJobs"))
         _loaded = True

@@ -84,6 +84,7 @@ def _home(key):
 
 def _rebuild(text):
     from .registry import get_global_func
+
     base.load_compiler()
     return get_global_func("node.LoadJSON")(text)
 
@@ -114,8 +115,7 @@ def _resolve(key):
     if fields:
         lines += ["", "Fields:"] + [f"    {name} ({kind}): {text}" for name, kind, text, _, _ in fields]
     home = _home(key)
-    cls = type(base_class)(_class_name(key), (base_class,), {"__slots__": (), "__doc__": "\n".join(lines), "__module__": home,
-                                                         "__reduce__": _reduce})
+    cls = type(base_class)(_class_name(key), (base_class,), {"__slots__": (), "__doc__": "\n".join(lines), "__module__": home, "__reduce__": _reduce})
     _core.register_class(key, cls)
     return cls
 

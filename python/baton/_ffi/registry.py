@@ -7,12 +7,41 @@ from .. import _core, error
 from . import base
 
 # Prefixes of names that the compiler library registers; asking for one loads it.
-_COMPILER = ("ir.", "relay.", "tir.", "te.", "topi.", "transform.", "instrument.", "target.", "driver.", "arith.", "node.",
-             "frontend.", "codegen.", "schedule.", "autotvm.", "printer.")
+_COMPILER = (
+    "ir.",
+    "relay.",
+    "tir.",
+    "te.",
+    "topi.",
+    "transform.",
+    "instrument.",
+    "target.",
+    "driver.",
+    "arith.",
+    "node.",
+    "frontend.",
+    "codegen.",
+    "schedule.",
+    "autotvm.",
+    "printer.",
+)
 # Calls that take long run without Python's lock.
-_LONG = {"transform.RunPass", "transform.CallPass", "relay._transform.RunPass", "relay.build", "relay.optimize", "relay.build_module.Build",
-         "runtime.ModuleLoadFromFile", "runtime.LoadModule", "node.SaveJSON", "node.LoadJSON", "relay.parser.ParseModule",
-         "relay.frontend.FromONNX", "tir.build", "ir.AsText"}
+_LONG = {
+    "transform.RunPass",
+    "transform.CallPass",
+    "relay._transform.RunPass",
+    "relay.build",
+    "relay.optimize",
+    "relay.build_module.Build",
+    "runtime.ModuleLoadFromFile",
+    "runtime.LoadModule",
+    "node.SaveJSON",
+    "node.LoadJSON",
+    "relay.parser.ParseModule",
+    "relay.frontend.FromONNX",
+    "tir.build",
+    "ir.AsText",
+}
 _LONG_PREFIXES = ("driver.", "codegen.", "frontend.")
 
 
@@ -35,6 +64,7 @@ def get_global_func(name, allow_missing=False):
         if allow_missing:
             return None
         import difflib
+
         near = difflib.get_close_matches(name, _core.list_globals(""), 3)
         raise error.ValueError(f"no global function is called `{name}`" + (f"; near: {', '.join(near)}" if near else ""))
     return _flag(name, func)
@@ -111,6 +141,7 @@ def register_extension(type_key=None):
     Without a key, the class's module and name are it. A C++ extension type (baton/runtime/extension.h) gets its Python class by
     `register_object`, since its instances are objects of C++.
     """
+
     def register(cls):
         key = type_key if isinstance(type_key, str) else f"{cls.__module__}.{cls.__qualname__}" if isinstance(cls, type) else ""
         _core.register_extension(key, cls)
@@ -139,7 +170,7 @@ def _init_api(namespace, target_module_name=None):
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}: no global function `{prefix}{name}`")
 
     def __dir__():
-        return sorted({*vars(module), *(n[len(prefix):] for n in _core.list_globals(prefix) if "." not in n[len(prefix):])})
+        return sorted({*vars(module), *(n[len(prefix) :] for n in _core.list_globals(prefix) if "." not in n[len(prefix) :])})
 
     module.__getattr__ = __getattr__
     module.__dir__ = __dir__

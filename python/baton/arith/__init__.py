@@ -31,5 +31,21 @@ def __getattr__(name):
     raise AttributeError(f"module 'baton.arith' has no attribute {name!r}")
 
 
-__all__ = ["Analyzer", "ConstIntBound", "IntSet", "IntervalSet", "IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet", "deduce_bound",
-           "detect_clip_bound", "detect_iter_map", "detect_linear_equation", "estimate_region_lower_bound", "int_set", "normalize_iter_map_to_expr"]
+__all__ = [
+    "Analyzer",
+    "ConstIntBound",
+    "IntSet",
+    "IntervalSet",
+    "IterMapExpr",
+    "IterMark",
+    "IterSplitExpr",
+    "IterSumExpr",
+    "ModularSet",
+    "deduce_bound",
+    "detect_clip_bound",
+    "detect_iter_map",
+    "detect_linear_equation",
+    "estimate_region_lower_bound",
+    "int_set",
+    "normalize_iter_map_to_expr",
+]

@@ -28,10 +28,10 @@ class ModularSet(typing.NamedTuple):
 class Analyzer:
     """Simplifies and proves from the ranges of variables.
 
-        analyzer = baton.arith.Analyzer()
-        analyzer.bind(x, baton.ir.Range(0, 10))
-        analyzer.const_int_bound(x * 2 + 1)     # ConstIntBound(min_value=1, max_value=19)
-        analyzer.simplify(x // 10)              # 0
+    analyzer = baton.arith.Analyzer()
+    analyzer.bind(x, baton.ir.Range(0, 10))
+    analyzer.const_int_bound(x * 2 + 1)     # ConstIntBound(min_value=1, max_value=19)
+    analyzer.simplify(x // 10)              # 0
     """
 
     def __init__(self):

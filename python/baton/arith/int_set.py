@@ -15,11 +15,15 @@ class IntSet(Object, key="arith.IntSet"):
     def vector(vec):
         """The set of an expression's values: of each lane of a vector, `Ramp(base, stride, lanes)`."""
         from ..tir import Ramp
+
         if isinstance(vec, Ramp):
             last = vec.base + vec.stride * (vec.lanes - 1)
             get = get_global_func("arith.EvalSet")
-            return get(op.min(vec.base, last), {}) if vec.lanes == 1 else IntervalSet(get(op.min(vec.base, last), {}).min_value,
-                                                                                      get(op.max(vec.base, last), {}).max_value)
+            return (
+                get(op.min(vec.base, last), {})
+                if vec.lanes == 1
+                else IntervalSet(get(op.min(vec.base, last), {}).min_value, get(op.max(vec.base, last), {}).max_value)
+            )
         return get_global_func("arith.EvalSet")(op.convert(vec), {})
 
     @staticmethod
@@ -39,8 +43,8 @@ class IntSet(Object, key="arith.IntSet"):
 class IntervalSet(IntSet, key="arith.IntervalSet"):
     """The integers from `min_value` to `max_value`, both included, which are expressions; `neg_inf()` and `pos_inf()` stand for no end.
 
-        x = tvm.te.var("x")
-        tvm.arith.Analyzer().int_set(x * 2 + 1, {x: tvm.arith.IntervalSet(0, 9)})    # 1 to 19
+    x = tvm.te.var("x")
+    tvm.arith.Analyzer().int_set(x * 2 + 1, {x: tvm.arith.IntervalSet(0, 9)})    # 1 to 19
     """
 
     __slots__ = ()

@@ -7,5 +7,4 @@ from .record import Capsule, from_environment
 from .replay import Replay, replay
 from .signature import normalise
 
-__all__ = ["Capsule", "CapsuleError", "CapsuleFile", "CompilerDied", "Replay", "from_environment", "isolated", "load", "normalise", "parse",
-           "replay"]
+__all__ = ["Capsule", "CapsuleError", "CapsuleFile", "CompilerDied", "Replay", "from_environment", "isolated", "load", "normalise", "parse", "replay"]

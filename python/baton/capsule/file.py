@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format: a header of JSON, then the IR as text, between lines that begin with `==`.
 
-    == baton capsule 1
-    {"signature": {...}, "pipeline": "FuseOps", ...}
-    == ir relay
-    #[version = "0.0.5"]
-    def @main(...) { ... }
-    == end
+== baton capsule 1
+{"signature": {...}, "pipeline": "FuseOps", ...}
+== ir relay
+#[version = "0.0.5"]
+def @main(...) { ... }
+== end
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def parse(text: str, path: str = "<capsule>") -> CapsuleFile:
     if not first.startswith(_MAGIC):
         raise CapsuleError(f"`{path}` is no capsule: its first line is {first[:40]!r}, not `{_MAGIC}{VERSION}`")
     if first[len(_MAGIC) :].strip() != str(VERSION):
-        raise CapsuleError(f"`{path}` is a capsule of version {first[len(_MAGIC):].strip()[:20]!r}; this Baton reads version {VERSION}")
+        raise CapsuleError(f"`{path}` is a capsule of version {first[len(_MAGIC) :].strip()[:20]!r}; this Baton reads version {VERSION}")
     if rest.startswith("== ir "):
         raise CapsuleError(f"`{path}` is broken: there is no header behind line 1")
     head, mark, rest = rest.partition("\n== ir ")

@@ -142,9 +142,7 @@ class Capsule:
         """Writes the capsule of a process that died where no pass and no entry was running; gives its path."""
         load_compiler()
         isolate = {key: died.get(key) for key in ("timeout", "memory")}
-        self.file = collect(
-            "nothing", None, False, signatures.of_death(died["kind"], ""), died["kind"], isolate, self._weights, self._cap, self._seed
-        )
+        self.file = collect("nothing", None, False, signatures.of_death(died["kind"], ""), died["kind"], isolate, self._weights, self._cap, self._seed)
         self.path = place(self._target, self.file)
         self.file.save(self.path)
         return self.path
@@ -159,9 +157,7 @@ class Capsule:
         if died is not None:
             signature = signatures.of_death(died["kind"], signature["pass"])
             isolate = {key: died.get(key) for key in ("timeout", "memory")}
-        self.file = collect(
-            stage, what, rejected, signature, str(error) if died is None else died["kind"], isolate, self._weights, self._cap, self._seed
-        )
+        self.file = collect(stage, what, rejected, signature, str(error) if died is None else died["kind"], isolate, self._weights, self._cap, self._seed)
         self.path = place(self._target, self.file)
         self.file.save(self.path)
         _add_note(error, f"capsule: {self.path}")
@@ -336,7 +332,7 @@ def ir_text(module) -> tuple[str, str, bool]:
     from .. import ir
 
     typed = str(get_global_func("transform.CheckProperty")("Typed", module)) == ""
-    tensors = int(get_global_func("ir.Cost")([module])[2])
+    tensors = int(get_global_func("ir.MemoryFootprint")([module])[2])
     if tensors <= _JSON_ONLY_ABOVE:
         try:
             text = str(get_global_func("ir.AsText")(module, True))

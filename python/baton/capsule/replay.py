@@ -61,8 +61,7 @@ def _context(file: CapsuleFile, threads):
     said = file.context
     try:
         config = {
-            key: ir.load_json(value["$graph"]) if isinstance(value, dict) and set(value) == {"$graph"} else value
-            for key, value in said["config"].items()
+            key: ir.load_json(value["$graph"]) if isinstance(value, dict) and set(value) == {"$graph"} else value for key, value in said["config"].items()
         }
         return PassContext(
             opt_level=said["opt_level"], required_pass=said["required_pass"], disabled_pass=said["disabled_pass"], config=config,
@@ -138,8 +137,7 @@ def _target(text):
     return {device: Target(one) for device, one in json.loads(text).items()}
 
 
-_ENTRIES = ("driver.Compile", "driver.Generate", "driver.CompileForDevices", "driver.GenerateForDevices", "driver.EmitText",
-            "driver.BuildFunctions")
+_ENTRIES = ("driver.Compile", "driver.Generate", "driver.CompileForDevices", "driver.GenerateForDevices", "driver.EmitText", "driver.BuildFunctions")
 
 
 def _attempt(work, in_child=False):

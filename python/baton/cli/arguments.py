@@ -57,9 +57,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_verb(verbs, verb: str, text: str, examples: str) -> Parser:
-    return verbs.add_parser(
-        verb, help=text, description=text[:1].upper() + text[1:] + ".", epilog="examples:\n" + examples
-    )
+    return verbs.add_parser(verb, help=text, description=text[:1].upper() + text[1:] + ".", epilog="examples:\n" + examples)
 
 
 def positive(text: str) -> int:
@@ -122,9 +120,7 @@ def named_option(text: str) -> tuple[str, object]:
         return name, {"true": True, "false": False}.get(value, value)
 
 
-def add_model(
-    parser: Parser, what: str = "ONNX file, Relay text (.relay), or what `baton compile` wrote (.so)"
-) -> None:
+def add_model(parser: Parser, what: str = "ONNX file, Relay text (.relay), or what `baton compile` wrote (.so)") -> None:
     parser.add_argument("model", metavar="MODEL", help=what).complete = "file"
 
 
@@ -170,9 +166,7 @@ def add_fp_option(parser) -> None:
 
 
 def add_shape_options(parser) -> None:
-    parser.add_argument(
-        "--shape", type=named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape"
-    )
+    parser.add_argument("--shape", type=named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape")
     parser.add_argument(
         "--dim", type=named_dim, action="append", default=[], metavar="NAME=8",
         help="a dimension's size, by its name or its place in an input, as x[0]=8",
@@ -181,16 +175,12 @@ def add_shape_options(parser) -> None:
 
 def add_compile_options(parser: Parser) -> None:
     group = parser.add_argument_group("compiling")
-    group.add_argument(
-        "--target", metavar="TARGET", help='what to compile for, such as "llvm -mcpu=skylake" or opencl (default: this machine)'
-    )
+    group.add_argument("--target", metavar="TARGET", help='what to compile for, such as "llvm -mcpu=skylake" or opencl (default: this machine)')
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(5), default=3, help="how hard to optimise (default: 3; 4 adds what changes rounding, such as FastMath)"
     )
     add_shape_options(group)
-    group.add_argument(
-        "--pass-config", type=named_option, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass"
-    )
+    group.add_argument("--pass-config", type=named_option, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass")
     group.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
     add_load_option(group)
     add_fp_option(group)
@@ -207,12 +197,8 @@ def add_input_options(parser: Parser) -> None:
 
 
 def add_run_options(parser: Parser) -> None:
-    parser.add_argument(
-        "--threads", type=positive, metavar="N", help="threads to use (default: all this process may use)"
-    )
-    parser.add_argument(
-        "--device", metavar="DEVICE", help="where to run, such as opencl or opencl:1 (default: cpu); compiles for it too"
-    )
+    parser.add_argument("--threads", type=positive, metavar="N", help="threads to use (default: all this process may use)")
+    parser.add_argument("--device", metavar="DEVICE", help="where to run, such as opencl or opencl:1 (default: cpu); compiles for it too")
 
 
 def add_output_options(parser: Parser) -> None:

@@ -30,12 +30,8 @@ def add_parser(verbs, verb, text):
     arguments.add_model(parser)
     parser.add_argument("--vs", choices=PEERS, help="a peer to run in turns with, on the same inputs and threads")
     parser.add_argument("--rounds", type=arguments.positive, default=10, help="turns each has (default: %(default)s)")
-    parser.add_argument(
-        "--profile", action="store_true", help="time each kernel too: Relay operators, share, GFLOP/s, share of the roofline"
-    )
-    parser.add_argument(
-        "--top", type=arguments.positive, default=25, metavar="N", help="rows of the profile (default: %(default)s)"
-    )
+    parser.add_argument("--profile", action="store_true", help="time each kernel too: Relay operators, share, GFLOP/s, share of the roofline")
+    parser.add_argument("--top", type=arguments.positive, default=25, metavar="N", help="rows of the profile (default: %(default)s)")
     arguments.add_run_options(parser)
     arguments.add_input_options(parser)
     arguments.add_compile_options(parser)
@@ -133,21 +129,14 @@ def run(args: argparse.Namespace) -> int:
 
 def show(answer: dict, names: list[str]) -> None:
     memory = f", peak memory {answer['peak_mb']:.0f} MB" if answer["peak_mb"] else ""
-    print(
-        f"compiled in {answer['compile_seconds']:.2f} s, first run {answer['first_run_ms']:.2f} ms{memory}, {answer['threads']} threads"
-    )
+    print(f"compiled in {answer['compile_seconds']:.2f} s, first run {answer['first_run_ms']:.2f} ms{memory}, {answer['threads']} threads")
     width = max(map(len, names))
     for name in names:
         times = answer[name]
-        print(
-            f"{name:<{width}}  min {times['min_ms']:.3f} ms  median {times['median_ms']:.3f} ms  "
-            f"99 % {times['p99_ms']:.3f} ms  ({times['samples']} runs)"
-        )
+        print(f"{name:<{width}}  min {times['min_ms']:.3f} ms  median {times['median_ms']:.3f} ms  99 % {times['p99_ms']:.3f} ms  ({times['samples']} runs)")
     if "ratio_median" in answer:
         peer = names[1]
-        print(
-            f"baton takes {answer['ratio_median']:.2f} times {peer}'s median, {answer['ratio_min']:.2f} times its minimum"
-        )
+        print(f"baton takes {answer['ratio_median']:.2f} times {peer}'s median, {answer['ratio_min']:.2f} times its minimum")
         print(f"largest difference of outputs {answer['difference']:.1e}, relative to the largest value")
 
 
@@ -161,11 +150,6 @@ def show_profile(profile: dict, top: int) -> None:
     steps = sorted(profile["steps"], key=lambda step: -step["min_us"])
     for step in steps[:top]:
         source = f"  ({step['source']})" if step["source"] else ""
-        print(
-            f"{step['min_us']:>10.1f} {step['share']:>6.1%} {step['gflops']:>8.1f} {step['roofline']:>8.0%}  "
-            f"{step['operators']}{source}"
-        )
+        print(f"{step['min_us']:>10.1f} {step['share']:>6.1%} {step['gflops']:>8.1f} {step['roofline']:>8.0%}  {step['operators']}{source}")
     if rest := steps[top:]:
-        print(
-            f"{sum(s['min_us'] for s in rest):>10.1f} {sum(s['share'] for s in rest):>6.1%} {'':>8} {'':>8}  {len(rest)} more"
-        )
+        print(f"{sum(s['min_us'] for s in rest):>10.1f} {sum(s['share'] for s in rest):>6.1%} {'':>8} {'':>8}  {len(rest)} more")

@@ -28,9 +28,7 @@ def add_parser(verbs, verb, text):
         '  baton compile model.onnx --target "llvm -mcpu=haswell" -o model.so',
     )  # fmt: skip
     arguments.add_model(parser, "ONNX file or Relay text (.relay)")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="where to write; text goes to standard output without it"
-    ).complete = "file"
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write; text goes to standard output without it").complete = "file"
     parser.add_argument("--emit", choices=KINDS, help="what to write (default: by the name of the output, else lib)")
     parser.add_argument(
         "--debug-info", choices=DEBUG, metavar="LEVEL",
@@ -54,9 +52,7 @@ def check_output(path: str | None) -> None:
     if not os.path.isdir(folder):
         raise Failure(f"cannot write `{path}`: there is no directory `{folder}`", f"mkdir -p {folder}")
     if not os.access(folder, os.W_OK):
-        raise Failure(
-            f"cannot write `{path}`: the directory `{folder}` is read-only for you", "choose another place with -o"
-        )
+        raise Failure(f"cannot write `{path}`: the directory `{folder}` is read-only for you", "choose another place with -o")
 
 
 def _check_linkable(target: str | None) -> None:

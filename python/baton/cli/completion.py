@@ -58,9 +58,7 @@ def _bash(verbs) -> str:
         for action in actions:
             if action.option_strings and _choices(action):
                 patterns = "|".join(f'"{verb} {option}"' for option in action.option_strings)
-                out.append(
-                    f'  {patterns}) COMPREPLY=($(compgen -W "{" ".join(_choices(action))}" -- "$cur")); return;;'
-                )
+                out.append(f'  {patterns}) COMPREPLY=($(compgen -W "{" ".join(_choices(action))}" -- "$cur")); return;;')
     out += ["  esac", '  case "$verb" in']
     for verb, (_, actions) in verbs.items():
         words = [option for action in actions for option in action.option_strings]
@@ -108,10 +106,7 @@ def _fish(verbs) -> str:
             if not action.option_strings:
                 out.append(f"complete -c baton {seen}{choices or ' -F'}")
                 continue
-            names = "".join(
-                f" -l {option[2:]}" if option.startswith("--") else f" -s {option[1:]}"
-                for option in action.option_strings
-            )
+            names = "".join(f" -l {option[2:]}" if option.startswith("--") else f" -s {option[1:]}" for option in action.option_strings)
             value = "" if action.nargs == 0 else choices or (" -rF" if _takes_file(action) else " -x")
             out.append(f"complete -c baton {seen}{names}{value} -d {_fish_quote(action.help or '')}")
     return "\n".join([*out, ""])

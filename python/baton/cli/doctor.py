@@ -87,9 +87,7 @@ def _compiler() -> Finding:
     library = _PACKAGE / "lib" / "libbaton.so"
     if not library.is_file():
         return Finding("compiler", "missing", f"there is no {library}", _mend_build())
-    good, text = _child(
-        "from baton.driver.compiler import machine_facts as f; print(', '.join(f'{k} {v}' for k, v in f().items()))"
-    )
+    good, text = _child("from baton.driver.compiler import machine_facts as f; print(', '.join(f'{k} {v}' for k, v in f().items()))")
     if good:
         return Finding("compiler", "ok", text)
     mend = "apt-get install libllvm19" if "libLLVM" in text else _mend_build()
@@ -132,14 +130,10 @@ def _threads() -> Finding:
     value = os.environ.get("BATON_NUM_THREADS")
     if value is not None:
         if not value.isdecimal() or int(value) < 1:
-            return Finding(
-                "threads", "missing", f"BATON_NUM_THREADS is `{value}`, which is no number", "unset BATON_NUM_THREADS"
-            )
+            return Finding("threads", "missing", f"BATON_NUM_THREADS is `{value}`, which is no number", "unset BATON_NUM_THREADS")
         text += f", BATON_NUM_THREADS={value}"
         if int(value) > usable:
-            return Finding(
-                "threads", "note", text, f"more threads than processors are slower: BATON_NUM_THREADS={usable}"
-            )
+            return Finding("threads", "note", text, f"more threads than processors are slower: BATON_NUM_THREADS={usable}")
     if quota is not None and quota < usable:
         mend = f"BATON_NUM_THREADS={max(1, int(quota))}"
         return Finding("threads", "note", f"{text}, but the control group allows the time of {quota:g}", mend)
@@ -169,9 +163,7 @@ def _cache() -> Finding:
         mend = "set XDG_CACHE_HOME to a directory that you can write to"
         return Finding("cache", "note", f"{path} cannot be written to; nothing is kept between runs", mend)
     free = shutil.disk_usage(place).free / 1e9
-    return Finding(
-        "cache", "ok" if free > 1 else "note", f"{path}, {free:.1f} GB free", "" if free > 1 else "make room"
-    )
+    return Finding("cache", "ok" if free > 1 else "note", f"{path}, {free:.1f} GB free", "" if free > 1 else "make room")
 
 
 def _linker() -> Finding:
@@ -194,7 +186,7 @@ def _opencl() -> Finding:
     if good and text.startswith("opencl("):
         return Finding("opencl", "ok", text)
     why, _, mend = text.partition("; ")
-    return Finding("opencl", "note", why or "not built", mend[mend.find("apt-get"):] if "apt-get" in mend else _mend_build())
+    return Finding("opencl", "note", why or "not built", mend[mend.find("apt-get") :] if "apt-get" in mend else _mend_build())
 
 
 def _package(name: str, why: str, needed: bool = False):

@@ -20,9 +20,7 @@ def add_parser(verbs, verb, text):
         "  baton explain-placement model.so",
     )  # fmt: skip
     parser.add_argument("model", metavar="FILE", help="ONNX file; Relay text, - for standard input; or what `baton compile` wrote (.so)").complete = "file"
-    parser.add_argument(
-        "--default", default="cpu", metavar="DEVICE", help="device of what no annotation decides (default: cpu)"
-    )
+    parser.add_argument("--default", default="cpu", metavar="DEVICE", help="device of what no annotation decides (default: cpu)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments.add_shape_options(parser)
     arguments.add_load_option(parser)
@@ -53,23 +51,38 @@ def _of_artifact(path: str) -> dict:
 
     places, copies, made = [], [], {}
     for i, step in enumerate(steps):
-        read, written = (step["args"][: step["reads"]], step["args"][step["reads"]:])
+        read, written = (step["args"][: step["reads"]], step["args"][step["reads"] :])
         if step["symbol"]:
-            places.append({"function": "main", "place": "", "expression": name(step), "device_type": device[step["device"]],
-                           "because": "the plan that it was compiled with"})
+            places.append(
+                {
+                    "function": "main",
+                    "place": "",
+                    "expression": name(step),
+                    "device_type": device[step["device"]],
+                    "because": "the plan that it was compiled with",
+                }
+            )
         elif read[0][1] != written[0][1]:
             readers = []
-            for later in steps[i + 1:]:
+            for later in steps[i + 1 :]:
                 if written[0] in later["args"][: later["reads"]]:
                     readers.append(name(later))
-                if written[0] in later["args"][later["reads"]:]:
+                if written[0] in later["args"][later["reads"] :]:
                     break
             kind, _, at = read[0]
             what = slots[at] if kind == 0 and at < len(manifest["inputs"]) else made.get(tuple(read[0]), "a value")
             to = [slots[written[0][2]]] if written[0][0] == 0 else []
-            copies.append({"function": "main", "place": "", "expression": what, "src_dev_type": device[read[0][1]],
-                           "dst_dev_type": device[written[0][1]], "bytes": step["bytes"],
-                           "because": "for " + ", ".join(dict.fromkeys(readers + to))})
+            copies.append(
+                {
+                    "function": "main",
+                    "place": "",
+                    "expression": what,
+                    "src_dev_type": device[read[0][1]],
+                    "dst_dev_type": device[written[0][1]],
+                    "bytes": step["bytes"],
+                    "because": "for " + ", ".join(dict.fromkeys(readers + to)),
+                }
+            )
         for place in written:
             made[tuple(place)] = f"the result of {name(step)}"
     return {"places": places, "copies": copies}
@@ -80,15 +93,35 @@ def _of_program(program: dict) -> dict:
     device = [d[0] for d in program.get("devices", [])]
     names = [f["name"] for f in program["functions"]]
     why = "the plan that it was compiled with"
-    places = [{"function": "main", "place": "", "expression": kernel["symbol"], "device_type": device[kernel.get("device", 0)],
-               "because": why} for kernel in program["kernels"] if device]
+    places = [
+        {"function": "main", "place": "", "expression": kernel["symbol"], "device_type": device[kernel.get("device", 0)], "because": why}
+        for kernel in program["kernels"]
+        if device
+    ]
     for slot in program["packed"] if device else ():  # [name, code, its device, whether it runs there]
         there = len(slot) > 3
-        places.append({"function": "main", "place": "", "expression": slot[0], "device_type": device[slot[2] if there else 0],
-                       "because": f"{why}; compiled when its shapes are known" if there else "it runs on the host"})
-    copies = [{"function": names[c["function"]], "place": c["place"], "expression": c["value"], "src_dev_type": device[c["from"]],
-               "dst_dev_type": device[c["to"]], "bytes": c["bytes"], "formula": c["formula"], "because": c["because"]}
-              for c in program.get("copies", ())]
+        places.append(
+            {
+                "function": "main",
+                "place": "",
+                "expression": slot[0],
+                "device_type": device[slot[2] if there else 0],
+                "because": f"{why}; compiled when its shapes are known" if there else "it runs on the host",
+            }
+        )
+    copies = [
+        {
+            "function": names[c["function"]],
+            "place": c["place"],
+            "expression": c["value"],
+            "src_dev_type": device[c["from"]],
+            "dst_dev_type": device[c["to"]],
+            "bytes": c["bytes"],
+            "formula": c["formula"],
+            "because": c["because"],
+        }
+        for c in program.get("copies", ())
+    ]
     return {"places": places, "copies": copies}
 
 
@@ -133,8 +166,7 @@ def _show(found: dict, as_json: bool) -> int:
         print(f"{where}@{row['function']}: {row['expression']} on {row['device']}: {row['because']}")
     for row in found.get("copies", ()):
         where = f"{row['place']}: " if row["place"] else ""
-        print(f"{where}@{row['function']}: copy of {row['expression']} from {row['src_dev']} to {row['dst_dev']}, "
-              f"{_bytes(row)}: {row['because']}")
+        print(f"{where}@{row['function']}: copy of {row['expression']} from {row['src_dev']} to {row['dst_dev']}, {_bytes(row)}: {row['because']}")
     if found.get("copies") == []:
         print("nothing is copied")
     return 0

@@ -54,9 +54,7 @@ def _tensor(info: dict) -> str:
 
 def show(facts: dict) -> None:
     head = [facts["file"], facts["kind"], f"{facts['bytes']} bytes"]
-    head += [
-        f"{key.replace('_', ' ')} {facts[key]}" for key in ("opset", "producer", "target", "version") if facts.get(key)
-    ]
+    head += [f"{key.replace('_', ' ')} {facts[key]}" for key in ("opset", "producer", "target", "version") if facts.get(key)]
     print("   ".join(map(str, head)))
     for key in ("inputs", "outputs"):
         for place, info in enumerate(facts.get(key, [])):

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 from . import arguments, capsules
-from .errors import Failure, UsageError, file_error
+from .errors import UsageError
 from .terminal import note
 
 
@@ -24,12 +23,12 @@ def add_parser(verbs, verb, text):
     )  # fmt: skip
     parser.add_argument("model", metavar="FILE", nargs="?", help="Relay text, - for standard input; or an ONNX file").complete = "file"
     parser.add_argument(
-        "--passes", default="", metavar="LIST",
+        "--passes",
+        default="",
+        metavar="LIST",
         help='passes in order, such as "InferType,FuseOps(max_depth=64),tir.UnrollLoop(auto_max_step=16)"',
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="where to write (default: standard output)"
-    ).complete = "file"
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write (default: standard output)").complete = "file"
     parser.add_argument("--list", action="store_true", help="print the names of all passes and stop")
     parser.add_argument("--timing", action="store_true", help="print each pass's time on standard error")
     parser.add_argument("--trace", metavar="FILE", help="write times for chrome://tracing and Perfetto").complete = "file"
@@ -47,9 +46,7 @@ def add_parser(verbs, verb, text):
     group.add_argument("--print-to", metavar="DIR", help="write a file a step instead").complete = "file"
     arguments.add_shape_options(parser)
     arguments.add_fp_option(parser)
-    parser.add_argument(
-        "-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)"
-    )
+    parser.add_argument("-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)")
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
     arguments.add_load_option(parser)

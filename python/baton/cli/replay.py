@@ -24,7 +24,9 @@ def add_parser(verbs, verb, text):
     parser.add_argument("capsule", metavar="FILE", help="what --capsule wrote").complete = "file"
     parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads, instead of the capsule's")
     parser.add_argument("--stop", action="store_true", help="stop before the failing pass")
-    parser.add_argument("--ir", metavar="FILE", help="write the IR that the failing pass is given, or the model that was not imported; - prints it").complete = "file"
+    parser.add_argument(
+        "--ir", metavar="FILE", help="write the IR that the failing pass is given, or the model that was not imported; - prints it"
+    ).complete = "file"
     parser.add_argument(
         "--weights", action="append", default=[], metavar="FILE.npz", help="tensors, or a model, that the capsule names by hash"
     ).complete = "file"
@@ -127,4 +129,3 @@ def _write(module, file, path) -> None:
         from .values import write_file
 
         write_file(path, text.encode())
-

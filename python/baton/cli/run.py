@@ -24,20 +24,14 @@ def add_parser(verbs, verb, text):
     )  # fmt: skip
     arguments.add_model(parser)
     arguments.add_input_options(parser)
-    parser.add_argument(
-        "--save", metavar="FILE.npz", help="write the outputs there (.npy where there is one)"
-    ).complete = "file"
+    parser.add_argument("--save", metavar="FILE.npz", help="write the outputs there (.npy where there is one)").complete = "file"
     option = parser.add_argument(
         "--expect", type=arguments.named_value, action="append", default=[], metavar="NAME=FILE.npy",
         help="compare an output with a file; exit code 1 where they differ",
     )  # fmt: skip
     option.complete = "file"
-    parser.add_argument(
-        "--rtol", type=float, default=1e-3, help="relative tolerance of --expect (default: %(default)g)"
-    )
-    parser.add_argument(
-        "--atol", type=float, default=1e-5, help="absolute tolerance of --expect (default: %(default)g)"
-    )
+    parser.add_argument("--rtol", type=float, default=1e-3, help="relative tolerance of --expect (default: %(default)g)")
+    parser.add_argument("--atol", type=float, default=1e-5, help="absolute tolerance of --expect (default: %(default)g)")
     arguments.add_run_options(parser)
     arguments.add_compile_options(parser)
     arguments.add_output_options(parser)
@@ -53,9 +47,7 @@ def obtain(args: argparse.Namespace):
     if kind == "artifact":
         given = [name for name in ("target", "shape", "dim", "pass_config", "disable_pass", "load") if getattr(args, name)]
         if given:
-            raise UsageError(
-                f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`"
-            )
+            raise UsageError(f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`")
         from ..driver.executable import load
 
         return load(args.model, arguments.device_of(args)), time.perf_counter() - start
@@ -128,13 +120,8 @@ def compare(name: str, got, wanted, rtol: float, atol: float) -> str | None:
         return None
     with np.errstate(invalid="ignore"):
         apart = np.abs(a - b)
-    place = tuple(
-        int(i) for i in np.unravel_index(np.argmax(np.where(bad, np.nan_to_num(apart, nan=np.inf), -1)), a.shape)
-    )
-    return (
-        f"output `{name}` differs in {int(bad.sum())} of {bad.size} values, "
-        f"most at {list(place)}: {a[place]:.8g}, expected {b[place]:.8g}"
-    )
+    place = tuple(int(i) for i in np.unravel_index(np.argmax(np.where(bad, np.nan_to_num(apart, nan=np.inf), -1)), a.shape))
+    return f"output `{name}` differs in {int(bad.sum())} of {bad.size} values, most at {list(place)}: {a[place]:.8g}, expected {b[place]:.8g}"
 
 
 def run(args: argparse.Namespace) -> int:

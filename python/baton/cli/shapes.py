@@ -90,8 +90,8 @@ def given_shapes(infos, shapes: dict, dims: dict[str, int]) -> dict[str, tuple[i
 
 def read_module(path: str, shapes: dict, dims: dict[str, int], what: str = "Relay text"):
     """The Relay module of a file, with the sizes of --shape and --dim; Relay text on standard input for `-`."""
-    from . import arguments
     from ..driver.compiler import Source
+    from . import arguments
 
     if path == "-" or arguments.kind_of_file(path) == "relay":
         text = arguments.read_text(path)

@@ -50,9 +50,7 @@ def make(kind: str, shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray
     """
     target = _numpy_dtype(dtype)
     if math.prod(shape) * target.itemsize > _MAX_BYTES:
-        raise Failure(
-            f"an input of shape {list(shape)} and dtype {dtype} needs {math.prod(shape) * target.itemsize} bytes"
-        )
+        raise Failure(f"an input of shape {list(shape)} and dtype {dtype} needs {math.prod(shape) * target.itemsize} bytes")
     recipe, _, argument = kind.partition(":")
     if recipe == "random":
         rng = np.random.default_rng(int(argument) if argument else seed)
@@ -76,9 +74,7 @@ def _fits(info, array: np.ndarray, path: str) -> None:
             f"convert it: numpy.save(file, array.astype('{info.dtype}'))",
         )
     wanted = info.shape
-    if len(wanted) != array.ndim or any(
-        isinstance(w, int) and w != got for w, got in zip(wanted, array.shape, strict=True)
-    ):
+    if len(wanted) != array.ndim or any(isinstance(w, int) and w != got for w, got in zip(wanted, array.shape, strict=True)):
         text = ", ".join(map(str, wanted))
         raise Failure(f"input `{info.name}` has shape ({text}), `{path}` holds {tuple(array.shape)}")
 
@@ -162,9 +158,7 @@ def write_file(path: str, data: bytes) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise Failure(
-            f"cannot write `{path}`: {error.strerror or error}", "choose another place with -o or --save, or make room"
-        ) from None
+        raise Failure(f"cannot write `{path}`: {error.strerror or error}", "choose another place with -o or --save, or make room") from None
 
 
 def save_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
@@ -172,9 +166,7 @@ def save_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
     buffer = io.BytesIO()
     if path.endswith(".npy"):
         if len(arrays) != 1:
-            raise UsageError(
-                f"a .npy file holds one array, the model has {len(arrays)} outputs", "use a name that ends in .npz"
-            )
+            raise UsageError(f"a .npy file holds one array, the model has {len(arrays)} outputs", "use a name that ends in .npz")
         np.save(buffer, next(iter(arrays.values())), allow_pickle=False)
     elif path.endswith(".npz"):
         np.savez(buffer, **arrays)

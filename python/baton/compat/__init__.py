@@ -280,9 +280,22 @@ ABSENT = {
     "baton.tir.usmp": "memory is planned by the compiler",
     "baton.vta": _NO_SUCH_DEVICE,
 }
-NAMES["baton.relay.frontend"] = {f"from_{_name}": f"baton.relay.frontend.{_path}:from_{_name}" for _name, _path in {
-    "caffe": "caffe", "caffe2": "caffe2", "coreml": "coreml", "darknet": "darknet", "keras": "keras", "mxnet": "mxnet", "oneflow": "oneflow",
-    "paddle": "paddlepaddle", "pytorch": "pytorch", "tensorflow": "tensorflow", "tflite": "tflite"}.items()}
+NAMES["baton.relay.frontend"] = {
+    f"from_{_name}": f"baton.relay.frontend.{_path}:from_{_name}"
+    for _name, _path in {
+        "caffe": "caffe",
+        "caffe2": "caffe2",
+        "coreml": "coreml",
+        "darknet": "darknet",
+        "keras": "keras",
+        "mxnet": "mxnet",
+        "oneflow": "oneflow",
+        "paddle": "paddlepaddle",
+        "pytorch": "pytorch",
+        "tensorflow": "tensorflow",
+        "tflite": "tflite",
+    }.items()
+}
 
 
 def instead_of(module):

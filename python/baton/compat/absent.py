@@ -111,14 +111,31 @@ class _Current:
 
 # Ends of paths -> what programs use of them without harm.
 _HARMLESS = {
-    "autotvm": {"apply_history_best": _context, "ApplyHistoryBest": _context, "ApplyGraphBest": _context, "ApplyConfig": _context,
-                "FallbackContext": _context, "tophub.context": _context, "tophub.check_backend": _gives(None), "GLOBAL_SCOPE": _scope,
-                "DispatchContext": lambda path: _Current, "register_topi_compute": _decorator, "register_topi_schedule": _decorator,
-                "template": _decorator, "register_customized_task": _decorator},
-    "auto_scheduler": {"ApplyHistoryBest": _context, "ApplyHistoryBestOrSample": _context, "register_workload": _decorator,
-                       "register_task_input_check_func": _decorator, "is_auto_scheduler_enabled": _gives(False)},
+    "autotvm": {
+        "apply_history_best": _context,
+        "ApplyHistoryBest": _context,
+        "ApplyGraphBest": _context,
+        "ApplyConfig": _context,
+        "FallbackContext": _context,
+        "tophub.context": _context,
+        "tophub.check_backend": _gives(None),
+        "GLOBAL_SCOPE": _scope,
+        "DispatchContext": lambda path: _Current,
+        "register_topi_compute": _decorator,
+        "register_topi_schedule": _decorator,
+        "template": _decorator,
+        "register_customized_task": _decorator,
+    },
+    "auto_scheduler": {
+        "ApplyHistoryBest": _context,
+        "ApplyHistoryBestOrSample": _context,
+        "register_workload": _decorator,
+        "register_task_input_check_func": _decorator,
+        "is_auto_scheduler_enabled": _gives(False),
+    },
     "meta_schedule": {"ApplyHistoryBest": _context},
-    "micro": {}, "script": {},
+    "micro": {},
+    "script": {},
 }
 _made = {}
 

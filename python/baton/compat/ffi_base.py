@@ -14,4 +14,5 @@ def py_str(x):
 def c_str(string):
     """Text as bytes that C reads; for programs that use ctypes."""
     import ctypes
+
     return ctypes.c_char_p(string.encode("utf-8"))

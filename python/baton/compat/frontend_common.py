@@ -41,6 +41,7 @@ def infer_value(input_val, params, mod=None):
     if missing:
         raise ValueError(f"the expression has free variables that are no parameters: {', '.join(missing)}")
     from ..driver.relay_build import create_executor
+
     return create_executor("debug", mod=mod).evaluate(relay.Function(free, input_val))(*[params[v.name_hint] for v in free])
 
 
@@ -148,6 +149,7 @@ class StrAttrsDict:
     def get_tuple_tuple_int(self, key, default=RequiredAttr()):  # noqa: B008
         """Tuples of ints, as in "((1, 2), (3, 4))"."""
         import ast
+
         return self._get(key, default, lambda text: tuple(tuple(int(x) for x in row) for row in ast.literal_eval(text)))
 
     def get_int_list(self, key, default=RequiredAttr()):  # noqa: B008
@@ -180,7 +182,11 @@ class AttrCvt:
 
     def __init__(self, op_name, transforms=None, excludes=None, disables=None, ignores=None, extras=None, custom_check=None):
         self.op_name, self.transforms, self.excludes = op_name, transforms or {}, set(excludes or ())
-        self.left_out, self.extras, self.custom_check = {*(disables or ()), *(ignores or ()), "tvm_custom", "_output_shapes", "_class"}, extras or {}, custom_check
+        self.left_out, self.extras, self.custom_check = (
+            {*(disables or ()), *(ignores or ()), "tvm_custom", "_output_shapes", "_class"},
+            extras or {},
+            custom_check,
+        )
 
     def __call__(self, inputs, attrs, *_):
         if self.custom_check and not self.custom_check[0](attrs):
@@ -204,5 +210,18 @@ class AttrCvt:
         return get_relay_op(name)(*inputs, **{**given, **self.extras})
 
 
-__all__ = ["AttrCvt", "ExprTable", "Renamer", "RequiredAttr", "StrAttrsDict", "get_name", "get_relay_op", "infer_channels", "infer_shape", "infer_type",
-           "infer_value", "new_var", "set_span"]
+__all__ = [
+    "AttrCvt",
+    "ExprTable",
+    "Renamer",
+    "RequiredAttr",
+    "StrAttrsDict",
+    "get_name",
+    "get_relay_op",
+    "infer_channels",
+    "infer_shape",
+    "infer_type",
+    "infer_value",
+    "new_var",
+    "set_span",
+]

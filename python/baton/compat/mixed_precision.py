@@ -25,6 +25,7 @@ generic_always_op, generic_follow_op, generic_never_op = map(_rule, (MIXED_PRECI
 
 def register_func_to_op_list(list_ops):
     """A decorator that sets a rule for several operators."""
+
     def decorator(func):
         for op_name in list_ops:
             register_mixed_precision_conversion(op_name, func=func)
@@ -33,5 +34,13 @@ def register_func_to_op_list(list_ops):
     return decorator
 
 
-__all__ = ["MIXED_PRECISION_ALWAYS", "MIXED_PRECISION_FOLLOW", "MIXED_PRECISION_NEVER", "generic_always_op", "generic_follow_op", "generic_never_op",
-           "get_generic_out_dtypes", "register_func_to_op_list"]
+__all__ = [
+    "MIXED_PRECISION_ALWAYS",
+    "MIXED_PRECISION_FOLLOW",
+    "MIXED_PRECISION_NEVER",
+    "generic_always_op",
+    "generic_follow_op",
+    "generic_never_op",
+    "get_generic_out_dtypes",
+    "register_func_to_op_list",
+]

@@ -16,6 +16,7 @@ def parse_compute_version(compute_version):
 def get_target_compute_version(target=None):
     """The compute capability of a target's `-arch=sm_70`, as "7.0". Raises ValueError where it has none."""
     from ..target import Target
+
     target = target if target is not None else Target.current()
     arch = "" if target is None else target.attrs.get("arch", "")
     if not arch.startswith("sm_"):

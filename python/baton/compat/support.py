@@ -7,11 +7,43 @@ def libinfo():
     from ..config import version
     from ..driver.compiler import machine_facts
     from ..runtime import enabled
+
     facts = machine_facts()
-    known = {"LLVM_VERSION": facts.get("llvm", ""), "TVM_VERSION": version(), "GIT_COMMIT_HASH": "unknown", "USE_LLVM": "ON", "BUILD_STATIC_RUNTIME": "OFF",
-             "USE_OPENCL": "ON" if enabled("opencl") else "OFF"}
-    absent = ("ARM_COMPUTE_LIB", "BLAS", "COREML", "CUBLAS", "CUDA", "CUDNN", "DNNL_CODEGEN", "ETHOSN", "HEXAGON", "METAL", "MICRO", "MKL", "MKLDNN", "NNPACK",
-              "OPENMP", "PIPELINE_EXECUTOR", "PROFILER", "ROCM", "RPC", "TARGET_ONNX", "TENSORRT_CODEGEN", "TF_TVMDSOOP", "THRUST", "VITIS_AI", "VULKAN")
+    known = {
+        "LLVM_VERSION": facts.get("llvm", ""),
+        "TVM_VERSION": version(),
+        "GIT_COMMIT_HASH": "unknown",
+        "USE_LLVM": "ON",
+        "BUILD_STATIC_RUNTIME": "OFF",
+        "USE_OPENCL": "ON" if enabled("opencl") else "OFF",
+    }
+    absent = (
+        "ARM_COMPUTE_LIB",
+        "BLAS",
+        "COREML",
+        "CUBLAS",
+        "CUDA",
+        "CUDNN",
+        "DNNL_CODEGEN",
+        "ETHOSN",
+        "HEXAGON",
+        "METAL",
+        "MICRO",
+        "MKL",
+        "MKLDNN",
+        "NNPACK",
+        "OPENMP",
+        "PIPELINE_EXECUTOR",
+        "PROFILER",
+        "ROCM",
+        "RPC",
+        "TARGET_ONNX",
+        "TENSORRT_CODEGEN",
+        "TF_TVMDSOOP",
+        "THRUST",
+        "VITIS_AI",
+        "VULKAN",
+    )
     return {**known, **{f"USE_{name}": "OFF" for name in absent}}
 
 
@@ -19,6 +51,7 @@ def describe():
     """Prints facts about Python, the machine and the build."""
     import platform
     import sys
+
     print(f"Python {sys.version.split()[0]}, {platform.platform()}, {platform.machine()}")
     for name, value in sorted(libinfo().items()):
         print(f"{name}: {value}")
@@ -34,6 +67,7 @@ class FrontendTestModule:
     def add_function(self, name, func):
         """Adds a function; it gets arrays as code does."""
         from ..runtime import convert
+
         self._functions[name] = convert(func)
 
     __setitem__ = add_function

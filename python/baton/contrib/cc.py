@@ -54,6 +54,7 @@ create_staticlib.output_format = "a"
 
 def get_target_by_dump_machine(compiler):
     """A function that gives the triple that a compiler makes code for; None where it does not tell."""
+
     def get_target_triple():
         done = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True, check=False) if compiler else None
         return done.stdout.strip() if done is not None and done.returncode == 0 else None

@@ -19,6 +19,7 @@ def find_clang(required=True):
 def create_llvm(inputs, output=None, options=None, cc=None):
     """LLVM's text of sources: paths, or texts of C or C++. `output`: path that it is written to as well."""
     from .utils import tempdir
+
     cc = cc or find_clang()[0]
     with tempdir() as folder:
         paths = []

@@ -17,6 +17,7 @@ def convert_func(tvm_func, tensor_type, to_dlpack_func=None):
 def to_pytorch_func(tvm_func):
     """A function that takes tensors of PyTorch."""
     import torch
+
     return convert_func(tvm_func, torch.Tensor)
 
 

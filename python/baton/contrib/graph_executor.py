@@ -124,17 +124,28 @@ class GraphModule:
         """A function of the executor's module."""
         return self.module[key]
 
-    def benchmark(self, device=None, func_name="run", repeat=5, number=5, min_repeat_ms=None, limit_zero_time_iterations=100,
-                  end_to_end=False, cooldown_interval_ms=0, repeats_to_cooldown=1, **kwargs):
+    def benchmark(
+        self,
+        device=None,
+        func_name="run",
+        repeat=5,
+        number=5,
+        min_repeat_ms=None,
+        limit_zero_time_iterations=100,
+        end_to_end=False,
+        cooldown_interval_ms=0,
+        repeats_to_cooldown=1,
+        **kwargs,
+    ):
         """Times runs of the model, on inputs by name if they are given: seconds a run, averaged over `number` runs, `repeat`
         times. With `end_to_end`, copying inputs in and outputs out counts too."""
         import time
 
         from ..runtime.module import BenchmarkResult
+
         self.set_input(**kwargs)
         if not end_to_end:
-            return self.module.time_evaluator(func_name, device, number, repeat, min_repeat_ms or 0, cooldown_interval_ms,
-                                              repeats_to_cooldown)()
+            return self.module.time_evaluator(func_name, device, number, repeat, min_repeat_ms or 0, cooldown_interval_ms, repeats_to_cooldown)()
         names = kwargs or {n: self.get_input(n) for n in self.get_input_names()}
         results = []
         for _ in range(repeat):
@@ -152,4 +163,5 @@ def _array(value):
     if hasattr(value, "__dlpack__"):
         return value
     import numpy as np
+
     return np.asarray(value)

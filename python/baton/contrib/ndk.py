@@ -17,8 +17,12 @@ def create_shared(output, objects, options=None):
     """Links objects or sources to a shared library for Android."""
     objects = [objects] if isinstance(objects, (str, os.PathLike)) else list(objects)
     cc = _compiler()
-    done = subprocess.run([cc, "-o", os.fspath(output), *map(os.fspath, objects), *(options if options is not None else ["-shared", "-fPIC", "-lm"])],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [cc, "-o", os.fspath(output), *map(os.fspath, objects), *(options if options is not None else ["-shared", "-fPIC", "-lm"])],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"`{cc}` failed:\n{done.stderr}")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX's backend interface: what its test suite and scoreboard run.
 
-    from baton.contrib import onnx_backend
-    outputs = onnx_backend.prepare(model).run([x])
+from baton.contrib import onnx_backend
+outputs = onnx_backend.prepare(model).run([x])
 """
 
 from __future__ import annotations
@@ -170,10 +170,7 @@ def run_node(node, inputs, device="CPU", outputs_info=None, opset_version=None, 
 
     names = list(dict.fromkeys(n for n in node.input if n))
     values = [np.asarray(v) for v in inputs]
-    infos = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
-        for n, v in zip(names, values, strict=True)
-    ]
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in zip(names, values, strict=True)]
     outputs = [onnx.ValueInfoProto(name=n) for n in node.output if n]
     graph = helper.make_graph([node], "node", infos, outputs)
     version = opset_version or onnx.defs.onnx_opset_version()

@@ -15,6 +15,7 @@ def memoize(key, save_at_exit=False):
         kept, path = {}, Path(".pkl_memoize_py3") / f"{key}.pkl"
         if save_at_exit:
             import atexit
+
             if path.exists():
                 kept.update(pickle.loads(path.read_bytes()))
 

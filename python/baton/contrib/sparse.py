@@ -12,6 +12,7 @@ class CSRNDArray:
 
     def __init__(self, arg1, device=None, shape=None):
         import numpy as np
+
         device = device if device is not None else cpu(0)
         if isinstance(arg1, tuple):
             self.data, self.indices, self.indptr = (a if isinstance(a, NDArray) else ndarray.array(np.asarray(a), device) for a in arg1)
@@ -22,14 +23,16 @@ class CSRNDArray:
             dense = arg1.numpy() if isinstance(arg1, NDArray) else np.asarray(arg1)
             rows, columns = np.nonzero(dense)
             begins = np.concatenate([[0], np.bincount(rows, minlength=dense.shape[0]).cumsum()])
-            self.data, self.indices, self.indptr = (ndarray.array(np.ascontiguousarray(a), device) for a in
-                                                    (dense[rows, columns], columns.astype(itype), begins.astype(itype)))
+            self.data, self.indices, self.indptr = (
+                ndarray.array(np.ascontiguousarray(a), device) for a in (dense[rows, columns], columns.astype(itype), begins.astype(itype))
+            )
             self.shape = dense.shape
         self.stype, self.dtype = "csr", self.data.dtype
 
     def numpy(self):
         """The dense matrix."""
         import numpy as np
+
         full, begins = np.zeros(self.shape, self.data.numpy().dtype), self.indptr.numpy()
         rows = np.repeat(np.arange(self.shape[0]), np.diff(begins))
         full[rows, self.indices.numpy()] = self.data.numpy()

@@ -83,6 +83,7 @@ def from_tvm_ffi(x):
 def register_to_tvm_ffi(name, function=None, override=False):
     """Registers a function of Baton, by default the global one of this name, as a global function of apache-tvm-ffi."""
     from .._ffi import get_global_func
+
     f = function if function is not None else get_global_func(name)
     _tvm.register_global_func(name, _Crossing(f, from_tvm_ffi, to_tvm_ffi), override=override)
 
@@ -90,6 +91,7 @@ def register_to_tvm_ffi(name, function=None, override=False):
 def register_from_tvm_ffi(name, function=None, override=False):
     """Registers a function of apache-tvm-ffi, by default its global one of this name, as a global function of Baton."""
     from .._ffi import register_func
+
     f = function if function is not None else _tvm.get_global_func(name)
     register_func(name, from_tvm_ffi(f), override=override)
 

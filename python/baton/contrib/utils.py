@@ -38,6 +38,7 @@ class TempDirectory:
     @staticmethod
     def _remove(path):
         import shutil
+
         shutil.rmtree(path, ignore_errors=True)
         TempDirectory.TEMPDIRS.discard(path)
 
@@ -91,12 +92,14 @@ class FileLock:
     def __init__(self, path):
         self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - open for as long as the lock is held
         import fcntl
+
         fcntl.lockf(self._file, fcntl.LOCK_EX)
 
     def release(self):
         """Lets others have the file."""
         if self._file is not None:
             import fcntl
+
             fcntl.lockf(self._file, fcntl.LOCK_UN)
             self._file.close()
             self._file = None
@@ -121,6 +124,7 @@ def is_source_path(path):
 def which(exec_name):
     """Path of a program; None where there is none."""
     import shutil
+
     return shutil.which(exec_name)
 
 

@@ -82,8 +82,7 @@ def check_known_answer(engine: Engine, tokenizer, reference: Reference) -> bool:
     good &= difference <= LARGEST_DIFFERENCE
     row(
         "",
-        f"largest difference from the NumPy reference: {difference:.1e}"
-        f"{'' if difference <= LARGEST_DIFFERENCE else '   WRONG'}",
+        f"largest difference from the NumPy reference: {difference:.1e}{'' if difference <= LARGEST_DIFFERENCE else '   WRONG'}",
     )
     return good
 
@@ -134,9 +133,7 @@ def embed_corpus(engine: Engine, model: MiniLM, tokens: list[list[int]], fresh: 
     return vectors
 
 
-def answer(
-    question: str, vector: np.ndarray, names: list[str], texts: list[str], vectors: np.ndarray, top: int
-) -> None:
+def answer(question: str, vector: np.ndarray, names: list[str], texts: list[str], vectors: np.ndarray, top: int) -> None:
     scores = vectors @ vector
     print(f"\n{question}")
     for i in np.argsort(-scores, kind="stable")[:top]:
@@ -195,9 +192,7 @@ def run(args: argparse.Namespace) -> int:
     row("model", f"all-MiniLM-L6-v2, {model.num_parameters / 1e6:.1f} million parameters, run by {engine.name}")
     reference = Reference(model)
     if not check_known_answer(engine, tokenizer, reference):
-        print(
-            f"error: {engine.name} does not give the known answer; nothing after it could be believed", file=sys.stderr
-        )
+        print(f"error: {engine.name} does not give the known answer; nothing after it could be believed", file=sys.stderr)
         return 1
 
     library = standard_library()

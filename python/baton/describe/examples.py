@@ -10,7 +10,25 @@ import itertools
 from .model import call_path
 
 # Shapes of the first input; the others are tried from the same list. Small, and different in each dimension.
-_SHAPES = ((2, 3), (1, 4, 8, 8), (1, 4, 8), (1, 4, 8, 8, 8), (4,), (), (2, 3, 4), (3, 3), (2, 2), (1, 2, 2, 2), (4, 4, 3, 3), (4, 1, 3, 3), (4, 4, 3), (4, 4, 3, 3, 3), (1,), (2,), (3,))
+_SHAPES = (
+    (2, 3),
+    (1, 4, 8, 8),
+    (1, 4, 8),
+    (1, 4, 8, 8, 8),
+    (4,),
+    (),
+    (2, 3, 4),
+    (3, 3),
+    (2, 2),
+    (1, 2, 2, 2),
+    (4, 4, 3, 3),
+    (4, 1, 3, 3),
+    (4, 4, 3),
+    (4, 4, 3, 3, 3),
+    (1,),
+    (2,),
+    (3,),
+)
 _DTYPES = ("float32", "int32", "bool", "int64", "uint8", "uint32")
 _NUMBERS = ([1], [2, 2], [0], [1, 1], [2], [2, 2, 2], [3, 2], [0, 1], [2, 3], [1, 0], [1, 0, 2], [1, 2, 3, 4])
 _LIMIT = 400  # tries an operator
@@ -32,7 +50,7 @@ def _values(field):
     if kind == "dtype":
         return ("float32", "int32")
     if kind == "runtime.String":
-        return (("NHWC",) if "layout" in field.name else ("ij,jk->ik",) if field.name == "equation" else ("linear", "default"))
+        return ("NHWC",) if "layout" in field.name else ("ij,jk->ik",) if field.name == "equation" else ("linear", "default")
     return (2, [2, 2], [2, 3])
 
 
@@ -50,7 +68,9 @@ def _input_sets(names):
     # Beside a tensor, parameters by their word; a second tensor may be a weight.
     scalars = [((), "float32") if n.endswith(("scale", "scales")) else ((), "int32") if n.endswith(("zero_point", "zero_points")) else None for n in names]
     if any(scalars):
-        for dtype, shapes in itertools.product(("float32", "int8"), (((2, 3), (2, 3)), ((1, 4, 8, 8), (4, 4, 3, 3)), ((1, 4, 8, 8), (2, 4, 2, 2)), ((1, 2, 3), (1, 4, 3)))):
+        for dtype, shapes in itertools.product(
+            ("float32", "int8"), (((2, 3), (2, 3)), ((1, 4, 8, 8), (4, 4, 3, 3)), ((1, 4, 8, 8), (2, 4, 2, 2)), ((1, 2, 3), (1, 4, 3)))
+        ):
             tensors = iter(shapes)
             yield [s or (next(tensors, shapes[-1]), dtype) for s in scalars]
         return
@@ -67,6 +87,7 @@ def _input_sets(names):
 def example(op):
     """(lines of Python, type of the result) for an operator's function, or None where nothing that was tried fits."""
     from .. import ir, relay
+
     function = relay.op.find(op.name)  # where there is one by hand, it is what programs call
     needed = [p for p in op.inputs if p.required]
     tuples = [len(op.inputs) == 1 and "tensors" in p.doc.lower()[:12] or "uple" in p.kind + p.doc.lower()[:12] for p in needed]

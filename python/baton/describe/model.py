@@ -134,6 +134,7 @@ def _shared_fields(key, types):
 def operators():
     """Relay's operators by name: functions with `op`, `inputs`, `attrs`, `parameters`. Those of TIR are left out."""
     from ..relay.op.make import operator
+
     found = (n for n in baton.ir.Op.list_op_names() if baton.ir.Op.get(n).get_attr("output") is not None)
     return {n: operator(n) for n in sorted(found)}
 
@@ -141,8 +142,9 @@ def operators():
 def call_path(name):
     """How programs write an operator's function: "relay.nn.relu"."""
     from .. import relay
+
     if name.startswith("qnn."):
-        return f"relay.qnn.op.{name[len('qnn.'):]}"
+        return f"relay.qnn.op.{name[len('qnn.') :]}"
     found = relay
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -213,6 +215,7 @@ def split_words(text):
 def is_identifier(name):
     """Whether Python code can say it."""
     import keyword
+
     return name.isidentifier() and not keyword.iskeyword(name)
 
 

@@ -76,8 +76,11 @@ def collect(package="baton"):
         _type_pages(reference, {k: t for k, t in types.items() if k.startswith(package + ".")})
         front += [f"- [{title}]({stem}.md)" for stem, (title, _) in list(reference.pages.items())[1:]]
         return reference
-    front = reference.page("index", "Baton: reference", "Made from the descriptions in C++ and the docstrings of Python; the guides and the "
-                           "design are in the repository under `docs/`.")
+    front = reference.page(
+        "index",
+        "Baton: reference",
+        "Made from the descriptions in C++ and the docstrings of Python; the guides and the design are in the repository under `docs/`.",
+    )
     _operator_pages(reference)
     _attrs_page(reference, types)
     _type_pages(reference, {k: t for k, t in types.items() if not k.startswith("relay.attrs.")})
@@ -94,13 +97,33 @@ def collect(package="baton"):
         front += ["", f"## {name}", "", " · ".join(links)]
     front += ["", "## In figures", "", "| | number |", "| --- | --- |"]
     counted = collections.Counter(kind for _, kind, _ in reference.index)
-    front += [f"| {what} | {counted[kind]} |" for kind, what in (("op", "operators"), ("type", "types of C++"), ("pass", "passes"), ("option", "options of PassContext"),
-                                                                 ("instrument", "instruments"), ("python", "names of Python"), ("function", "global functions"), ("c", "functions of C"))]
+    front += [
+        f"| {what} | {counted[kind]} |"
+        for kind, what in (
+            ("op", "operators"),
+            ("type", "types of C++"),
+            ("pass", "passes"),
+            ("option", "options of PassContext"),
+            ("instrument", "instruments"),
+            ("python", "names of Python"),
+            ("function", "global functions"),
+            ("c", "functions of C"),
+        )
+    ]
     return reference
 
 
-_SECTIONS = (("python", "Python"), ("op-", "Operators"), ("attrs", "Operators"), ("type", "Types"), ("pass", "Passes"), ("option", "Passes"), ("instrument", "Passes"),
-             ("functions", "The border to C++"), ("c-api", "The border to C++"))
+_SECTIONS = (
+    ("python", "Python"),
+    ("op-", "Operators"),
+    ("attrs", "Operators"),
+    ("type", "Types"),
+    ("pass", "Passes"),
+    ("option", "Passes"),
+    ("instrument", "Passes"),
+    ("functions", "The border to C++"),
+    ("c-api", "The border to C++"),
+)
 
 
 def _section(stem):
@@ -122,7 +145,7 @@ def _plain(text):
         parameter = re.match(r"([a-z_]\w*(?:, [a-z_]\w*)*): ", line)
         if parameter and (listed or not out or not out[-1].strip()):
             listed = True
-            out.append(f"- `{parameter[1]}`: {_escape(line[parameter.end():])}")
+            out.append(f"- `{parameter[1]}`: {_escape(line[parameter.end() :])}")
             continue
         listed = listed and bool(line.strip())
         if indented and not code and out and out[-1].strip():
@@ -156,6 +179,7 @@ def _link_words(reference, text):
                 if target:
                     return f"[`{match[1]}`]({target})"
             return match[0]
+
         out.append(re.sub(r"(?<![\[`])`([\w.]+)`(?![\]`])", refer, line))
     return "\n".join(out)
 
@@ -192,6 +216,7 @@ def _default(field):
 
 # ---- Operators
 
+
 def _operator_pages(reference):
     found = model.operators()
     by_group = collections.OrderedDict()
@@ -200,7 +225,11 @@ def _operator_pages(reference):
     describe = baton.get_global_func("relay.op.Describe")
     for group, names in by_group.items():
         stem = "op-" + (group or "tensor").replace(".", "-")
-        lines = reference.page(stem, f"Operators: {group or 'tensors'}", f"In Python `baton.relay.{group + '.' if group else ''}NAME`. Requirements are numbered R1, R2...; errors cite them.")
+        lines = reference.page(
+            stem,
+            f"Operators: {group or 'tensors'}",
+            f"In Python `baton.relay.{group + '.' if group else ''}NAME`. Requirements are numbered R1, R2...; errors cite them.",
+        )
         for name in names:
             _operator_entry(reference, lines, stem, name, found[name], describe)
 
@@ -208,6 +237,7 @@ def _operator_pages(reference):
 def _operator_entry(reference, lines, stem, name, op, describe):
     reference.entry(lines, stem, name, "op")
     from ..relay.op import find
+
     shown = find(name)
     try:
         signature = str(inspect.signature(shown))
@@ -225,10 +255,17 @@ def _operator_entry(reference, lines, stem, name, op, describe):
     if output:
         lines += ["", f"**Result.** {_escape(str(output))}"]
     facts = dict(describe(op.op).items())
-    words = [f"fusion sees it as {_PATTERNS.get(op.op.get_attr('TOpPattern'), 'opaque')}",
-             "has state: never folded or removed" if op.op.get_attr("TOpIsStateful") else "folded where its inputs are constant" if facts.get("folded") else "not folded",
-             "has a gradient" if facts.get("gradient") else f"has no gradient: {facts['no_gradient']}" if facts.get("no_gradient") else "", "is said in terms of other operators" if facts.get("decomposed") else "",
-             "runs on host arrays" if facts.get("host") and not facts.get("compiled") else ""]
+    words = [
+        f"fusion sees it as {_PATTERNS.get(op.op.get_attr('TOpPattern'), 'opaque')}",
+        "has state: never folded or removed"
+        if op.op.get_attr("TOpIsStateful")
+        else "folded where its inputs are constant"
+        if facts.get("folded")
+        else "not folded",
+        "has a gradient" if facts.get("gradient") else f"has no gradient: {facts['no_gradient']}" if facts.get("no_gradient") else "",
+        "is said in terms of other operators" if facts.get("decomposed") else "",
+        "runs on host arrays" if facts.get("host") and not facts.get("compiled") else "",
+    ]
     if facts.get("source"):
         words.append(f"its meaning is that of {facts['source']}")
     lines += ["", "**Facts.** " + _escape("; ".join(w for w in words if w)) + "."]
@@ -247,7 +284,9 @@ def _types():
 
 
 def _attrs_page(reference, types):
-    lines = reference.page("attrs", "Attributes of operators", "Classes of `baton.relay.op.op_attrs`; `baton.ir.make_node(KEY, ...)` makes one by its type key.")
+    lines = reference.page(
+        "attrs", "Attributes of operators", "Classes of `baton.relay.op.op_attrs`; `baton.ir.make_node(KEY, ...)` makes one by its type key."
+    )
     for key, node in types.items():
         if key.startswith("relay.attrs."):
             reference.entry(lines, "attrs", key, "type")
@@ -255,6 +294,7 @@ def _attrs_page(reference, types):
 
 
 # ---- Types
+
 
 def _type_pages(reference, types):
     by_prefix = collections.OrderedDict()
@@ -265,8 +305,12 @@ def _type_pages(reference, types):
         children[node.parent].append(key)
     for prefix, keys in by_prefix.items():
         stem = f"type-{prefix}"
-        lines = reference.page(stem, f"Types: {prefix}", "Classes of C++ and their fields. Fields are the attributes of the Python class, the arguments of its constructor, "
-                               "what is compared, hashed, printed and saved.")
+        lines = reference.page(
+            stem,
+            f"Types: {prefix}",
+            "Classes of C++ and their fields. Fields are the attributes of the Python class, the arguments of its constructor, "
+            "what is compared, hashed, printed and saved.",
+        )
         for key in keys:
             node = types[key]
             reference.entry(lines, stem, key, "type")
@@ -277,8 +321,21 @@ def _type_pages(reference, types):
                 lines += ["", "Derived: " + ", ".join(f"`{c}`" for c in children[key]) + "."]
             if node.fields:
                 lines += ["", *_field_rows(node.fields)]
-                flagged = [(f.name, [w for bit, w in ((model.BINDS, "binds its variable in the fields that follow"), (model.IGNORED, "not part of the value"),
-                                                      (model.TRANSIENT, "not saved")) if f.flags & bit]) for f in node.fields]
+                flagged = [
+                    (
+                        f.name,
+                        [
+                            w
+                            for bit, w in (
+                                (model.BINDS, "binds its variable in the fields that follow"),
+                                (model.IGNORED, "not part of the value"),
+                                (model.TRANSIENT, "not saved"),
+                            )
+                            if f.flags & bit
+                        ],
+                    )
+                    for f in node.fields
+                ]
                 notes = [f"`{n}`: {', '.join(w)}" for n, w in flagged if w]
                 if notes:
                     lines += ["", "; ".join(notes) + "."]
@@ -286,10 +343,16 @@ def _type_pages(reference, types):
 
 # ---- Passes
 
+
 def _pass_page(reference):
     from ..ir.transform import default_of
-    lines = reference.page("passes", "Passes", "A pass runs when the context's level is at least its own, unless it is disabled; what it requires runs before. "
-                           "`baton.transform.PassContext` says how.")
+
+    lines = reference.page(
+        "passes",
+        "Passes",
+        "A pass runs when the context's level is at least its own, unless it is disabled; what it requires runs before. "
+        "`baton.transform.PassContext` says how.",
+    )
     for name, (doc, options, info) in model.passes().items():
         reference.entry(lines, "passes", name, "pass")
         module, last = model.pass_function(name)
@@ -300,7 +363,13 @@ def _pass_page(reference):
             lines += [f"| `{option}` | {_cell(_kind_text(kind))} | {_cell(_escape(text))} |" for option, kind, text, _, _ in options]
         if info is not None:
             lines += ["", f"- level {info.opt_level}"]
-            for what, field in (("requires the passes", "required"), ("needs", "needs"), ("establishes", "establishes"), ("keeps", "keeps"), ("destroys", "destroys")):
+            for what, field in (
+                ("requires the passes", "required"),
+                ("needs", "needs"),
+                ("establishes", "establishes"),
+                ("keeps", "keeps"),
+                ("destroys", "destroys"),
+            ):
                 names = list(getattr(info, field))
                 if names:
                     lines.append(f"- {what}: " + (", ".join(f"`{n}`" for n in names) if names != ["*"] else "all that it does not destroy"))
@@ -320,6 +389,7 @@ def _option_page(reference, types):
 
 def _instrument_page(reference, types):
     from .. import instrument
+
     lines = reference.page("instruments", "Instruments", "Code that runs around passes: `baton.transform.PassContext(instruments=[...])`.")
     for name in instrument.__all__:
         value = getattr(instrument, name)
@@ -332,6 +402,7 @@ def _instrument_page(reference, types):
 
 
 # ---- Python
+
 
 def _python_pages(reference):
     shown_groups = set(groups())
@@ -356,6 +427,7 @@ def _python_pages(reference):
 def _own_names(name, module):
     """(names that a module defines, names that it shows of others)."""
     from ..relay.op.make import Operator
+
     own, others = [], []
     for public, value in public_names(module):
         home = getattr(value, "__module__", None)
@@ -397,14 +469,24 @@ def _methods_text(cls):
             rows.append((f"`{name}`", value.__doc__))
     if not rows:
         return []
-    return ["", "| member | |", "| --- | --- |", *(f"| {_cell(head)} | {_cell(_escape(inspect.cleandoc(doc or '').split(chr(10) + chr(10))[0]))} |" for head, doc in rows)]
+    return [
+        "",
+        "| member | |",
+        "| --- | --- |",
+        *(f"| {_cell(head)} | {_cell(_escape(inspect.cleandoc(doc or '').split(chr(10) + chr(10))[0]))} |" for head, doc in rows),
+    ]
 
 
 # ---- The border to C++
 
+
 def _function_page(reference):
-    lines = reference.page("functions", "Global functions", "Functions that every language calls by name: `baton.get_global_func(NAME)`, `BatonFuncGetGlobal` in C. "
-                           "Where no signature is given, the function looks at its arguments itself. Names of compiler layers are for Baton's own front end and may change.")
+    lines = reference.page(
+        "functions",
+        "Global functions",
+        "Functions that every language calls by name: `baton.get_global_func(NAME)`, `BatonFuncGetGlobal` in C. "
+        "Where no signature is given, the function looks at its arguments itself. Names of compiler layers are for Baton's own front end and may change.",
+    )
     for name, signature in model.packed_functions().items():
         if not name.startswith(("test", "seed.")):
             reference.index.append((name, "function", f"functions.md#function-{name}"))
@@ -414,6 +496,7 @@ def _function_page(reference):
 
 def _c_page(reference):
     from ..config import include_dir
+
     header = Path(include_dir(), "baton", "runtime", "c_runtime_api.h").read_text(encoding="utf-8")
     start, rest = header.split("#ifndef BATON_RUNTIME", 1)
     lines = reference.page("c-api", "The C interface")
@@ -466,6 +549,7 @@ const li=document.createElement('li'),a=document.createElement('a'),s=document.c
 def to_html(reference, pages):
     """The pages as HTML, with a list of all pages and a search that works from files."""
     import markdown
+
     out = {}
     sections = collections.OrderedDict()
     for stem, (title, _) in reference.pages.items():
@@ -475,11 +559,17 @@ def to_html(reference, pages):
         made = re.sub(r'href="([\w.\-]+)\.md(#[^"]*)?"', lambda m: f'href="{m[1]}.html{m[2] or ""}"', made)
         made = re.sub(r"<code>((?:Array|Map)\[[^<]*)</code>", lambda m: f"<code>{_link_inside(reference, m[1])}</code>", made)
         made = made.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")
-        menu = "".join(f"<h2>{name}</h2><ul>" + "".join(f'<li><a href="{s}.html"{" class=here" if s == stem else ""}>{html.escape(_short(t))}</a></li>' for s, t in items)
-                       + "</ul>" for name, items in sections.items())
-        out[f"{stem}.html"] = (f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
-                               f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body><nav><input id=search placeholder=Search aria-label=Search>"
-                               f"<ul id=found></ul>{menu}</nav><main>{made}</main><script src=\"search.js\"></script></body></html>\n")
+        menu = "".join(
+            f"<h2>{name}</h2><ul>"
+            + "".join(f'<li><a href="{s}.html"{" class=here" if s == stem else ""}>{html.escape(_short(t))}</a></li>' for s, t in items)
+            + "</ul>"
+            for name, items in sections.items()
+        )
+        out[f"{stem}.html"] = (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+            f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body><nav><input id=search placeholder=Search aria-label=Search>"
+            f"<ul id=found></ul>{menu}</nav><main>{made}</main><script src=\"search.js\"></script></body></html>\n"
+        )
     index = sorted((name, kind, target.replace(".md#", ".html#")) for name, kind, target in reference.index)
     out["search.js"] = f"const INDEX={json.dumps(index, separators=(',', ':'))};\n{_SCRIPT.strip()}\n"
     return out
@@ -487,9 +577,11 @@ def to_html(reference, pages):
 
 def _link_inside(reference, words):
     """Links from the element types of a container."""
+
     def refer(match):
         target = reference.entries.get(("type", match[0]))
         return f'<a href="{target.replace(".md#", ".html#")}">{match[0]}</a>' if target else match[0]
+
     return re.sub(r"[\w.]+", refer, words)
 
 

@@ -23,9 +23,7 @@ def _module(inp, args, name: str) -> IRModule:
             raise TypeError("tensors are given once: build([A, B, C]), inputs before outputs")
         inp = te.create_prim_func([inp] if isinstance(inp, te.Tensor) else list(inp), name)
     elif args is not None:
-        raise UnsupportedError(
-            f"arguments belong to a schedule, as te.create_schedule makes it, not to a {type(inp).__name__}"
-        )
+        raise UnsupportedError(f"arguments belong to a schedule, as te.create_schedule makes it, not to a {type(inp).__name__}")
     if isinstance(inp, PrimFunc):
         symbol = inp.get_attr("global_symbol")
         return IRModule({str(symbol) if symbol and name == "main" else name: _named(inp, name, symbol)})

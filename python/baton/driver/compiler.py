@@ -52,10 +52,7 @@ class Source:
             return Source("module", source)
         if isinstance(source, Function):
             return Source("module", IRModule.from_expr(source))
-        raise TypeError(
-            f"a model is a path, bytes, an ONNX ModelProto, Relay text, an IRModule or a Relay function, "
-            f"not {type(source).__name__}"
-        )
+        raise TypeError(f"a model is a path, bytes, an ONNX ModelProto, Relay text, an IRModule or a Relay function, not {type(source).__name__}")
 
     def read(self, shapes: Mapping[str, tuple[int, ...]]):
         """The Relay module with inputs of these shapes, weights in it."""
@@ -125,14 +122,10 @@ class Source:
             if row["shape"] is None and row["name"] in (shapes or {}):
                 return TensorInfo(row["name"], row["dtype"], (None,) * len(shapes[row["name"]]))
             if row["shape"] is None:
-                raise UnsupportedError(
-                    f"input `{row['name']}` has no rank; give its shape: shape={{{row['name']!r}: ...}}"
-                )
+                raise UnsupportedError(f"input `{row['name']}` has no rank; give its shape: shape={{{row['name']!r}: ...}}")
             return TensorInfo(row["name"], row["dtype"], tuple(row["shape"]))
 
-        return tuple(map(info, facts["inputs"])), tuple(
-            TensorInfo(row["name"], row["dtype"], tuple(row["shape"] or ())) for row in facts["outputs"]
-        )
+        return tuple(map(info, facts["inputs"])), tuple(TensorInfo(row["name"], row["dtype"], tuple(row["shape"] or ())) for row in facts["outputs"])
 
 
 def _is_file(path: str | bytes) -> bool:
@@ -235,8 +228,10 @@ def _check_target(options: Options) -> None:
             raise UnsupportedError(f"no code is made for the target `{target.kind}`; there is code for llvm and opencl")
         cpu = str(target.mtriple or "").partition("-")[0]
         if cpu and cpu not in (platform.machine(), {"aarch64": "arm64"}.get(platform.machine())):
-            raise UnsupportedError(f"code for {cpu} does not run on this machine ({platform.machine()}); "
-                                   f'write it to a file and link it there: baton compile MODEL --target "{target}" -o model.o')
+            raise UnsupportedError(
+                f"code for {cpu} does not run on this machine ({platform.machine()}); "
+                f'write it to a file and link it there: baton compile MODEL --target "{target}" -o model.o'
+            )
 
 
 def _check_shapes(inputs, shapes: OpenShapes) -> None:
@@ -245,9 +240,10 @@ def _check_shapes(inputs, shapes: OpenShapes) -> None:
         if name not in by_name:
             raise ValueError(f"shape: the model has no input `{name}`; its inputs are {', '.join(by_name) or 'none'}")
         want = by_name[name].shape
-        fits = len(want) == len(shape) and all(
-            not isinstance(dim, int) or size is None or dim == size for dim, size in zip(want, shape, strict=True)
-        ) and all(not isinstance(size, int) or size >= 0 for size in shape
+        fits = (
+            len(want) == len(shape)
+            and all(not isinstance(dim, int) or size is None or dim == size for dim, size in zip(want, shape, strict=True))
+            and all(not isinstance(size, int) or size >= 0 for size in shape)
         )
         if not fits:
             raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")

@@ -168,9 +168,7 @@ class Executable:
             return None
 
     def __call__(self, *args, **kwargs):
-        arrays = (
-            args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
-        )
+        arrays = args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
         given = arrays
         if self._forms is not None:
             arrays = self._forms.encode(arrays)
@@ -198,9 +196,7 @@ class Executable:
                 raise TypeError(f"input `{min(both)}` is given twice")
             args, kwargs = (), {**args[0], **kwargs}
         if len(args) > len(self._order):
-            raise TypeError(
-                f"the model takes {len(self._order)} inputs ({', '.join(self._order)}), {len(args)} were given"
-            )
+            raise TypeError(f"the model takes {len(self._order)} inputs ({', '.join(self._order)}), {len(args)} were given")
         values = dict(zip(self._order, args, strict=False))
         for name, value in kwargs.items():
             if name in values:
@@ -313,9 +309,7 @@ def _infos(executor: Module, side: str) -> tuple[TensorInfo, ...]:
     info = executor[f"get_{side}_info"]
     rows = [info(i) for i in range(int(executor[f"get_num_{side}s"]()))]
     return tuple(
-        TensorInfo(
-            str(name), str(dtype), tuple(int(d) if d >= 0 else _extent(extents, i) for i, d in enumerate(shape))
-        )
+        TensorInfo(str(name), str(dtype), tuple(int(d) if d >= 0 else _extent(extents, i) for i, d in enumerate(shape)))
         for name, shape, dtype, *extents in rows
     )
 

@@ -121,7 +121,7 @@ def _in_order(names, args, kwargs):
     """The arguments in the order of the parameters, of which several may have one name: these are told apart by position alone."""
     if len(args) > len(names):
         raise errors.TypeError(f"the function takes {len(names)} arguments, got {len(args)}")
-    rest = names[len(args):]
+    rest = names[len(args) :]
     for key in kwargs:
         if names.count(key) > 1:
             raise errors.TypeError(f"the function has {names.count(key)} parameters `{key}`; give them by position")

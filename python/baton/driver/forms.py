@@ -70,6 +70,7 @@ class Forms:
 
     def dtypes(self, inputs, outputs):
         """(inputs, outputs) of a signature, with the words for what is no number."""
+
         def said(infos, forms):
             return tuple(i if form is None else i._replace(dtype=form.dtype, shape=i.shape[:1] if form.kind == "maps" else i.shape)
                          for form, i in self._beside(forms, infos))  # fmt: skip

@@ -35,8 +35,9 @@ def _param(value, kind):
     return fitted(array, kind.dtype) if isinstance(kind, TensorType) else array
 
 
-def build(ir_mod, target=None, target_host=None, executor=None, runtime=None, workspace_memory_pools=None,
-          constant_memory_pools=None, params=None, mod_name="default"):
+def build(
+    ir_mod, target=None, target_host=None, executor=None, runtime=None, workspace_memory_pools=None, constant_memory_pools=None, params=None, mod_name="default"
+):
     """Compiles a module of Relay to a module of code, under the current PassContext.
 
         with baton.transform.PassContext(opt_level=3):

@@ -46,9 +46,9 @@ def _placeholders(kind, name):
 class TECompiler:
     """Lowers and compiles primitive functions of Relay, each once for a target.
 
-        engine = relay.backend.te_compiler.get()
-        cached = engine.lower(relay.Function([x], relay.exp(x)), "llvm")
-        run = engine.jit(relay.Function([x], relay.exp(x)), "llvm")      # run(input, output)
+    engine = relay.backend.te_compiler.get()
+    cached = engine.lower(relay.Function([x], relay.exp(x)), "llvm")
+    run = engine.jit(relay.Function([x], relay.exp(x)), "llvm")      # run(input, output)
     """
 
     def __init__(self):
@@ -57,6 +57,7 @@ class TECompiler:
     @staticmethod
     def _key(rows, func, target):
         from ..ir import structural_equal
+
         return next((made for known, kind, made in rows if kind == str(target) and structural_equal(known, func)), None)
 
     def lower(self, source_func, target=None, mod_name="default"):

@@ -32,11 +32,11 @@ def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
 class VMCompiler(BuildModule):
     """The steps of `compile`, one by one.
 
-        compiler = relay.vm.VMCompiler()
-        compiler.set_params({"w": w})
-        compiler.lower(mod, target="llvm")
-        compiler.codegen()
-        exe = compiler.get_exec()
+    compiler = relay.vm.VMCompiler()
+    compiler.set_params({"w": w})
+    compiler.lower(mod, target="llvm")
+    compiler.codegen()
+    exe = compiler.get_exec()
     """
 
     def lower(self, mod, target=None, target_host=None):

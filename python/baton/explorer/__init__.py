@@ -137,9 +137,7 @@ def explore(model, *, target=None, opt_level=3, shape=None, config=None, disable
     kernels, failure = [], ""
     with History() as history:
         try:
-            lib = compile_model(
-                model, target=target, opt_level=opt_level, shape=shape, config=config, disabled_pass=disabled_pass
-            )
+            lib = compile_model(model, target=target, opt_level=opt_level, shape=shape, config=config, disabled_pass=disabled_pass)
         except Exception as error:
             if not history.steps:
                 raise

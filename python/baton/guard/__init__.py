@@ -8,6 +8,22 @@ from .instrument import SemanticGuard, SemanticGuardError
 from .reduce import count_calls, reduce
 from .sample import KINDS, CannotSample, Sampler
 
-__all__ = ["BisectResult", "CannotSample", "Checker", "Difference", "EXACT", "Finding", "KINDS", "REASSOCIATING",
-           "Sampler", "SemanticGuard", "SemanticGuardError", "Tolerance", "bisect", "compare_modules",
-           "count_calls", "differences", "reduce"]
+__all__ = [
+    "BisectResult",
+    "CannotSample",
+    "Checker",
+    "Difference",
+    "EXACT",
+    "Finding",
+    "KINDS",
+    "REASSOCIATING",
+    "Sampler",
+    "SemanticGuard",
+    "SemanticGuardError",
+    "Tolerance",
+    "bisect",
+    "compare_modules",
+    "count_calls",
+    "differences",
+    "reduce",
+]

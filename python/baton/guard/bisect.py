@@ -77,7 +77,7 @@ class BisectResult:
         elif self.no_rewrite:
             out.append(f"  which rewrite it is cannot be said: {self.no_rewrite}")
         if self.module is not None:
-            size = f"({_calls(self.calls)}, {self.tests} tried)" if self.calls is not None else "(loop programs are not made smaller)"
+            size = f"({_calls(self.calls)}, {self.tests} tried)" if self.calls is not None else "(PrimFuncs are not made smaller)"
             out += [f"the smallest program found that shows it {size}:", "", self.text.rstrip(), ""]
             if self.text_after:
                 out += ["what the pass makes of it:", "", self.text_after.rstrip(), ""]
@@ -105,8 +105,22 @@ def _calls(count):
     return f"{count} call" + ("" if count == 1 else "s")
 
 
-def bisect(source, passes=None, *, target=None, opt_level=3, config=None, disabled_pass=(), shape=None, seed=0, kinds=KINDS, skip=(),
-           reassociating=(), reduce=True, budget=600):
+def bisect(
+    source,
+    passes=None,
+    *,
+    target=None,
+    opt_level=3,
+    config=None,
+    disabled_pass=(),
+    shape=None,
+    seed=0,
+    kinds=KINDS,
+    skip=(),
+    reassociating=(),
+    reduce=True,
+    budget=600,
+):
     """Runs passes on a program and finds the first that changes what it computes, or throws; then makes the program small.
 
         print(baton.bisect("model.onnx"))

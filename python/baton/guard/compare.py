@@ -223,7 +223,7 @@ def _at(value, path, root):
 
     from .._ffi import get_global_func
 
-    for name, index in re.findall(r"\.?([A-Za-z_]\w*)?(?:\[(\d+)\])?", path[len(root):]):
+    for name, index in re.findall(r"\.?([A-Za-z_]\w*)?(?:\[(\d+)\])?", path[len(root) :]):
         if name == "value" and not index:
             value = get_global_func("relay.guard.ReadRef")(value)
         elif name and index:

@@ -44,8 +44,20 @@ class SemanticGuard(PassInstrument):
 
     observes = True
 
-    def __init__(self, mode="raise", sample="all", seed=0, kinds=KINDS, passes=None, skip=(), reassociating=(), rtol=None, atol=None,
-                 max_calls=1 << 18, max_bytes=8 << 30):
+    def __init__(
+        self,
+        mode="raise",
+        sample="all",
+        seed=0,
+        kinds=KINDS,
+        passes=None,
+        skip=(),
+        reassociating=(),
+        rtol=None,
+        atol=None,
+        max_calls=1 << 18,
+        max_bytes=8 << 30,
+    ):
         if mode not in ("raise", "record"):
             raise ValueError(f"mode is \"raise\" or \"record\", not {mode!r}")
         every = sample if isinstance(sample, int) and not isinstance(sample, bool) else 1

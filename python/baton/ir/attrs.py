@@ -122,7 +122,7 @@ class DictAttrs(Attrs, key="DictAttrs"):
 def make_node(type_key, **kwargs):
     """Makes an object of a type key from its fields.
 
-        baton.ir.make_node("relay.attrs.OnDeviceAttrs", device_type=2)
+    baton.ir.make_node("relay.attrs.OnDeviceAttrs", device_type=2)
     """
     if type_key == "DictAttrs" and "dict" not in kwargs:
         return DictAttrs(kwargs)

@@ -78,8 +78,8 @@ def get_renderer():
 def override_renderer(render_func):
     """Lets a function show what is wrong with a program, before the error is raised that says it too; None for none.
 
-        found = []
-        baton.ir.diagnostics.override_renderer(lambda ctx: found.extend(d.message for d in ctx.diagnostics))
+    found = []
+    baton.ir.diagnostics.override_renderer(lambda ctx: found.extend(d.message for d in ctx.diagnostics))
     """
     global _renderer
     _renderer = None if render_func is None else DiagnosticRenderer(render_func)
@@ -89,13 +89,13 @@ def override_renderer(render_func):
 class DiagnosticContext(Object, key="DiagnosticContext"):
     """Collects findings over several passes; a PassContext's `diag_ctx`.
 
-        @baton.transform.module_pass(opt_level=0)
-        def no_tuples(mod, ctx):
-            found = ctx.diag_ctx or DiagnosticContext()
-            for expr in tuples_of(mod):
-                found.emit(Diagnostic.error(expr.span, "there is a tuple", help="return its fields one by one"))
-            found.render()   # a CompileError that shows them, if there are any
-            return mod
+    @baton.transform.module_pass(opt_level=0)
+    def no_tuples(mod, ctx):
+        found = ctx.diag_ctx or DiagnosticContext()
+        for expr in tuples_of(mod):
+            found.emit(Diagnostic.error(expr.span, "there is a tuple", help="return its fields one by one"))
+        found.render()   # a CompileError that shows them, if there are any
+        return mod
     """
 
     __slots__ = ("module", "renderer")

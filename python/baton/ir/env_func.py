@@ -8,8 +8,8 @@ from .._ffi import get_global_func
 class EnvFunc(Object, key="EnvFunc"):
     """A global function, known by its name: it prints, compares, saves and loads, and can be called.
 
-        add = baton.ir.EnvFunc.get("my.add")
-        add(1, 2)
+    add = baton.ir.EnvFunc.get("my.add")
+    add(1, 2)
     """
 
     __slots__ = ()

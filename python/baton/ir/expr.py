@@ -204,6 +204,7 @@ class Range(Object, key="Range"):
     def from_min_extent(min_value, extent, span=None):
         """The range of `extent` values from `min_value` on."""
         from .attrs import make_node
+
         return make_node("Range", min=min_value, extent=extent, span=span)
 
     def __eq__(self, other):

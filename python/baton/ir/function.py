@@ -35,6 +35,7 @@ class BaseFunc(RelayExpr, key="BaseFunc"):
         if not self.has_attr(attr_key):
             return self
         from .attrs import DictAttrs, make_node
+
         kept = {k: v for k, v in self.attrs.items() if k != attr_key}
         fields = {name: getattr(self, name) for name, *_ in _core.describe_type(self.type_key)[2] if name != "checked_type_"}
         return make_node(self.type_key, **{**fields, "attrs": DictAttrs(kept)})

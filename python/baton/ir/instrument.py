@@ -19,8 +19,7 @@ def _print_text(text):
     sys.stdout.write(str(text))
 
 
-_HOOKS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass", "on_pass_failed",
-          "on_pass_skipped")
+_HOOKS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass", "on_pass_failed", "on_pass_skipped")
 
 
 def _warn_of_misspelt(cls, stacklevel):
@@ -45,8 +44,11 @@ def _hooks(cls, instance):
 def made_with(instrument):
     """How an instrument was made: {"class": "module:name", "args": [...], "kwargs": {...}}, or None where that is not known."""
     if isinstance(instrument, VerifyIR):  # in C++: its fields say all
-        return {"class": "baton.ir.instrument:VerifyIR", "args": [[str(p) for p in instrument.properties], bool(instrument.contracts),
-                                                                  bool(instrument.unchanged), bool(instrument.determinism)], "kwargs": {}}
+        return {
+            "class": "baton.ir.instrument:VerifyIR",
+            "args": [[str(p) for p in instrument.properties], bool(instrument.contracts), bool(instrument.unchanged), bool(instrument.determinism)],
+            "kwargs": {},
+        }
     text = str(getattr(instrument, "origin", ""))
     return json.loads(text) if text else None
 
@@ -93,8 +95,12 @@ class PassInstrument(Object):
         # object, which keeps C++: nothing would ever free such a ring.
         twin = type(self).__new__(type(self))
         object.__setattr__(twin, "__dict__", self.__dict__)
-        self.__init_handle_by_constructor__(get_global_func("instrument.PassInstrument"), type(self).__name__,
-                                            inspect.getattr_static(type(self), "observes", False) is True, *_hooks(type(self), twin))
+        self.__init_handle_by_constructor__(
+            get_global_func("instrument.PassInstrument"),
+            type(self).__name__,
+            inspect.getattr_static(type(self), "observes", False) is True,
+            *_hooks(type(self), twin),
+        )
 
 
 # What an instrument in C++ arrives as.
@@ -124,8 +130,9 @@ def pass_instrument(pi_cls=None):
         class PyPassInstrument(PassInstrument):
             def __init__(self, *args, **kwargs):
                 inst = cls(*args, **kwargs)
-                self.__init_handle_by_constructor__(get_global_func("instrument.PassInstrument"), cls.__name__,
-                                                    bool(getattr(inst, "observes", False)), *_hooks(cls, inst))
+                self.__init_handle_by_constructor__(
+                    get_global_func("instrument.PassInstrument"), cls.__name__, bool(getattr(inst, "observes", False)), *_hooks(cls, inst)
+                )
                 self._inst = inst
 
             def __getattr__(self, name):
@@ -156,7 +163,7 @@ def _budgets(budgets):
     for name, budget in (budgets or {}).items():
         if not isinstance(name, str):
             raise TypeError(f"budgets takes names of passes, got {name!r} among them")
-        for what, limit in (budget.items() if isinstance(budget, dict) else ()):
+        for what, limit in budget.items() if isinstance(budget, dict) else ():
             if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
                 raise ValueError(f"the budget of `{name}`: `{what}` takes a number from 0 on, got {limit!r}")
     if budgets:
@@ -184,8 +191,7 @@ class PassTimingInstrument(PassInstrument):
     render = _Render()
 
     def __init__(self, detail=False, budgets=None, strict=False):
-        self.__init_handle_by_constructor__(get_global_func("instrument.MakePassTimingInstrument"), bool(detail), _budgets(budgets),
-                                            bool(strict))
+        self.__init_handle_by_constructor__(get_global_func("instrument.MakePassTimingInstrument"), bool(detail), _budgets(budgets), bool(strict))
 
     def to_json(self):
         """`{"threads": [{"thread": 0, "passes": [{"pass": name, "wall_ms": ..., "passes": [...]}]}], "over_budget": [...]}`"""
@@ -255,8 +261,20 @@ class PrintIR(PassInstrument):
     directory: a file a step, numbered, instead of printing. file: a text file to print to (default: standard output).
     """
 
-    def __init__(self, before=False, after=True, on_failure=True, only_changed=False, diff=False, passes=None, functions=None,
-                 directory=None, file=None, show_meta_data=False, name="PrintIR"):
+    def __init__(
+        self,
+        before=False,
+        after=True,
+        on_failure=True,
+        only_changed=False,
+        diff=False,
+        passes=None,
+        functions=None,
+        directory=None,
+        file=None,
+        show_meta_data=False,
+        name="PrintIR",
+    ):
         sink = None
         if file is not None:
             if not callable(getattr(file, "write", None)):
@@ -265,25 +283,34 @@ class PrintIR(PassInstrument):
             def sink(text):
                 file.write(str(text))
 
-        self.__init_handle_by_constructor__(get_global_func("instrument.PrintIR"), name, bool(before), bool(after), bool(on_failure),
-                                            bool(only_changed), bool(diff), bool(show_meta_data), _patterns("passes", passes),
-                                            _patterns("functions", functions), str(directory or ""), sink)
+        self.__init_handle_by_constructor__(
+            get_global_func("instrument.PrintIR"),
+            name,
+            bool(before),
+            bool(after),
+            bool(on_failure),
+            bool(only_changed),
+            bool(diff),
+            bool(show_meta_data),
+            _patterns("passes", passes),
+            _patterns("functions", functions),
+            str(directory or ""),
+            sink,
+        )
 
 
 class PrintIRBefore(PrintIR):
     """Prints the module before each pass, or before those of `pass_names`; to stdout or `file`."""
 
     def __init__(self, pass_names=None, file=None, show_meta_data=False):
-        super().__init__(before=True, after=False, on_failure=False, passes=pass_names, file=file,
-                         show_meta_data=show_meta_data, name="PrintIRBefore")
+        super().__init__(before=True, after=False, on_failure=False, passes=pass_names, file=file, show_meta_data=show_meta_data, name="PrintIRBefore")
 
 
 class PrintIRAfter(PrintIR):
     """Prints the module after each pass, or after those of `pass_names`; to stdout or `file`."""
 
     def __init__(self, pass_names=None, file=None, show_meta_data=False):
-        super().__init__(before=False, after=True, on_failure=False, passes=pass_names, file=file,
-                         show_meta_data=show_meta_data, name="PrintIRAfter")
+        super().__init__(before=False, after=True, on_failure=False, passes=pass_names, file=file, show_meta_data=show_meta_data, name="PrintIRAfter")
 
 
 PrintBefore = PrintBeforeAll = PrintIRBefore
@@ -300,8 +327,9 @@ class VerifyIR(PassInstrument):
     """
 
     def __init__(self, properties=("WellFormed", "WellTyped"), contracts=True, unchanged=True, determinism=False):
-        self.__init_handle_by_constructor__(get_global_func("instrument.VerifyIR"), _patterns("properties", properties),
-                                            bool(contracts), bool(unchanged), bool(determinism))
+        self.__init_handle_by_constructor__(
+            get_global_func("instrument.VerifyIR"), _patterns("properties", properties), bool(contracts), bool(unchanged), bool(determinism)
+        )
 
 
 attach_classes(__name__, "instrument.")

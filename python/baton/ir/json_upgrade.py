@@ -6,8 +6,15 @@ import re
 
 from .. import _core
 
-_RENAMED = {"Variable": "tir.Var", "SizeVar": "tir.SizeVar", "StrMap": "Map", "UIntImm": "IntImm", "relay.Module": "IRModule", "relay.Any": "tir.Any",
-            "StringImm": "tir.StringImm"}
+_RENAMED = {
+    "Variable": "tir.Var",
+    "SizeVar": "tir.SizeVar",
+    "StrMap": "Map",
+    "UIntImm": "IntImm",
+    "relay.Module": "IRModule",
+    "relay.Any": "tir.Any",
+    "StringImm": "tir.StringImm",
+}
 _VERSION = re.compile(r'"tvm_version"\s*:\s*"0\.[0-6](\.|")')
 
 

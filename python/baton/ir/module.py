@@ -10,7 +10,6 @@ from .expr import GlobalVar, RelayExpr
 from .function import BaseFunc
 from .type import GlobalTypeVar
 
-
 # An expression as a function of its free variables, and the standard library: both are Relay's.
 _function_of = Hook("ir.function_of")
 _import_std = Hook("ir.import_std")
@@ -23,8 +22,8 @@ def _global_var(name):
 class IRModule(Object, key="IRModule"):
     """Functions by global variable, and data types by name.
 
-        mod = baton.IRModule({"main": func})      # or baton.IRModule.from_expr(func)
-        mod["main"], mod["abs"] = mod["main"], other
+    mod = baton.IRModule({"main": func})      # or baton.IRModule.from_expr(func)
+    mod["main"], mod["abs"] = mod["main"], other
     """
 
     __slots__ = ()
@@ -121,8 +120,7 @@ class IRModule(Object, key="IRModule"):
     def with_attr(self, key, value):
         """A copy with an attribute more."""
         attrs = {**(dict(self.attrs.items()) if self.attrs is not None else {}), key: plain_value(value)}
-        return make_node("IRModule", functions=self.functions, type_definitions=self.type_definitions,
-                         attrs=make_node("DictAttrs", dict=attrs))
+        return make_node("IRModule", functions=self.functions, type_definitions=self.type_definitions, attrs=make_node("DictAttrs", dict=attrs))
 
     def shallow_copy(self):
         """Another module of the same functions."""

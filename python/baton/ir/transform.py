@@ -20,6 +20,7 @@ _init_api("transform", __name__)
 
 def _api(name):
     from .._ffi import get_global_func
+
     return get_global_func("transform." + name)
 
 
@@ -46,9 +47,13 @@ class PassInfo(Object):
     def __init__(self, opt_level, name, required=None, needs=None, establishes=None, keeps=None, destroys=None):
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise errors.TypeError(f"opt_level takes an int, got {opt_level!r}")
-        self.__init_handle_by_constructor__(_api("PassInfo"), opt_level, _named("name", name), _names("required", required),
-                                            *(_names(what, names, "properties") for what, names in (
-                                                ("needs", needs), ("establishes", establishes), ("keeps", keeps), ("destroys", destroys))))
+        self.__init_handle_by_constructor__(
+            _api("PassInfo"),
+            opt_level,
+            _named("name", name),
+            _names("required", required),
+            *(_names(what, names, "properties") for what, names in (("needs", needs), ("establishes", establishes), ("keeps", keeps), ("destroys", destroys))),
+        )
 
 
 class _AtEnd:
@@ -86,16 +91,34 @@ class PassContext(Object):
 
     __slots__ = ()
 
-    def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, trace=None, *,
-                 diag_ctx=None, inherit_instruments=True, isolate_instruments=False, num_threads=1):
+    def __init__(
+        self,
+        opt_level=2,
+        required_pass=None,
+        disabled_pass=None,
+        instruments=None,
+        config=None,
+        trace=None,
+        *,
+        diag_ctx=None,
+        inherit_instruments=True,
+        isolate_instruments=False,
+        num_threads=1,
+    ):
         if trace is not None:
             raise errors.TypeError(f"trace is the name of an early option that is not there, got {trace!r}; instruments=[...] are called around passes")
         if config is not None and not isinstance(config, dict):
             raise errors.TypeError(f"config takes a dict of options by key, got {config!r}")
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise errors.TypeError(f"opt_level takes an int, got {opt_level!r}")
-        self.__init_handle_by_constructor__(_api("PassContext"), opt_level, chosen("required_pass", required_pass),
-                                            chosen("disabled_pass", disabled_pass), _instruments(instruments), dict(config or {}))
+        self.__init_handle_by_constructor__(
+            _api("PassContext"),
+            opt_level,
+            chosen("required_pass", required_pass),
+            chosen("disabled_pass", disabled_pass),
+            _instruments(instruments),
+            dict(config or {}),
+        )
         if diag_ctx is not None or not inherit_instruments or isolate_instruments or num_threads != 1:
             _api("PassContextOptions")(self, bool(inherit_instruments), bool(isolate_instruments), num_threads, diag_ctx)
 
@@ -163,8 +186,7 @@ class Pass(Object):
     def __call__(self, mod):
         """The module that the pass makes of `mod`, which stays as it is."""
         if not isinstance(mod, _ir_module()):
-            raise errors.TypeError(f"pass `{self.info.name}` takes an IRModule, got {type(mod).__name__}"
-                            " (IRModule.from_expr makes one of a function)")
+            raise errors.TypeError(f"pass `{self.info.name}` takes an IRModule, got {type(mod).__name__} (IRModule.from_expr makes one of a function)")
         return _api("CallPass")(self, mod)
 
     def text(self):
@@ -348,6 +370,7 @@ class PassFunction:
     @property
     def __doc__(self):
         from .._ffi import get_global_func
+
         doc = ""
         with contextlib.suppress(Exception):  # registered by a program: it may want arguments
             doc = str(get_global_func(self.key)().info.doc)
@@ -359,6 +382,7 @@ class PassFunction:
     def __call__(self, *args, **kwargs):
         if self.takes_anything:
             from .._ffi import get_global_func
+
             return get_global_func(self.key)(*args, **kwargs)
         names = [row[0] for row in self.options]
         if len(args) > len(names):
@@ -368,8 +392,10 @@ class PassFunction:
             own = self.aliases.get(name, name)
             if own not in names:
                 near = difflib.get_close_matches(name, names, 1)
-                raise errors.TypeError(f"{self.__name__} has no option `{name}`" +
-                                (f"; did you mean `{near[0]}`?" if near else f"; it has {', '.join(names)}" if names else "; it has none"))
+                raise errors.TypeError(
+                    f"{self.__name__} has no option `{name}`"
+                    + (f"; did you mean `{near[0]}`?" if near else f"; it has {', '.join(names)}" if names else "; it has none")
+                )
             if own in given:
                 raise errors.TypeError(f"{self.__name__} got `{own}` twice")
             given[own] = value
@@ -420,8 +446,7 @@ def make_pass_decorator(make, base, method):
     make: (body, PassInfo) -> pass of C++. base: the Python class of such passes. method: the name of a class's body.
     """
 
-    def decorator(pass_func=None, opt_level=None, name=None, required=None, traceable=False, needs=None, establishes=None,
-                  keeps=None, destroys=None):
+    def decorator(pass_func=None, opt_level=None, name=None, required=None, traceable=False, needs=None, establishes=None, keeps=None, destroys=None):
         if opt_level is None:
             raise errors.ValueError("a pass needs an opt_level: from which level of the context on it runs")
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
@@ -510,8 +535,10 @@ def _wrap_class(pass_cls, info, make, base, method):
             try:
                 own._body_class = type(own.__name__, (own, pass_cls), {"__module__": own.__module__, "__doc__": own.__doc__, "_body_class": None})
             except TypeError as error:
-                raise errors.TypeError(f"`{own.__name__}` cannot be derived from the pass `{pass_cls.__name__}`: {error}; derive it from a class that "
-                                "is not decorated, and decorate both") from None
+                raise errors.TypeError(
+                    f"`{own.__name__}` cannot be derived from the pass `{pass_cls.__name__}`: {error}; derive it from a class that "
+                    "is not decorated, and decorate both"
+                ) from None
         if own._body_class is None:  # a body itself, of a class that was decorated twice
             return pass_cls(*args, **kwargs)
         inst = own._body_class.__new__(own._body_class)
@@ -545,6 +572,7 @@ def _wrap_class(pass_cls, info, make, base, method):
 
 def _ir_module():
     from .module import IRModule
+
     return IRModule
 
 

@@ -109,8 +109,9 @@ class FuncType(Type, key="FuncType"):
     __slots__ = ()
 
     def __init__(self, arg_types, ret_type, type_params=None, type_constraints=None, span=None):
-        super().__init__(type_params=list(type_params or ()), arg_types=list(arg_types), ret_type=ret_type,
-                         type_constraints=list(type_constraints or ()), span=span)
+        super().__init__(
+            type_params=list(type_params or ()), arg_types=list(arg_types), ret_type=ret_type, type_constraints=list(type_constraints or ()), span=span
+        )
 
 
 class IncompleteType(Type, key="IncompleteType"):

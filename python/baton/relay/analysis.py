@@ -147,11 +147,26 @@ def explain_placement(mod, default_device="cpu"):
 
 def detect_feature(a, b=None):
     """The features of the language that an expression, or a module's functions, use: a set of Feature."""
-    names = {"visit_" + words: feature for words, feature in {
-        "var": Feature.fVar, "global_var": Feature.fGlobalVar, "constant": Feature.fConstant, "tuple": Feature.fTuple,
-        "tuple_getitem": Feature.fTupleGetItem, "function": Feature.fFunction, "op": Feature.fOp, "call": Feature.fCall, "let": Feature.fLet,
-        "if": Feature.fIf, "ref_create": Feature.fRefCreate, "ref_read": Feature.fRefRead, "ref_write": Feature.fRefWrite,
-        "constructor": Feature.fConstructor, "match": Feature.fMatch}.items()}
+    names = {
+        "visit_" + words: feature
+        for words, feature in {
+            "var": Feature.fVar,
+            "global_var": Feature.fGlobalVar,
+            "constant": Feature.fConstant,
+            "tuple": Feature.fTuple,
+            "tuple_getitem": Feature.fTupleGetItem,
+            "function": Feature.fFunction,
+            "op": Feature.fOp,
+            "call": Feature.fCall,
+            "let": Feature.fLet,
+            "if": Feature.fIf,
+            "ref_create": Feature.fRefCreate,
+            "ref_read": Feature.fRefRead,
+            "ref_write": Feature.fRefWrite,
+            "constructor": Feature.fConstructor,
+            "match": Feature.fMatch,
+        }.items()
+    }
     found = set()
     for x in (a, b):
         for expr in x.functions.values() if isinstance(x, IRModule) else [] if x is None else [x]:
@@ -235,6 +250,7 @@ def search_fc_transpose(expr):
 def extract_fused_functions(mod):
     """Structural hash -> function, of the primitive functions that fusion at level 3 makes of a module."""
     from .transform import FuseOps, InferType, SimplifyInference  # made from the registry, when asked for
+
     with PassContext(opt_level=3):
         for make in (InferType, SimplifyInference, InferType, FuseOps, InferType):
             mod = make()(mod)

@@ -21,8 +21,8 @@ class AnnotatedRegion:
 class AnnotatedRegionSet:
     """The regions between two operators, in order of the program.
 
-        regions = relay.analysis.AnnotatedRegionSet(func, relay.op.get("annotation.compiler_begin"), relay.op.get("annotation.compiler_end"))
-        regions.get_region(call).nodes
+    regions = relay.analysis.AnnotatedRegionSet(func, relay.op.get("annotation.compiler_begin"), relay.op.get("annotation.compiler_end"))
+    regions.get_region(call).nodes
     """
 
     def __init__(self, expr, region_begin_op, region_end_op):

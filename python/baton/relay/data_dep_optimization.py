@@ -76,6 +76,7 @@ def _to_sparse(func, params, blocksize, sparsity_threshold):
 
 def _no_sparse_convolutions(func, params, blocksize, sparsity_threshold, *_, **__):
     from ..error import UnsupportedError
+
     raise UnsupportedError("sparse convolutions are not there; bsr_dense makes weights of nn.dense sparse")
 
 

@@ -307,8 +307,8 @@ class TupleWrapper:
 def var(name_hint, type_annotation=None, shape=None, dtype="float32", span=None) -> "Var":
     """A new variable. Its type is `type_annotation`, or a tensor of `shape` and `dtype`, or left to inference.
 
-        x = relay.var("x", shape=(1, 3, 224, 224))
-        y = relay.var("y", relay.TensorType((10,), "int32"))
+    x = relay.var("x", shape=(1, 3, 224, 224))
+    y = relay.var("y", relay.TensorType((10,), "int32"))
     """
     if type_annotation is not None and shape is not None:
         raise errors.ValueError("give either a type or a shape, not both")
@@ -340,5 +340,23 @@ def bind(expr, binds):
     return get_global_func("relay.analysis.bind")(expr, dict(binds))
 
 
-__all__ = ["Call", "Constant", "Expr", "ExprWithOp", "GlobalVar", "If", "Let", "RefCreate", "RefRead", "RefWrite", "RelayExpr", "Tuple",
-           "TupleGetItem", "TupleWrapper", "Var", "bind", "const", "var"]
+__all__ = [
+    "Call",
+    "Constant",
+    "Expr",
+    "ExprWithOp",
+    "GlobalVar",
+    "If",
+    "Let",
+    "RefCreate",
+    "RefRead",
+    "RefWrite",
+    "RelayExpr",
+    "Tuple",
+    "TupleGetItem",
+    "TupleWrapper",
+    "Var",
+    "bind",
+    "const",
+    "var",
+]

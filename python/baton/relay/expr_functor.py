@@ -16,10 +16,23 @@ from .adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, P
 from .expr import Call, Constant, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from .function import Function
 
-_METHODS = {Constant: "visit_constant", Tuple: "visit_tuple", Var: "visit_var", GlobalVar: "visit_global_var", Function: "visit_function",
-            Call: "visit_call", Let: "visit_let", If: "visit_if", Op: "visit_op", TupleGetItem: "visit_tuple_getitem",
-            RefCreate: "visit_ref_create", RefRead: "visit_ref_read", RefWrite: "visit_ref_write", Constructor: "visit_constructor",
-            Match: "visit_match"}
+_METHODS = {
+    Constant: "visit_constant",
+    Tuple: "visit_tuple",
+    Var: "visit_var",
+    GlobalVar: "visit_global_var",
+    Function: "visit_function",
+    Call: "visit_call",
+    Let: "visit_let",
+    If: "visit_if",
+    Op: "visit_op",
+    TupleGetItem: "visit_tuple_getitem",
+    RefCreate: "visit_ref_create",
+    RefRead: "visit_ref_read",
+    RefWrite: "visit_ref_write",
+    Constructor: "visit_constructor",
+    Match: "visit_match",
+}
 
 
 class _Deep:
@@ -89,8 +102,10 @@ class ExprFunctor:
                 self._visiting = False
         if not isinstance(result, self._gives):
             name = self._dispatch(expr).__name__
-            raise TypeError(f"{type(self).__name__}.{name} gave {'None' if result is None else type(result).__name__} for an expression of "
-                            f"type `{expr.type_key}`; a mutator gives the expression that takes its place")
+            raise TypeError(
+                f"{type(self).__name__}.{name} gave {'None' if result is None else type(result).__name__} for an expression of "
+                f"type `{expr.type_key}`; a mutator gives the expression that takes its place"
+            )
         memo[expr] = result
         return result
 

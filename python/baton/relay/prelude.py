@@ -122,14 +122,37 @@ def @AddGradCells[T](%f: fn (T, T) -> T, %a: GradCell[T], %b: GradCell[T]) -> Gr
 }
 """
 # File of the standard library -> (text, the data type that shows that it is there, the last function).
-_FILES = {"prelude.rly": (_TEXT, "List", "iterate"), "nat.rly": (_NAT, "nat", "nat_iterate"),
-          "gradient.rly": (_GRADIENT, "GradCell", "AddGradCells")}
+_FILES = {"prelude.rly": (_TEXT, "List", "iterate"), "nat.rly": (_NAT, "nat", "nat_iterate"), "gradient.rly": (_GRADIENT, "GradCell", "AddGradCells")}
 
 _BUILT_IN = ("core.rly", "nn.rly")
 
 _TYPES = {"List": ("l", "cons", "nil"), "Option": ("optional", "some", "none"), "Tree": ("tree", "rose")}
-_FUNCTIONS = ("id", "compose", "flip", "hd", "tl", "nth", "update", "map", "foldl", "foldr", "foldr1", "concat", "filter", "zip", "rev",
-              "map_accumr", "map_accuml", "unfoldr", "unfoldl", "sum", "length", "tmap", "size", "iterate")
+_FUNCTIONS = (
+    "id",
+    "compose",
+    "flip",
+    "hd",
+    "tl",
+    "nth",
+    "update",
+    "map",
+    "foldl",
+    "foldr",
+    "foldr1",
+    "concat",
+    "filter",
+    "zip",
+    "rev",
+    "map_accumr",
+    "map_accuml",
+    "unfoldr",
+    "unfoldl",
+    "sum",
+    "length",
+    "tmap",
+    "size",
+    "iterate",
+)
 
 
 class Prelude:

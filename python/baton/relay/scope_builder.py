@@ -9,13 +9,13 @@ from .expr import If, Let, Var
 class ScopeBuilder:
     """Collects bindings and a result.
 
-        sb = relay.ScopeBuilder()
-        with sb.if_scope(cond):
-            one = sb.let("one", relay.const(1))
-            sb.ret(one)
-        with sb.else_scope():
-            sb.ret(relay.const(2))
-        body = sb.get()
+    sb = relay.ScopeBuilder()
+    with sb.if_scope(cond):
+        one = sb.let("one", relay.const(1))
+        sb.ret(one)
+    with sb.else_scope():
+        sb.ret(relay.const(2))
+    body = sb.get()
     """
 
     def __init__(self):

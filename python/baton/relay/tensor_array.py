@@ -105,6 +105,7 @@ class StaticTensorArrayOps:
 
     def _elements(self):
         from . import op
+
         p, i32 = self.prelude, scalar_type("int32")
         size, at, array, x = Var("size", i32), Var("at", i32), Var("array", self._many()), Var("x", self._one())
         rest = p.cons(self.get_ctor("tensor_nil")(), self._call("tensor_array", op.subtract(size, const(1))))
@@ -115,11 +116,11 @@ class StaticTensorArrayOps:
         x = Var("x", self._one())
         self._define("tensor_get_data", [x], self._open(x, lambda d: d), self._data())
         x, single = Var("x", self._one()), self._of((1, *self.shape))
-        self._define("tensor_expand_dims", [x], self._open(x, lambda d: single.get_ctor("tensor_constructor")(op.expand_dims(d, 0))),
-                     single._one())
+        self._define("tensor_expand_dims", [x], self._open(x, lambda d: single.get_ctor("tensor_constructor")(op.expand_dims(d, 0))), single._one())
 
     def _unstack(self):
         from . import op
+
         p, i32 = self.prelude, scalar_type("int32")
         data, at, end = Var("data", self._data(Any())), Var("at", i32), Var("end", i32)
         full = self.get_ctor("tensor_constructor")
@@ -131,6 +132,7 @@ class StaticTensorArrayOps:
 
     def _stack(self):
         from . import op
+
         p, stacked = self.prelude, self._of((Any(), *self.shape))
         rows, array = Var("rows", self._data(Any())), Var("array", self._many())
         head, tail = Var("head", self._one()), Var("tail", self._many())
@@ -140,11 +142,11 @@ class StaticTensorArrayOps:
         self._define("tensor_array_rows", [array, rows], Match(array, clauses), self._data(Any()))
         array = Var("array", self._many())
         none = op.zeros((0, *self.shape), self.dtype)
-        self._define("tensor_array_stack", [array], stacked.get_ctor("tensor_constructor")(self._call("tensor_array_rows", array, none)),
-                     stacked._one())
+        self._define("tensor_array_stack", [array], stacked.get_ctor("tensor_constructor")(self._call("tensor_array_rows", array, none)), stacked._one())
 
     def _gather(self):
         from . import op
+
         p, i32, numbers = self.prelude, scalar_type("int32"), TensorType((Any(),), "int32")
         stacked = self._of((Any(), *self.shape))
 
@@ -168,11 +170,16 @@ class StaticTensorArrayOps:
         self._define("tensor_array_scatter_from", [array, indices, values, at, end], If(op.equal(at, end), array, more), self._many())
         array, indices, _, _ = variables()
         values = Var("values", self._many())
-        self._define("tensor_array_scatter", [array, indices, values],
-                     self._call("tensor_array_scatter_from", array, indices, values, const(0), count(indices)), self._many())
+        self._define(
+            "tensor_array_scatter",
+            [array, indices, values],
+            self._call("tensor_array_scatter_from", array, indices, values, const(0), count(indices)),
+            self._many(),
+        )
 
     def _parts(self):
         from . import op
+
         i32 = scalar_type("int32")
         x, y, lower, upper = Var("x", self._one()), Var("y", self._one()), Var("lower", i32), Var("upper", i32)
         some = self._of((Any(), *self.shape[1:]))

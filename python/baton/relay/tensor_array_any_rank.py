@@ -20,12 +20,13 @@ def _text(d):
     ranks = range(MAX_RANK + 1)
 
     def joined(rank):
-        return (f"tensor{rank}_{d}(%a) => {{ match? (%y) {{ tensor{rank}_{d}(%b) => tensor{rank}_{d}(concatenate((%a, %b), axis=0)) }} }}")
+        return f"tensor{rank}_{d}(%a) => {{ match? (%y) {{ tensor{rank}_{d}(%b) => tensor{rank}_{d}(concatenate((%a, %b), axis=0)) }} }}"
 
     def part(rank):
         return f"tensor{rank}_{d}(%a) => tensor{rank}_{d}(take(%a, arange(%lower, %upper, 1, dtype=\"int32\"), axis=0))"
 
-    unstacks = "\n".join(f"""
+    unstacks = "\n".join(
+        f"""
 def @tensor_array_unstack_tensor{rank}_from_{d}(%at: int32, %end: int32, %data: {_type(rank, d)}) -> {many} {{
   if (equal(%at, %end)) {{ Nil }} else {{
     Cons(tensor{rank - 1}_{d}(take(%data, %at, axis=0)), @tensor_array_unstack_tensor{rank}_from_{d}(add(%at, 1), %end, %data))
@@ -33,7 +34,9 @@ def @tensor_array_unstack_tensor{rank}_from_{d}(%at: int32, %end: int32, %data: 
 }}
 def @tensor_array_unstack_tensor{rank}_{d}(%data: {_type(rank, d)}) -> {many} {{
   @tensor_array_unstack_tensor{rank}_from_{d}(0, take(shape_of(%data, dtype="int32"), 0, axis=0), %data)
-}}""" for rank in ranks[1:])
+}}"""
+        for rank in ranks[1:]
+    )
     return f"""#[version = "0.0.5"]
 type {tensor} {{ tensor_nil_{d}, {', '.join(f'tensor{rank}_{d}({_type(rank, d)})' for rank in ranks)}, }}
 

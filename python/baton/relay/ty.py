@@ -44,5 +44,23 @@ def is_dynamic(t):
     return False
 
 
-__all__ = ["Any", "FuncType", "GlobalTypeVar", "IncompleteType", "RefType", "RelayRefType", "ShapeVar", "TensorType", "TupleType", "Type",
-           "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar", "is_dynamic", "scalar_type", "type_has_any"]
+__all__ = [
+    "Any",
+    "FuncType",
+    "GlobalTypeVar",
+    "IncompleteType",
+    "RefType",
+    "RelayRefType",
+    "ShapeVar",
+    "TensorType",
+    "TupleType",
+    "Type",
+    "TypeCall",
+    "TypeConstraint",
+    "TypeKind",
+    "TypeRelation",
+    "TypeVar",
+    "is_dynamic",
+    "scalar_type",
+    "type_has_any",
+]

@@ -15,10 +15,18 @@ from ..ir import (
 )
 from .adt import TypeData
 
-_METHODS = {TypeVar: "visit_type_var", IncompleteType: "visit_incomplete_type", TensorType: "visit_tensor_type",
-            FuncType: "visit_func_type", TupleType: "visit_tuple_type", RelayRefType: "visit_ref_type",
-            GlobalTypeVar: "visit_global_type_var", TypeCall: "visit_type_call", TypeData: "visit_type_data",
-            TypeRelation: "visit_type_relation"}
+_METHODS = {
+    TypeVar: "visit_type_var",
+    IncompleteType: "visit_incomplete_type",
+    TensorType: "visit_tensor_type",
+    FuncType: "visit_func_type",
+    TupleType: "visit_tuple_type",
+    RelayRefType: "visit_ref_type",
+    GlobalTypeVar: "visit_global_type_var",
+    TypeCall: "visit_type_call",
+    TypeData: "visit_type_data",
+    TypeRelation: "visit_type_relation",
+}
 
 
 class TypeFunctor:
@@ -90,8 +98,7 @@ class TypeMutator(TypeFunctor):
         return [self.visit(p) for p in parts]
 
     def visit_func_type(self, ft):
-        return _keep(ft, FuncType(self._all(ft.arg_types), self.visit(ft.ret_type), self._all(ft.type_params),
-                                  self._all(ft.type_constraints)))
+        return _keep(ft, FuncType(self._all(ft.arg_types), self.visit(ft.ret_type), self._all(ft.type_params), self._all(ft.type_constraints)))
 
     def visit_tuple_type(self, tt):
         return _keep(tt, TupleType(self._all(tt.fields)))

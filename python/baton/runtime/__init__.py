@@ -17,6 +17,7 @@ from .params import load_param_dict, save_param_dict
 def __getattr__(name):
     if name in ("vm", "profiler_vm", "profiling"):
         import importlib
+
         return importlib.import_module(__name__ + "." + name)
     cls = None if name.startswith("_") else generated_class("runtime." + name)
     if cls is None:
@@ -24,7 +25,44 @@ def __getattr__(name):
     return cls
 
 
-__all__ = ["ADT", "Array", "BenchmarkResult", "DataType", "DataTypeCode", "Device", "Handle", "Map", "Module", "NDArray",
-           "Object", "ObjectGeneric", "PackedFunc", "ShapeTuple", "String", "container", "convert", "cpu", "cuda",
-           "data_type", "device", "devices", "enabled", "ext_dev", "hexagon", "load_module", "load_param_dict", "metal", "module",
-           "ndarray", "object", "opencl", "rocm", "save_param_dict", "system_lib", "tuple_object", "vpi", "vulkan", "webgpu"]
+__all__ = [
+    "ADT",
+    "Array",
+    "BenchmarkResult",
+    "DataType",
+    "DataTypeCode",
+    "Device",
+    "Handle",
+    "Map",
+    "Module",
+    "NDArray",
+    "Object",
+    "ObjectGeneric",
+    "PackedFunc",
+    "ShapeTuple",
+    "String",
+    "container",
+    "convert",
+    "cpu",
+    "cuda",
+    "data_type",
+    "device",
+    "devices",
+    "enabled",
+    "ext_dev",
+    "hexagon",
+    "load_module",
+    "load_param_dict",
+    "metal",
+    "module",
+    "ndarray",
+    "object",
+    "opencl",
+    "rocm",
+    "save_param_dict",
+    "system_lib",
+    "tuple_object",
+    "vpi",
+    "vulkan",
+    "webgpu",
+]

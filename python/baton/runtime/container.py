@@ -12,7 +12,6 @@ collections.abc.Sequence.register(Array)
 collections.abc.Mapping.register(Map)
 
 
-
 # Older programs ask whether a result is an ADT before they look into it as a tuple.
 Array.tag = property(lambda self: 0, doc="0, as of a tuple's value.")
 
@@ -62,6 +61,7 @@ def _field(value):
     if isinstance(value, Object):
         return value
     from .ndarray import array
+
     return array(value)
 
 

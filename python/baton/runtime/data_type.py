@@ -19,9 +19,26 @@ class DataTypeCode(enum.IntEnum):
     BOOL = 6
 
 
-_CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4, "complex": 5, "bool": 6, "float8_e3m4": 7, "float8_e4m3": 8,
-          "float8_e4m3b11fnuz": 9, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13,
-          "float8_e8m0fnu": 14, "float6_e2m3fn": 15, "float6_e3m2fn": 16, "float4_e2m1fn": 17}
+_CODES = {
+    "int": 0,
+    "uint": 1,
+    "float": 2,
+    "handle": 3,
+    "bfloat": 4,
+    "complex": 5,
+    "bool": 6,
+    "float8_e3m4": 7,
+    "float8_e4m3": 8,
+    "float8_e4m3b11fnuz": 9,
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+    "float6_e2m3fn": 15,
+    "float6_e3m2fn": 16,
+    "float4_e2m1fn": 17,
+}
 _NUMBERED = re.compile(r"(int|uint|float|bfloat|complex|handle)(\d+)?$")
 
 
@@ -87,10 +104,12 @@ class _NoType(DataType):
 def numpy_dtype(name):
     """NumPy's dtype of a type by name; the narrow ones come from ml_dtypes."""
     import numpy as np
+
     try:
         return np.dtype(str(name))
     except TypeError:
         import ml_dtypes
+
         return np.dtype(getattr(ml_dtypes, str(name)))
 
 

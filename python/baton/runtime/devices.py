@@ -20,11 +20,9 @@ def cuda(dev_id=0):
     return Device("cuda", dev_id)
 
 
-
 def opencl(dev_id=0):
     """An OpenCL device."""
     return Device("opencl", dev_id)
-
 
 
 def metal(dev_id=0):
@@ -80,18 +78,19 @@ Device.sync = sync
 Device.device_name_of_kind = property(_kind_name, doc="Name of the device's kind, as \"cpu\".")
 Device.device_name = property(
     lambda dev: _attribute("device_name", "").fget(dev) or _kind_name(dev),
-    doc="What the device calls itself; for the CPU, and for a device that is not there, the name of its kind.")
+    doc="What the device calls itself; for the CPU, and for a device that is not there, the name of its kind.",
+)
 for _name, _doc in {
-        "compute_version": "Version of the device's programming interface, as \"3.0\".",
-        "driver_version": "Version of the device's driver.",
-        "vendor": "Name of the device's vendor.",
-        "kind": "What the device is: cpu, gpu, accelerator or other.",
-        "max_threads_per_block": "Most work-items in a group.",
-        "max_thread_dimensions": "Most work-items in a group along each of three dimensions.",
-        "max_shared_memory_per_block": "Bytes of memory that a group shares.",
-        "max_clock_rate": "Highest clock, in kHz.",
-        "multi_processor_count": "Compute units.",
-        "total_global_memory": "Bytes of the device's memory.",
-        "l2_cache_size_bytes": "Bytes of the cache in front of it.",
+    "compute_version": "Version of the device's programming interface, as \"3.0\".",
+    "driver_version": "Version of the device's driver.",
+    "vendor": "Name of the device's vendor.",
+    "kind": "What the device is: cpu, gpu, accelerator or other.",
+    "max_threads_per_block": "Most work-items in a group.",
+    "max_thread_dimensions": "Most work-items in a group along each of three dimensions.",
+    "max_shared_memory_per_block": "Bytes of memory that a group shares.",
+    "max_clock_rate": "Highest clock, in kHz.",
+    "multi_processor_count": "Compute units.",
+    "total_global_memory": "Bytes of the device's memory.",
+    "l2_cache_size_bytes": "Bytes of the cache in front of it.",
 }.items():
     setattr(Device, _name, _attribute(_name, f"{_doc} None where the device is the CPU, or is not there."))

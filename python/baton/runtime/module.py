@@ -95,17 +95,29 @@ class Module(Object):
         import json
 
         from .devices import cpu
+
         model = self["default"](cpu())
         name, info = model["get_input_name"], model["get_input_info"]
         rows = [info(i) for i in range(model["get_num_inputs"]())]
         results = model["get_num_outputs"]()
         nodes = [{"op": "null", "name": name(i), "inputs": []} for i in range(len(rows))]
-        nodes.append({"op": "tvm_op", "name": "main", "inputs": [[i, 0, 0] for i in range(len(rows))],
-                      "attrs": {"func_name": "main", "num_inputs": str(len(rows)), "num_outputs": str(results), "flatten_data": "0"}})
-        return json.dumps({"nodes": nodes, "arg_nodes": list(range(len(rows))), "heads": [[len(rows), i, 0] for i in range(results)],
-                           "attrs": {"shape": ["list_shape", [[int(d) for d in r[1]] for r in rows]],
-                                     "dltype": ["list_str", [str(r[2]) for r in rows]]},
-                           "node_row_ptr": [*range(len(rows) + 1), len(rows) + results]})
+        nodes.append(
+            {
+                "op": "tvm_op",
+                "name": "main",
+                "inputs": [[i, 0, 0] for i in range(len(rows))],
+                "attrs": {"func_name": "main", "num_inputs": str(len(rows)), "num_outputs": str(results), "flatten_data": "0"},
+            }
+        )
+        return json.dumps(
+            {
+                "nodes": nodes,
+                "arg_nodes": list(range(len(rows))),
+                "heads": [[len(rows), i, 0] for i in range(results)],
+                "attrs": {"shape": ["list_shape", [[int(d) for d in r[1]] for r in rows]], "dltype": ["list_str", [str(r[2]) for r in rows]]},
+                "node_row_ptr": [*range(len(rows) + 1), len(rows) + results],
+            }
+        )
 
     graph_json = property(get_graph_json, doc="See `get_graph_json`.")
 
@@ -113,11 +125,11 @@ class Module(Object):
         """(graph JSON, module, parameters), as programs of old unpack what `relay.build` gives."""
         return iter((self.get_graph_json(), self, self.get_params()))
 
-    def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, cooldown_interval_ms=0,
-                       repeats_to_cooldown=1, f_preproc=""):
+    def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, cooldown_interval_ms=0, repeats_to_cooldown=1, f_preproc=""):
         """A function that times `func_name` on its arguments: seconds a call, averaged over `number` calls, `repeat` times.
         With `min_repeat_ms`, `number` grows until a round takes that long."""
         import time
+
         func = self.get_function(func_name)
 
         def wait():  # devices with a queue of their own go on when a call is over
@@ -164,8 +176,10 @@ class BenchmarkResult:
         self.std = (sum((x - self.mean) ** 2 for x in ordered) / n) ** 0.5
 
     def __repr__(self):
-        return (f"BenchmarkResult(min={self.min * 1e3:.4f} ms, median={self.median * 1e3:.4f} ms, mean={self.mean * 1e3:.4f} ms, "
-                f"max={self.max * 1e3:.4f} ms, std={self.std * 1e3:.4f} ms)")
+        return (
+            f"BenchmarkResult(min={self.min * 1e3:.4f} ms, median={self.median * 1e3:.4f} ms, mean={self.mean * 1e3:.4f} ms, "
+            f"max={self.max * 1e3:.4f} ms, std={self.std * 1e3:.4f} ms)"
+        )
 
     __str__ = __repr__
 
@@ -178,6 +192,7 @@ def load_module(path, fmt=""):
     path = os.fsdecode(path)
     if path.endswith(".cl") or fmt in ("cl", "opencl"):
         from .devices import exists, opencl
+
         exists(opencl(0))  # loads the library that knows such modules
         return get_global_func("opencl.LoadModule")(path)
     return get_global_func("runtime.ModuleLoadFromFile")(path)
@@ -191,14 +206,17 @@ def system_lib(symbol_prefix=""):
 def enabled(target):
     """Whether code for a target can be run here, as "llvm", "cpu", "cuda"."""
     from .devices import exists
+
     name = str(target).split(" ", 1)[0]
     if name == "llvm":
         import os
 
         from .._ffi import base
+
         return os.path.exists(os.path.join(base._LIB, "libbaton.so"))
     try:
         from .._core import Device
+
         return exists(Device(name, 0))
     except ValueError:
         return False

@@ -8,8 +8,9 @@ from .data_type import DataType, numpy_dtype
 from .devices import cpu, cuda, device, ext_dev, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu
 
 _NARROW = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
-_PLAIN = frozenset(["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
-                    "float64", "complex64", "complex128"])
+_PLAIN = frozenset(
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128"]
+)
 
 
 class _Memory:
@@ -39,13 +40,20 @@ class NDArray(_core.NDArrayBase):
 
     def _interface(self):
         import numpy as np
+
         dtype = numpy_dtype(self.dtype)
         plain = dtype if self.dtype in _PLAIN else np.dtype(_NARROW[dtype.itemsize])
-        return dtype, {"shape": self.shape, "typestr": plain.str, "data": (self.data_ptr, self.read_only), "version": 3,
-                       "strides": tuple(s * plain.itemsize for s in self.strides)}
+        return dtype, {
+            "shape": self.shape,
+            "typestr": plain.str,
+            "data": (self.data_ptr, self.read_only),
+            "version": 3,
+            "strides": tuple(s * plain.itemsize for s in self.strides),
+        }
 
     def __array__(self, dtype=None, copy=None):
         import numpy as np
+
         if self.device.device_type != 1:
             if copy is False:
                 raise ValueError(f"the array lies on {self.device}; NumPy needs a copy of it")
@@ -136,6 +144,7 @@ class NDArray(_core.NDArrayBase):
         if self.read_only:
             raise ValueError("the array is read-only")
         import numpy as np
+
         if not hasattr(source, "__dlpack__"):
             source = np.asarray(source)
         if isinstance(source, np.ndarray):
@@ -158,9 +167,9 @@ class NDArray(_core.NDArrayBase):
     def reshape(self, *shape):
         """The same elements under another shape; one extent may be -1."""
         import numpy as np
+
         shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        full = np.empty(self.shape, np.bool_).reshape(shape).shape if self.size < 1 << 20 else \
-            np.broadcast_to(np.bool_(), (self.size,)).reshape(shape).shape
+        full = np.empty(self.shape, np.bool_).reshape(shape).shape if self.size < 1 << 20 else np.broadcast_to(np.bool_(), (self.size,)).reshape(shape).shape
         return self._create_view(full)
 
 
@@ -192,8 +201,10 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow"
         setattr(NDArray, f"__{_side}{_name}__", _operator(f"__{_side}{_name}__"))
 for _name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"):
     setattr(NDArray, f"__{_name}__", _operator(f"__{_name}__"))
-for _name in ("all any argmax argmin argsort astype clip cumprod cumsum diagonal dot flatten max mean min nonzero prod ravel repeat round squeeze std "
-              "sum swapaxes take tobytes trace transpose var").split():
+for _name in (
+    "all any argmax argmin argsort astype clip cumprod cumsum diagonal dot flatten max mean min nonzero prod ravel repeat round squeeze std "
+    "sum swapaxes take tobytes trace transpose var"
+).split():
     setattr(NDArray, _name, _method(_name))
 NDArray.T = property(lambda self: self.__array__().T, doc="The elements with the dimensions in reverse order.")
 del _name, _side
@@ -203,6 +214,7 @@ def array(arr, device=None, mem_scope=None):  # noqa: A002
     """An NDArray with a copy of what is given: an array of any kind, or nested lists. On the CPU unless told otherwise."""
     if not hasattr(arr, "__dlpack__"):
         import numpy as np
+
         arr = np.asarray(arr)
         if arr.dtype == object or arr.dtype.kind in "USMm":
             raise TypeError(f"an NDArray holds numbers, not {arr.dtype}")
@@ -221,5 +233,22 @@ def from_dlpack(x):
     return _core.from_dlpack(x)
 
 
-__all__ = ["DataType", "Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "hexagon", "metal",
-           "opencl", "rocm", "vpi", "vulkan", "webgpu"]
+__all__ = [
+    "DataType",
+    "Device",
+    "NDArray",
+    "array",
+    "cpu",
+    "cuda",
+    "device",
+    "empty",
+    "ext_dev",
+    "from_dlpack",
+    "hexagon",
+    "metal",
+    "opencl",
+    "rocm",
+    "vpi",
+    "vulkan",
+    "webgpu",
+]

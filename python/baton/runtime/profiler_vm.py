@@ -21,6 +21,7 @@ class VirtualMachineProfiler(VirtualMachine):
         the time of the whole. Times are medians of some rounds."""
         import statistics
         import time
+
         self.set_input(func_name, *args, **kwargs)
         values = self._inputs[func_name]
         device = f"{self.device}"

@@ -35,6 +35,7 @@ class Report:
         """The calls as comma-separated values, with a head."""
         import csv
         import io
+
         out = io.StringIO()
         names = sorted({k for c in self.calls for k in c})
         writer = csv.DictWriter(out, names)

@@ -11,6 +11,7 @@ def constant_array(value, dtype=None):
     """An array of a number, nested lists or an array. Python's numbers are int32, float32 and bool unless `dtype` says otherwise; arrays
     keep their own."""
     import numpy as np
+
     if isinstance(value, NDArray) and dtype is None:
         return value
     plain = isinstance(value, (bool, int, float, list, tuple)) and not isinstance(value, np.generic)
@@ -42,6 +43,7 @@ def fitted(value, dtype):
     """A value for a tensor of a dtype: converted where NumPy converts so ("same_kind": floats to floats and integers to either, of any
     width), else as it is."""
     import numpy as np
+
     have = getattr(value, "dtype", None)
     if not dtype or have is None or str(have) == str(dtype):
         return value

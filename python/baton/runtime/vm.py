@@ -37,12 +37,14 @@ class Executable:
     def globals(self):
         """Names of the functions that `VirtualMachine.invoke` calls."""
         import re
+
         return sorted(set(re.findall(r"^(\w+): \d+ parameters", str(self.bytecode), re.MULTILINE)) or {"main"})
 
     @property
     def primitive_ops(self):
         """Names of the kernels that it calls."""
         import re
+
         if self.mod.type_key == "vm":
             return list(dict.fromkeys(re.findall(r"^ +\d+: packed (\S+)", str(self.bytecode), re.MULTILINE)))
         return re.findall(r"^def @(\w+)", str(self.mod.get_source("tir")), re.MULTILINE)
@@ -55,6 +57,7 @@ class Executable:
         """(the program as bytes, the module with the code); `load_exec` takes both, or the bytes alone."""
         import os
         import tempfile
+
         with tempfile.TemporaryDirectory(prefix="baton-") as folder:
             path = os.path.join(folder, "program.so")
             self.mod.export_library(path)
@@ -68,6 +71,7 @@ class Executable:
             return Executable(_module.load_module(bytecode))
         import os
         import tempfile
+
         with tempfile.TemporaryDirectory(prefix="baton-") as folder:
             path = os.path.join(folder, "program.so")
             with open(path, "wb") as f:
@@ -94,8 +98,7 @@ class VirtualMachine:
         self.device = devices[0]
         self._executor = self.exe.mod["default"](*devices)
         if len(devices) > 1 and not self._executor.implements_function("get_devices"):
-            raise ValueError(f"the program was compiled for one device, a virtual machine runs it on one, not on "
-                             f"{', '.join(map(str, devices))}")
+            raise ValueError(f"the program was compiled for one device, a virtual machine runs it on one, not on {', '.join(map(str, devices))}")
         try:
             self._call, self._names = self._executor["invoke"], self._executor["entry_inputs"]
             self._dtypes = self._executor["entry_dtypes"]
@@ -113,7 +116,7 @@ class VirtualMachine:
         """Keeps the arguments of the next call of a function, by position or name."""
         if kwargs:
             names = list(self._names(func_name))
-            rest = names[len(args):]
+            rest = names[len(args) :]
             unknown = [k for k in kwargs if k not in rest]
             if unknown:
                 raise TypeError(f"`{func_name}` has no parameter `{unknown[0]}`, or got it twice; it has {', '.join(names)}")
@@ -151,6 +154,7 @@ class VirtualMachine:
     def benchmark(self, device, *args, func_name="main", repeat=5, number=5, **kwargs):
         """Seconds a call, averaged over `number` calls, `repeat` times."""
         import time
+
         self.set_input(func_name, *args, **kwargs)
         results = []
         for _ in range(repeat):
@@ -182,4 +186,3 @@ def flat(values):
         else:
             out.append(value)
     return out
-

@@ -61,8 +61,7 @@ class Target(Object, key="Target"):
     def export(self):
         """The target as a dict, which `Target` takes."""
         host = options.options_of(self._text()).get("host")
-        return {"kind": str(self.kind), "keys": self.keys, "tag": self.tag, **self.attrs,
-                **({} if host is None else {"host": Target(host).export()})}
+        return {"kind": str(self.kind), "keys": self.keys, "tag": self.tag, **self.attrs, **({} if host is None else {"host": Target(host).export()})}
 
     @property
     def tag(self):
@@ -211,10 +210,14 @@ def _made(kind, *words):
 
 
 _ARM_MODELS = {
-    "pixel2": "-model=snapdragon835 -mtriple=arm64-linux-android -mattr=+neon", "mate10": "-model=kirin970 -mtriple=arm64-linux-android -mattr=+neon",
-    "p20": "-model=kirin970 -mtriple=arm64-linux-android -mattr=+neon", "rasp3b": "-model=bcm2837 -mtriple=armv7l-linux-gnueabihf -mattr=+neon",
-    "rasp4b": "-model=bcm2711 -mtriple=armv8l-linux-gnueabihf -mattr=+neon", "rk3399": "-model=rk3399 -mtriple=aarch64-linux-gnu -mattr=+neon",
-    "rasp4b64": "-model=bcm2711 -mtriple=aarch64-linux-gnu -mattr=+neon", "pynq": "-model=pynq -mtriple=armv7a-linux-eabi -mattr=+neon",
+    "pixel2": "-model=snapdragon835 -mtriple=arm64-linux-android -mattr=+neon",
+    "mate10": "-model=kirin970 -mtriple=arm64-linux-android -mattr=+neon",
+    "p20": "-model=kirin970 -mtriple=arm64-linux-android -mattr=+neon",
+    "rasp3b": "-model=bcm2837 -mtriple=armv7l-linux-gnueabihf -mattr=+neon",
+    "rasp4b": "-model=bcm2711 -mtriple=armv8l-linux-gnueabihf -mattr=+neon",
+    "rk3399": "-model=rk3399 -mtriple=aarch64-linux-gnu -mattr=+neon",
+    "rasp4b64": "-model=bcm2711 -mtriple=aarch64-linux-gnu -mattr=+neon",
+    "pynq": "-model=pynq -mtriple=armv7a-linux-eabi -mattr=+neon",
     "ultra96": "-model=ultra96 -mtriple=aarch64-linux-gnu -mattr=+neon",
 }
 
@@ -331,11 +334,11 @@ class GenericFunc:
 def generic_func(default):
     """Makes a function one that other functions can stand in for, by target.
 
-        @baton.target.generic_func
-        def schedule(x): ...
+    @baton.target.generic_func
+    def schedule(x): ...
 
-        @schedule.register("cpu")
-        def _(x): ...
+    @schedule.register("cpu")
+    def _(x): ...
     """
     return GenericFunc(default)
 
@@ -345,6 +348,7 @@ _native = {}
 
 def override_native_generic_func(func_name):
     """The same for a function that is known by a name; a second use of the name gives the same function, with the new default."""
+
     def decorate(default):
         found = _native.get(func_name)
         if found is None:
@@ -363,5 +367,27 @@ def get_native_generic_func(name):
     return _native[name]
 
 
-__all__ = ["GenericFunc", "SEScope", "Target", "TargetKind", "arm_cpu", "bifrost", "codegen", "create", "cuda", "generic_func", "get_native_generic_func",
-           "hexagon", "intel_graphics", "list_tags", "make_se_scope", "mali", "micro", "override_native_generic_func", "register_tag", "riscv_cpu", "rocm", "vta"]
+__all__ = [
+    "GenericFunc",
+    "SEScope",
+    "Target",
+    "TargetKind",
+    "arm_cpu",
+    "bifrost",
+    "codegen",
+    "create",
+    "cuda",
+    "generic_func",
+    "get_native_generic_func",
+    "hexagon",
+    "intel_graphics",
+    "list_tags",
+    "make_se_scope",
+    "mali",
+    "micro",
+    "override_native_generic_func",
+    "register_tag",
+    "riscv_cpu",
+    "rocm",
+    "vta",
+]

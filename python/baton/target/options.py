@@ -7,15 +7,31 @@ import shlex
 _LISTS = ("keys", "libs", "mattr")
 _SWITCHES = ("system-lib", "link-params", "unpacked-api", "fast-math")
 # Words that programs look for in a target of a kind.
-KEYS = {"opencl": ("opencl", "gpu"), "cuda": ("cuda", "gpu"), "nvptx": ("cuda", "gpu"), "rocm": ("rocm", "gpu"), "vulkan": ("vulkan", "gpu"),
-         "metal": ("metal", "gpu"), "webgpu": ("webgpu", "gpu"), "hexagon": ("hexagon",), "ext_dev": ("ext_dev",), "aocl": ("aocl", "hls"),
-         "sdaccel": ("sdaccel", "hls"), "stackvm": ("cpu",)}
+KEYS = {
+    "opencl": ("opencl", "gpu"),
+    "cuda": ("cuda", "gpu"),
+    "nvptx": ("cuda", "gpu"),
+    "rocm": ("rocm", "gpu"),
+    "vulkan": ("vulkan", "gpu"),
+    "metal": ("metal", "gpu"),
+    "webgpu": ("webgpu", "gpu"),
+    "hexagon": ("hexagon",),
+    "ext_dev": ("ext_dev",),
+    "aocl": ("aocl", "hls"),
+    "sdaccel": ("sdaccel", "hls"),
+    "stackvm": ("cpu",),
+}
 
 # What GPUs have where a target does not say it.
-LIMITS = {"cuda": {"max_num_threads": 1024, "thread_warp_size": 32}, "nvptx": {"max_num_threads": 1024, "thread_warp_size": 32},
-          "rocm": {"max_num_threads": 256, "thread_warp_size": 64}, "opencl": {"max_num_threads": 256, "thread_warp_size": 1},
-          "metal": {"max_num_threads": 256, "thread_warp_size": 16}, "vulkan": {"max_num_threads": 256, "thread_warp_size": 1},
-          "webgpu": {"max_num_threads": 256}}
+LIMITS = {
+    "cuda": {"max_num_threads": 1024, "thread_warp_size": 32},
+    "nvptx": {"max_num_threads": 1024, "thread_warp_size": 32},
+    "rocm": {"max_num_threads": 256, "thread_warp_size": 64},
+    "opencl": {"max_num_threads": 256, "thread_warp_size": 1},
+    "metal": {"max_num_threads": 256, "thread_warp_size": 16},
+    "vulkan": {"max_num_threads": 256, "thread_warp_size": 1},
+    "webgpu": {"max_num_threads": 256},
+}
 
 
 def _nvidia(arch):
@@ -23,8 +39,14 @@ def _nvidia(arch):
 
 
 def _raspberry(triple, cpu):
-    return {"kind": "llvm", "mtriple": triple, "mcpu": cpu, "mattr": ["+neon"], "num-cores": 4,
-            "host": {"kind": "llvm", "mtriple": triple, "mcpu": cpu, "mattr": ["+neon"], "num-cores": 4}}
+    return {
+        "kind": "llvm",
+        "mtriple": triple,
+        "mcpu": cpu,
+        "mattr": ["+neon"],
+        "num-cores": 4,
+        "host": {"kind": "llvm", "mtriple": triple, "mcpu": cpu, "mattr": ["+neon"], "num-cores": 4},
+    }
 
 
 # Name -> the target that it stands for.
@@ -33,11 +55,27 @@ TAGS = {
     "raspberry-pi/4b-64": _raspberry("aarch64-linux-gnu", "cortex-a72"),
     "raspberry-pi/4b-aarch64": _raspberry("aarch64-linux-gnu", "cortex-a72"),
     "nvidia/jetson-agx-xavier": {**_nvidia("sm_72"), "host": {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "carmel", "num-cores": 8}},
-    **{f"nvidia/{name}": _nvidia(arch) for name, arch in {
-        "geforce-gtx-1080": "sm_61", "geforce-gtx-1080-ti": "sm_61", "nvidia-titan-x": "sm_61", "geforce-rtx-2060": "sm_75", "geforce-rtx-2070": "sm_75",
-        "geforce-rtx-2080": "sm_75", "geforce-rtx-2080-ti": "sm_75", "geforce-rtx-3070": "sm_86", "geforce-rtx-3080": "sm_86",
-        "geforce-rtx-3090": "sm_86", "tesla-p100": "sm_60", "tesla-v100": "sm_70", "tesla-t4": "sm_75", "nvidia-a100": "sm_80", "jetson-nano": "sm_53",
-        "jetson-tx2": "sm_62"}.items()},
+    **{
+        f"nvidia/{name}": _nvidia(arch)
+        for name, arch in {
+            "geforce-gtx-1080": "sm_61",
+            "geforce-gtx-1080-ti": "sm_61",
+            "nvidia-titan-x": "sm_61",
+            "geforce-rtx-2060": "sm_75",
+            "geforce-rtx-2070": "sm_75",
+            "geforce-rtx-2080": "sm_75",
+            "geforce-rtx-2080-ti": "sm_75",
+            "geforce-rtx-3070": "sm_86",
+            "geforce-rtx-3080": "sm_86",
+            "geforce-rtx-3090": "sm_86",
+            "tesla-p100": "sm_60",
+            "tesla-v100": "sm_70",
+            "tesla-t4": "sm_75",
+            "nvidia-a100": "sm_80",
+            "jetson-nano": "sm_53",
+            "jetson-tx2": "sm_62",
+        }.items()
+    },
 }
 
 

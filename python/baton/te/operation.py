@@ -80,7 +80,7 @@ def placeholder(shape, dtype="float32", name="placeholder"):
 def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=None):
     """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; several tensors where that gives a tuple.
 
-        C = te.compute((n, m), lambda i, j: A[i, j] + B[j], name="C")
+    C = te.compute((n, m), lambda i, j: A[i, j] + B[j], name="C")
     """
     shape = _shape(shape)
     variables = list(_ffi_api.MakeIndexVars(len(shape)))
@@ -105,7 +105,9 @@ def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, 
     a schedule, `tvm.build([A, B])`.
     """
     inputs = [inputs] if type(inputs).__name__ == "Tensor" else list(inputs)
-    several = len(shape) > 0 and isinstance(shape[0], (list, tuple)) or type(shape).__name__ != "Array" and len(shape) > 0 and type(shape[0]).__name__ == "Array"
+    several = (
+        len(shape) > 0 and isinstance(shape[0], (list, tuple)) or type(shape).__name__ != "Array" and len(shape) > 0 and type(shape[0]).__name__ == "Array"
+    )
     shapes = [_shape(s) for s in shape] if several else [_shape(shape)]
     if dtype is None:
         if len({str(t.dtype) for t in inputs}) != 1:
@@ -115,8 +117,16 @@ def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, 
     ins = list(in_buffers or [decl_buffer(list(t.shape), str(t.dtype), t.op.name) for t in inputs])
     outs = list(out_buffers or [decl_buffer(s, d, name) for s, d in zip(shapes, dtypes, strict=True)])
     body = fcompute(ins, outs)
-    made = make_node("te.ExternOp", name=name, tag=tag or (_tags[-1] if _tags else ""), attrs=dict(attrs or {}), inputs=inputs, input_buffers=ins, output_buffers=outs,
-                     body=body if isinstance(body, Stmt) else Evaluate(op.convert(body)))
+    made = make_node(
+        "te.ExternOp",
+        name=name,
+        tag=tag or (_tags[-1] if _tags else ""),
+        attrs=dict(attrs or {}),
+        inputs=inputs,
+        input_buffers=ins,
+        output_buffers=outs,
+        body=body if isinstance(body, Stmt) else Evaluate(op.convert(body)),
+    )
     tensors = [make_node("te.Tensor", shape=s, dtype=d, op=made, value_index=i) for i, (s, d) in enumerate(zip(shapes, dtypes, strict=True))]
     return tensors if len(tensors) > 1 else tensors[0]
 

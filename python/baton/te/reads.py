@@ -40,4 +40,6 @@ def tensors_read(body):
 
 def reduce_of(combiner, source, axis, condition, value_index=0):
     """A reduction as an expression."""
-    return make_node("tir.Reduce", dtype=str(source[value_index].dtype), combiner=combiner, source=source, axis=axis, condition=condition, value_index=value_index)
+    return make_node(
+        "tir.Reduce", dtype=str(source[value_index].dtype), combiner=combiner, source=source, axis=axis, condition=condition, value_index=value_index
+    )

@@ -44,6 +44,7 @@ from .parametrized import (
 def reduce(mod, predicate, budget=600, shapes=True):
     """A smaller module for which `predicate(module)` is still true; see `baton.guard.reduce`."""
     from ..guard import reduce as smaller
+
     return smaller(mod, predicate, budget, shapes)
 
 
@@ -89,6 +90,7 @@ def device_test(dev, device_type, device_id):
 def identity_after(x, sleep):
     """The value, after so many seconds. For tests of pools of processes, as those that follow."""
     import time
+
     if sleep:
         time.sleep(sleep)
     return x
@@ -97,6 +99,7 @@ def identity_after(x, sleep):
 def terminate_self():
     """Ends the process."""
     import sys
+
     sys.exit(-1)
 
 
@@ -117,6 +120,7 @@ def after_initializer():
 def register_ffi():
     """Registers functions of Python in this process, for `call_py_ffi` and `call_cpp_py_ffi`."""
     from .._ffi import register_func
+
     register_func("testing.nested_identity_py", lambda arg: arg, override=True)
 
 
@@ -148,6 +152,7 @@ def slow_summation(n):
 def timeout_job(n):
     """Sleeps longer than n seconds."""
     import time
+
     time.sleep(n * 1.5)
 
 
@@ -157,4 +162,5 @@ def main():
     import sys
 
     import pytest
+
     sys.exit(pytest.main([inspect.stack()[1].filename, *sys.argv[1:]]))

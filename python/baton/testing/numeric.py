@@ -5,6 +5,7 @@
 def assert_allclose(actual, desired, rtol=1e-7, atol=1e-7):
     """Raises AssertionError unless two arrays are close: |actual - desired| <= atol + rtol * |desired|, shapes equal."""
     import numpy as np
+
     actual, desired = np.asanyarray(actual), np.asanyarray(desired)
     if actual.shape != desired.shape:
         raise AssertionError(f"shapes differ: {actual.shape} and {desired.shape}")
@@ -23,6 +24,7 @@ def check_numerical_grads(function, input_values, grad_values, function_value=No
     sqrt(size) * atol + rtol * (norm of the differences' gradient). Where two points do not suffice, four are taken.
     """
     import numpy as np
+
     by_name = hasattr(input_values, "items")
     values = {n: np.array(v) for n, v in (input_values.items() if by_name else enumerate(input_values))}
     grads = dict(grad_values.items() if by_name else enumerate(grad_values))
@@ -50,14 +52,16 @@ def check_numerical_grads(function, input_values, grad_values, function_value=No
             if distance <= allowed:
                 break
         else:
-            raise AssertionError(f"gradient of {name}: differs from differences by {distance:.6g}, allowed is {allowed:.6g}\n"
-                                 f"gradient: {grad}\ndifferences: {want}")
+            raise AssertionError(
+                f"gradient of {name}: differs from differences by {distance:.6g}, allowed is {allowed:.6g}\ngradient: {grad}\ndifferences: {want}"
+            )
 
 
 def assert_prim_expr_equal(lhs, rhs):
     """Raises AssertionError unless two integer expressions are provably equal."""
     from ..arith import Analyzer
     from ..ir import structural_equal
+
     if not structural_equal(lhs, rhs) and not Analyzer().can_prove_equal(lhs, rhs):
         raise AssertionError(f"{lhs} and {rhs} are not equal")
 
@@ -72,6 +76,7 @@ def check_bool_expr_is_true(bool_expr, vranges, cond=None):
     from ..arith import Analyzer
     from ..tir import const, convert
     from ..tir.stmt_functor import substitute
+
     expr, given = convert(bool_expr), None if cond is None else convert(cond)
     variables = list(vranges)
     for values in itertools.product(*(range(int(r.min), int(r.min) + int(r.extent)) for r in vranges.values())):
@@ -91,6 +96,7 @@ def check_int_constraints_trans_consistency(constraints_trans, vranges=None):
     from ..tir import all as all_of
     from ..tir import const
     from ..tir.stmt_functor import substitute
+
     vranges = dict(vranges or {})
 
     def one_way(first, there, second, back):

@@ -15,8 +15,19 @@ from collections.abc import Collection
 
 from .._ffi import get_global_func
 
-DEFAULT_TEST_TARGETS = ["llvm", "llvm -device=arm_cpu", "cuda", "nvptx", "vulkan -from_device=0", "opencl", "opencl -device=mali,aocl_sw_emu",
-                        "opencl -device=intel_graphics", "metal", "rocm", "hexagon"]
+DEFAULT_TEST_TARGETS = [
+    "llvm",
+    "llvm -device=arm_cpu",
+    "cuda",
+    "nvptx",
+    "vulkan -from_device=0",
+    "opencl",
+    "opencl -device=mali,aocl_sw_emu",
+    "opencl -device=intel_graphics",
+    "metal",
+    "rocm",
+    "hexagon",
+]
 _GPUS = ("cuda", "opencl", "metal", "rocm", "vulkan", "nvptx")
 # Set by the plug-in. Without it, a fixture has to bring its own parameters, and marks have no names.
 plugin_is_active = False
@@ -32,6 +43,7 @@ def kind_of(target):
 def device_enabled(target):
     """Whether code for a target can be made and run here."""
     from .. import runtime
+
     return runtime.enabled(kind_of(target))
 
 
@@ -44,10 +56,12 @@ def chosen_targets():
 def enabled_targets():
     """(target, device) of what there is to test on."""
     from ..runtime import device
+
     return [(t, device(kind_of(t))) for t in chosen_targets() if device_enabled(t)]
 
 
 # ---- Marks
+
 
 class _Marks(list):
     """Marks of pytest, as a list for `pytest.param(marks=...)`; called with a test, it marks the test."""
@@ -64,6 +78,7 @@ class _Marks(list):
 def _requires(what, there, *marks):
     def requires(*args):
         import pytest
+
         found = _Marks([pytest.mark.skipif(not there(), reason=f"needs {what}")])
         if plugin_is_active:
             found += [getattr(pytest.mark, mark) for mark in marks]
@@ -113,6 +128,7 @@ def requires_package(*packages):
 def uses_gpu(*args):
     """Marks a test that uses a GPU where there is one."""
     import pytest
+
     marks = _Marks([pytest.mark.gpu] if plugin_is_active else [])
     return marks(args[0]) if args else marks
 
@@ -120,6 +136,7 @@ def uses_gpu(*args):
 def slow(f):
     """Skips a test that takes long where the environment variable SKIP_SLOW_TESTS says so."""
     import pytest
+
     return pytest.mark.skipif(os.environ.get("SKIP_SLOW_TESTS", "").lower() in ("true", "1", "yes"), reason="slow")(f)
 
 
@@ -128,6 +145,7 @@ def skip_if_32bit(reason):
     import sys
 
     import pytest
+
     return pytest.mark.skipif(sys.maxsize < 2**32, reason=reason)
 
 
@@ -138,6 +156,7 @@ def target_requirement(target):
 
 
 # ---- Targets
+
 
 def _named(holders, attribute):
     """Targets that decorators have named on a test or its class."""
@@ -150,6 +169,7 @@ def target_params(targets, *holders, with_device):
     import pytest
 
     from ..runtime import device
+
     excluded, failing = _named(holders, "tvm_excluded_targets"), _named(holders, "tvm_known_failing_targets")
     targets = [t for t in targets if t not in excluded and kind_of(t) not in excluded]
     for target in [t for t in targets if device_enabled(t)] or targets:
@@ -182,6 +202,7 @@ def _takes(f, name):
 
 def _for_each(f, targets):
     import pytest
+
     return pytest.mark.parametrize("target, dev" if _takes(f, "dev") else "target", _TargetsOf(f, targets))(f)
 
 
@@ -214,6 +235,7 @@ def known_failing_targets(*args):
 
 
 # ---- Values
+
 
 def parameter(*values, ids=None):
     """A fixture that takes each of the values; a test that takes several such fixtures runs for all combinations."""
@@ -285,6 +307,7 @@ def fixture(func=None, *, cache_return_value=False):
     """A fixture for each test. With cache_return_value its value is computed once for each set of its arguments, and each test gets a deep
     copy; the environment variable TVM_TEST_DISABLE_CACHE turns that off."""
     import pytest
+
     if func is None:
         return functools.partial(fixture, cache_return_value=cache_return_value)
     disabled = os.environ.get("TVM_TEST_DISABLE_CACHE", "").lower() in ("1", "true", "yes")

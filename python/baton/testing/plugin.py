@@ -10,8 +10,15 @@ import pytest
 from ..runtime import device
 from . import parametrized
 
-_MARKS = {"gpu": "uses a GPU", "cuda": "needs CUDA", "opencl": "needs OpenCL", "llvm": "needs LLVM", "vulkan": "needs Vulkan",
-          "metal": "needs Metal", "rocm": "needs ROCm"}
+_MARKS = {
+    "gpu": "uses a GPU",
+    "cuda": "needs CUDA",
+    "opencl": "needs OpenCL",
+    "llvm": "needs LLVM",
+    "vulkan": "needs Vulkan",
+    "metal": "needs Metal",
+    "rocm": "needs ROCm",
+}
 
 
 def pytest_configure(config):
@@ -56,8 +63,10 @@ def pytest_generate_tests(metafunc):
     taken = _parametrized(metafunc)
     for group, names in _groups(metafunc, taken).items():
         rows = range(len(group.rows))
-        ids = group.ids or ["-".join(str(v) if isinstance(v, (str, int, float, bool)) else f"{name}{i}" for name, v in
-                                     ((n, _value(metafunc, n, i)) for n in names)) for i in rows]
+        ids = group.ids or [
+            "-".join(str(v) if isinstance(v, (str, int, float, bool)) else f"{name}{i}" for name, v in ((n, _value(metafunc, n, i)) for n in names))
+            for i in rows
+        ]
         metafunc.parametrize(names, [[i] * len(names) for i in rows], indirect=True, ids=ids)
     if "target" in metafunc.fixturenames and "target" not in taken and not _is_fixture(metafunc, "target"):
         targets = parametrized.chosen_targets()

@@ -15,11 +15,12 @@ class Buffer(Object, key="tir.Buffer"):
         self.__init_handle_by_constructor__(_ffi_api.Buffer, _shape(shape), dtype, name, scope)
 
     def scope(self):
-        """"" or "global": memory; "local": registers and stack."""
+        """ "" or "global": memory; "local": registers and stack."""
         return _ffi_api.BufferScope(self)
 
     def __getitem__(self, indices):
         from .expr import BufferLoad
+
         return BufferLoad(self, indices if isinstance(indices, (list, tuple)) else [indices])
 
     def vload(self, begin, dtype=None):
@@ -29,6 +30,7 @@ class Buffer(Object, key="tir.Buffer"):
     def vstore(self, begin, value):
         """A statement that stores a value at `begin`."""
         from .stmt import BufferStore
+
         return BufferStore(self, value, begin if isinstance(begin, (list, tuple)) else [begin])
 
 
@@ -36,10 +38,23 @@ def _shape(shape):
     return list(shape) if isinstance(shape, (list, tuple)) or hasattr(shape, "__len__") else [shape]
 
 
-def decl_buffer(shape, dtype=None, name="buffer", data=None, strides=None, elem_offset=None, scope="", data_alignment=-1,
-                offset_factor=0, buffer_type="", axis_separators=None, span=None):
+def decl_buffer(
+    shape,
+    dtype=None,
+    name="buffer",
+    data=None,
+    strides=None,
+    elem_offset=None,
+    scope="",
+    data_alignment=-1,
+    offset_factor=0,
+    buffer_type="",
+    axis_separators=None,
+    span=None,
+):
     """A new buffer. Buffers are dense and row-major: strides and offsets are not supported."""
     from ..error import UnsupportedError
+
     if strides or elem_offset is not None or data is not None:
         raise UnsupportedError("buffers are dense, row-major and own their data variable: strides, elem_offset and data cannot be given")
     return Buffer(shape, dtype or "float32", name, scope)

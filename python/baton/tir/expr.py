@@ -119,6 +119,7 @@ def _binary(name, doc):
     body = {"__slots__": (), "__doc__": doc, "__init__": __init__, "__module__": __name__}
     cls = type(PrimExpr)(name, (BinaryOpExpr,), body)
     from .._ffi import register_object
+
     return register_object("tir." + name)(cls)
 
 
@@ -221,6 +222,7 @@ class IterVar(Object, key="tir.IterVar"):
 
     def __init__(self, dom, var, iter_type, span=None):
         from ..ir import Range
+
         if isinstance(dom, (list, tuple)):
             dom = Range(*dom)
         super().__init__(dom=dom, var=Var(var) if isinstance(var, str) else var, iter_type=iter_type)
@@ -231,8 +233,25 @@ class IterVar(Object, key="tir.IterVar"):
 
 
 def _lend_operators():
-    for name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__",
-                 "__lt__", "__le__", "__gt__", "__ge__", "__neg__", "astype"):
+    for name in (
+        "__add__",
+        "__radd__",
+        "__sub__",
+        "__rsub__",
+        "__mul__",
+        "__rmul__",
+        "__floordiv__",
+        "__rfloordiv__",
+        "__mod__",
+        "__rmod__",
+        "__lt__",
+        "__le__",
+        "__gt__",
+        "__ge__",
+        "__neg__",
+        "astype",
+    ):
+
         def method(self, *args, _name=name):
             return getattr(self.var, _name)(*args)
 
@@ -259,8 +278,32 @@ def _of_variable(name):
     return call
 
 
-for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "floordiv", "rfloordiv", "mod", "rmod", "truediv", "rtruediv", "pow", "neg", "lt", "le", "gt", "ge",
-              "lshift", "rshift", "and", "or", "xor", "invert"):
+for _name in (
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "floordiv",
+    "rfloordiv",
+    "mod",
+    "rmod",
+    "truediv",
+    "rtruediv",
+    "pow",
+    "neg",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "lshift",
+    "rshift",
+    "and",
+    "or",
+    "xor",
+    "invert",
+):
     if hasattr(PrimExpr, f"__{_name}__"):
         setattr(IterVar, f"__{_name}__", _of_variable(f"__{_name}__"))
 
@@ -283,6 +326,46 @@ class ProducerLoad(PrimExpr, key="tir.ProducerLoad"):
     __slots__ = ()
 
 
-__all__ = ["Add", "And", "Any", "BinaryOpExpr", "Broadcast", "BufferLoad", "Call", "Cast", "CommReducer", "ConstExpr", "Div", "EQ", "EqualOp",
-           "FloatImm", "FloorDiv", "FloorMod", "GE", "GT", "IntImm", "IterVar", "LE", "LT", "Let", "Max", "Min", "Mod", "Mul", "NE", "Not",
-           "NotEqualOp", "Or", "PrimExpr", "ProducerLoad", "Ramp", "Reduce", "Select", "Shuffle", "SizeVar", "StringImm", "Sub", "Var"]
+__all__ = [
+    "Add",
+    "And",
+    "Any",
+    "BinaryOpExpr",
+    "Broadcast",
+    "BufferLoad",
+    "Call",
+    "Cast",
+    "CommReducer",
+    "ConstExpr",
+    "Div",
+    "EQ",
+    "EqualOp",
+    "FloatImm",
+    "FloorDiv",
+    "FloorMod",
+    "GE",
+    "GT",
+    "IntImm",
+    "IterVar",
+    "LE",
+    "LT",
+    "Let",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "NE",
+    "Not",
+    "NotEqualOp",
+    "Or",
+    "PrimExpr",
+    "ProducerLoad",
+    "Ramp",
+    "Reduce",
+    "Select",
+    "Shuffle",
+    "SizeVar",
+    "StringImm",
+    "Sub",
+    "Var",
+]

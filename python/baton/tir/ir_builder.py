@@ -6,8 +6,14 @@ from .buffer import Buffer
 from .expr import BufferLoad, PrimExpr, SizeVar, Var
 from .stmt import Allocate, AttrStmt, BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt
 
-_KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED,
-          "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
+_KINDS = {
+    "serial": ForKind.SERIAL,
+    "parallel": ForKind.PARALLEL,
+    "vectorize": ForKind.VECTORIZED,
+    "unroll": ForKind.UNROLLED,
+    "vectorized": ForKind.VECTORIZED,
+    "unrolled": ForKind.UNROLLED,
+}
 
 
 class WithScope:
@@ -68,15 +74,15 @@ class BufferVar:
 class IRBuilder:
     """Collects statements; `get` gives them.
 
-        ib = tir.ir_builder.create()
-        n = te.size_var("n")
-        A = ib.pointer("float32", name="A")
-        with ib.for_range(0, n, name="i") as i:
-            with ib.if_scope(tir.truncmod(i, 2) == 0):
-                A[i] = A[i] + 1.0
-            with ib.else_scope():
-                A[0] = A[i] + 2.0
-        func = tir.PrimFunc([A.buffer, n], ib.get())
+    ib = tir.ir_builder.create()
+    n = te.size_var("n")
+    A = ib.pointer("float32", name="A")
+    with ib.for_range(0, n, name="i") as i:
+        with ib.if_scope(tir.truncmod(i, 2) == 0):
+            A[i] = A[i] + 1.0
+        with ib.else_scope():
+            A[0] = A[i] + 2.0
+    func = tir.PrimFunc([A.buffer, n], ib.get())
     """
 
     def __init__(self):
@@ -131,7 +137,8 @@ class IRBuilder:
     def while_loop(self, condition):
         """PrimFuncs have no loops of unknown length."""
         from ..error import UnsupportedError
-        raise UnsupportedError("loop programs have no `while`; use for_range with a bound and if_scope")
+
+        raise UnsupportedError("PrimFuncs have no `while`; use for_range with a bound and if_scope")
 
     def if_scope(self, cond):
         """A scope that runs if a condition holds."""

@@ -48,8 +48,10 @@ def _make(names, arity):
     return {name: one(name) for name in names}
 
 
-_UNARY = ("exp exp2 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf floor ceil trunc round "
-          "nearbyint fabs isnan isinf isfinite popcount bitwise_not sigmoid abs").split()
+_UNARY = (
+    "exp exp2 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf floor ceil trunc round "
+    "nearbyint fabs isnan isinf isfinite popcount bitwise_not sigmoid abs"
+).split()
 _BINARY = "truncdiv truncmod floordiv floormod ceildiv fmod atan2 bitwise_and bitwise_or bitwise_xor shift_left shift_right".split()
 globals().update(_make(_UNARY, 1))
 globals().update(_make(_BINARY, 2))
@@ -66,6 +68,7 @@ pow = power  # noqa: A001
 def div(a, b, span=None):
     """a / b; integers truncate, as in C."""
     from .expr import PrimExpr
+
     a, b = convert(a), convert(b)
     whole = isinstance(a, PrimExpr) and a.dtype.startswith(("int", "uint"))
     return _api("truncdiv" if whole else "div")(a, b)
@@ -131,6 +134,7 @@ def reinterpret(dtype, value):
 def call_intrin(dtype, func_name, *args, span=None):
     """A call of an intrinsic by name."""
     from .expr import Call
+
     return Call(dtype, func_name, args)
 
 
@@ -165,5 +169,27 @@ def call_packed(*args, dtype="int32", span=None):
     return _api("call_packed")(dtype, [StringImm(args[0]), *map(argument, args[1:])])
 
 
-__all__ = ["all", "any", "call_extern", "call_intrin", "call_packed", "call_pure_extern", "cast", "const", "convert", "div", "if_then_else", "indexdiv", "indexmod", "max",
-           "max_value", "min", "min_value", "pow", "power", "reinterpret", *_UNARY, *_BINARY]
+__all__ = [
+    "all",
+    "any",
+    "call_extern",
+    "call_intrin",
+    "call_packed",
+    "call_pure_extern",
+    "cast",
+    "const",
+    "convert",
+    "div",
+    "if_then_else",
+    "indexdiv",
+    "indexmod",
+    "max",
+    "max_value",
+    "min",
+    "min_value",
+    "pow",
+    "power",
+    "reinterpret",
+    *_UNARY,
+    *_BINARY,
+]

@@ -109,6 +109,7 @@ class AssertStmt(Stmt, key="tir.AssertStmt"):
 
     def __init__(self, condition, message, body, span=None):
         from .expr import StringImm
+
         super().__init__(condition=condition, message=StringImm(message) if isinstance(message, str) else message, body=body, span=span)
 
 

@@ -36,6 +36,7 @@ def post_order_visit(stmt, fvisit):
     """Calls `fvisit` on each statement and expression, children first, once for each node."""
     from ..ir import PrimExpr
     from .stmt import Stmt
+
     seen, stack = set(), [(stmt, False)]
     while stack:
         node, done = stack.pop()

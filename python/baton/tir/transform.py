@@ -13,8 +13,7 @@ class PrimFuncPass(Pass, key="tir.PrimFuncPass"):
     __slots__ = ()
 
 
-prim_func_pass = make_pass_decorator(lambda body, info: get_global_func(_PREFIX + "CreatePrimFuncPass")(body, info), PrimFuncPass,
-                                     "transform_function")
+prim_func_pass = make_pass_decorator(lambda body, info: get_global_func(_PREFIX + "CreatePrimFuncPass")(body, info), PrimFuncPass, "transform_function")
 prim_func_pass.__name__ = prim_func_pass.__qualname__ = "prim_func_pass"
 prim_func_pass.__doc__ = """Makes a pass over PrimFuncs of a function `(func, mod, ctx) -> func` or of a class with
 `transform_function(self, func, mod, ctx)`."""
@@ -28,8 +27,11 @@ def Apply(ftransform):
 def InjectCopyIntrin(pragma_key, fintrin):
     """Not supported: copies have no intrinsics of their own."""
     from ..error import UnsupportedError
-    raise UnsupportedError(f"InjectCopyIntrin({pragma_key!r}, ...): copies are loops, which the code generators make vector code of; replace "
-                           "one by a call of your own (tir.call_extern) in a pass made by tir.transform.prim_func_pass")
+
+    raise UnsupportedError(
+        f"InjectCopyIntrin({pragma_key!r}, ...): copies are loops, which the code generators make vector code of; replace "
+        "one by a call of your own (tir.call_extern) in a pass made by tir.transform.prim_func_pass"
+    )
 
 
 __getattr__, pass_names = pass_functions(_PREFIX, __name__)

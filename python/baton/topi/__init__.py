@@ -91,6 +91,30 @@ def shape(array, dtype="int32"):
     return apply(find_operator("shape_of"), array, dtype)
 
 
-__all__ = ["apply", "collapse_sum", "div", "einsum", "elemwise_sum", "expand_like", "flip", "floor_divide", "floor_mod", "floordiv", "floormod", "full", "image", "matmul", "nn", "operators", "shape", "sparse", "tag", "tensordot", "testing", "utils", "vision"]
+__all__ = [
+    "apply",
+    "collapse_sum",
+    "div",
+    "einsum",
+    "elemwise_sum",
+    "expand_like",
+    "flip",
+    "floor_divide",
+    "floor_mod",
+    "floordiv",
+    "floormod",
+    "full",
+    "image",
+    "matmul",
+    "nn",
+    "operators",
+    "shape",
+    "sparse",
+    "tag",
+    "tensordot",
+    "testing",
+    "utils",
+    "vision",
+]
 
 __getattr__, __dir__ = operators("", __name__, globals())

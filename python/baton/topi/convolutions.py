@@ -23,8 +23,17 @@ def conv1d_ncw(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=N
 
 def conv1d_nwc(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=None):
     """A convolution of (N, W, C) with (W, I, O)."""
-    return apply(_relay().conv1d, data, kernel, strides, 0 if padding == "VALID" else padding, dilation, data_layout="NWC", kernel_layout="WIO",
-                 out_dtype=out_dtype or "")
+    return apply(
+        _relay().conv1d,
+        data,
+        kernel,
+        strides,
+        0 if padding == "VALID" else padding,
+        dilation,
+        data_layout="NWC",
+        kernel_layout="WIO",
+        out_dtype=out_dtype or "",
+    )
 
 
 def conv1d_transpose_ncw(data, kernel, stride, padding, out_dtype, output_padding=(0,)):
@@ -42,8 +51,20 @@ def conv2d_hwcn(Input, Filter, stride, padding, dilation, out_dtype=None):  # no
 def conv2d_NCHWc(data, kernel, stride, padding, dilation, layout, out_layout, out_dtype="float32"):  # noqa: N802
     """A convolution of (N, C / c, H, W, c) with (O / o, I / i, H, W, i, o)."""
     split = _dims(kernel)
-    return apply(_relay().contrib_conv2d_nchwc, data, kernel, stride, padding, dilation, data_layout=layout, kernel_layout=f"OIHW{split[4]}i{split[5]}o",
-                 out_layout=out_layout, out_dtype=out_dtype, channels=split[0] * split[5], kernel_size=(split[2], split[3]))
+    return apply(
+        _relay().contrib_conv2d_nchwc,
+        data,
+        kernel,
+        stride,
+        padding,
+        dilation,
+        data_layout=layout,
+        kernel_layout=f"OIHW{split[4]}i{split[5]}o",
+        out_layout=out_layout,
+        out_dtype=out_dtype,
+        channels=split[0] * split[5],
+        kernel_size=(split[2], split[3]),
+    )
 
 
 def unpack_NCHWc_to_nchw(packed_out, out_dtype):  # noqa: N802
@@ -95,5 +116,18 @@ def pool_grad(grads, data, kernel, stride, padding, pool_type, ceil_mode=False, 
     return apply(getattr(_relay(), f"{pool_type}_pool2d_grad"), grads, data, kernel, stride, padding, layout, ceil_mode=ceil_mode, **given)
 
 
-__all__ = ["conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d_NCHWc", "conv2d_hwcn", "conv3d_ndhwc", "conv3d_transpose_ncdhw", "correlation_nchw",
-           "deformable_conv2d_nchw", "depthwise_conv2d_nhwc", "group_conv2d_nhwc", "pool_grad", "unpack_NCHWc_to_nchw"]
+__all__ = [
+    "conv1d_ncw",
+    "conv1d_nwc",
+    "conv1d_transpose_ncw",
+    "conv2d_NCHWc",
+    "conv2d_hwcn",
+    "conv3d_ndhwc",
+    "conv3d_transpose_ncdhw",
+    "correlation_nchw",
+    "deformable_conv2d_nchw",
+    "depthwise_conv2d_nhwc",
+    "group_conv2d_nhwc",
+    "pool_grad",
+    "unpack_NCHWc_to_nchw",
+]

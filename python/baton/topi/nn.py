@@ -34,8 +34,7 @@ def _channels(weight, layout):
 def conv2d(input, filter, strides, padding, dilation, data_layout="NCHW", kernel_layout="", out_dtype=None):  # noqa: A002
     """A convolution of an image with a weight."""
     kernel_layout = kernel_layout or {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}.get(data_layout, "OIHW")
-    return apply(_relay().conv2d, input, filter, strides, padding, dilation, data_layout=data_layout, kernel_layout=kernel_layout,
-                 out_dtype=out_dtype or "")
+    return apply(_relay().conv2d, input, filter, strides, padding, dilation, data_layout=data_layout, kernel_layout=kernel_layout, out_dtype=out_dtype or "")
 
 
 def conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=None):  # noqa: N803
@@ -72,8 +71,17 @@ def conv2d_transpose_nchw(Input, Filter, strides, padding, out_dtype, output_pad
 def conv1d(data, kernel, strides=1, padding="VALID", dilation=1, data_layout="NCW", kernel_layout="", out_dtype=None):
     """A convolution of (N, C, W) with (O, I, W), or of (N, W, C) with (W, I, O). `padding`: numbers, "VALID" for none."""
     kernel_layout = kernel_layout or ("OIW" if data_layout == "NCW" else "WIO")
-    return apply(_relay().conv1d, data, kernel, strides, 0 if padding == "VALID" else padding, dilation, data_layout=data_layout,
-                 kernel_layout=kernel_layout, out_dtype=out_dtype or "")
+    return apply(
+        _relay().conv1d,
+        data,
+        kernel,
+        strides,
+        0 if padding == "VALID" else padding,
+        dilation,
+        data_layout=data_layout,
+        kernel_layout=kernel_layout,
+        out_dtype=out_dtype or "",
+    )
 
 
 def conv3d_ncdhw(Input, Filter, stride, padding, dilation, groups=1, out_dtype=None):  # noqa: N803
@@ -177,10 +185,43 @@ def softmax_common(x, axis=-1, use_fast_exp=False):
     return apply(_relay().fast_softmax if use_fast_exp else _relay().softmax, x, axis)
 
 
-__all__ = ["adaptive_pool", "batch_matmul", "conv1d", "conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d", "conv2d_NCHWc", "conv2d_hwcn",
-           "conv2d_nchw", "conv2d_nhwc", "conv2d_transpose_nchw", "conv3d_ncdhw", "conv3d_ndhwc", "conv3d_transpose_ncdhw", "correlation_nchw",
-           "deformable_conv2d_nchw", "dense", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "flatten", "global_pool", "group_conv2d_nchw",
-           "group_conv2d_nhwc", "lrn", "matmul", "mirror_pad", "pad", "pool1d", "pool2d", "pool3d", "pool_grad", "scale_shift_nchw",
-           "scale_shift_nhwc", "softmax_common", "unpack_NCHWc_to_nchw"]
+__all__ = [
+    "adaptive_pool",
+    "batch_matmul",
+    "conv1d",
+    "conv1d_ncw",
+    "conv1d_nwc",
+    "conv1d_transpose_ncw",
+    "conv2d",
+    "conv2d_NCHWc",
+    "conv2d_hwcn",
+    "conv2d_nchw",
+    "conv2d_nhwc",
+    "conv2d_transpose_nchw",
+    "conv3d_ncdhw",
+    "conv3d_ndhwc",
+    "conv3d_transpose_ncdhw",
+    "correlation_nchw",
+    "deformable_conv2d_nchw",
+    "dense",
+    "depthwise_conv2d_nchw",
+    "depthwise_conv2d_nhwc",
+    "flatten",
+    "global_pool",
+    "group_conv2d_nchw",
+    "group_conv2d_nhwc",
+    "lrn",
+    "matmul",
+    "mirror_pad",
+    "pad",
+    "pool1d",
+    "pool2d",
+    "pool3d",
+    "pool_grad",
+    "scale_shift_nchw",
+    "scale_shift_nhwc",
+    "softmax_common",
+    "unpack_NCHWc_to_nchw",
+]
 
 __getattr__, __dir__ = operators("nn.", __name__, globals())

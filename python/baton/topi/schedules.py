@@ -18,6 +18,7 @@ def of_target(target=None):
 def dispatch(target, dispatch_map):
     """What a map from keys of targets, and "generic", has for a target."""
     from ..target import Target
+
     keys = (Target(target) if not isinstance(target, Target) else target).keys
     return next((dispatch_map[key] for key in keys if key in dispatch_map), None) or dispatch_map["generic"]
 

@@ -63,6 +63,7 @@ def get_max_power2_factor(n, max_value=None):
 def simplify(expr):
     """An equal expression that is simpler; numbers stay."""
     from ..arith import Analyzer
+
     return Analyzer().simplify(expr) if hasattr(expr, "dtype") else expr
 
 
@@ -87,6 +88,7 @@ def const_matrix(matrix, name="const_matrix"):
     """A tensor of expressions that has the elements of an array of two dimensions."""
     from .. import te
     from ..tir import Select, const
+
     rows, columns = matrix.shape
     dtype = str(matrix.dtype)
 
@@ -106,6 +108,7 @@ def const_vector(vector, name="const_vector"):
     """A tensor of expressions that has the elements of an array of one dimension."""
     from .. import te
     from ..tir import Select, const
+
     dtype = str(vector.dtype)
 
     def element(i):
@@ -121,6 +124,7 @@ def const_vector(vector, name="const_vector"):
 def traverse_inline(s, final_op, callback):
     """Inlines computations that map indices only, from the last one to the inputs, and calls `callback(op)` of each."""
     from . import tag
+
     visited, work = set(), [final_op]
     while work:
         op = work.pop()

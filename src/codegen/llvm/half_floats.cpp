@@ -61,7 +61,8 @@ LLVMValueRef ToBFloat16(const Bits& b, LLVMValueRef v) {
 LLVMValueRef FromFloat16(const Bits& b, LLVMBuilderRef builder, LLVMValueRef v) {
   constexpr uint32_t kTwoTo112 = (112 + 127) << 23;
   LLVMValueRef bits = b.Widen(v), magnitude = b.And(bits, 0x7fff);
-  LLVMValueRef scaled = LLVMBuildFMul(builder, b.As(b.Shl(magnitude, 13), b.f32()), b.As(b.Const(kTwoTo112), b.f32()), "");
+  LLVMValueRef scaled =
+      LLVMBuildFMul(builder, b.As(b.Shl(magnitude, 13), b.f32()), b.As(b.Const(kTwoTo112), b.f32()), "");
   LLVMValueRef finite = b.As(scaled, b.i32());
   LLVMValueRef special = b.Or(finite, b.Const(kInfinity));
   LLVMValueRef nan = b.Or(special, b.Const(kQuiet));

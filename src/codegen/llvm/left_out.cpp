@@ -6,7 +6,7 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 
 // lld initialises every target that LLVM was configured with, and so does Baton: these have nothing to register.
-#define X(T)                                           \
+#define X(T)                                              \
   extern "C" HIDDEN void LLVMInitialize##T##TargetInfo(); \
   extern "C" HIDDEN void LLVMInitialize##T##Target();     \
   extern "C" HIDDEN void LLVMInitialize##T##TargetMC();   \

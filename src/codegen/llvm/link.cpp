@@ -72,8 +72,8 @@ bool LinkInProcess(const std::vector<std::string>& args, std::string* error) {
 #ifdef BATON_HAVE_LLD
   static bool usable = true;
   // A fork waits until no thread links, so that a child finds the linker as it is between two runs.
-  static const int forks = pthread_atfork([] { LinkMutex().lock(); }, [] { LinkMutex().unlock(); },
-                                          [] { LinkMutex().unlock(); });
+  static const int forks =
+      pthread_atfork([] { LinkMutex().lock(); }, [] { LinkMutex().unlock(); }, [] { LinkMutex().unlock(); });
   (void)forks;
   std::lock_guard lock(LinkMutex());
   if (!usable) return false;

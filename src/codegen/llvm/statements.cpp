@@ -70,7 +70,7 @@ void Emitter::VisitStmt_(const LetStmtNode* op) {
 }
 
 void Emitter::VisitStmt_(const AttrStmtNode* op) {
-  tir::RefuseThreadAxes(op);
+  tir::CheckNoThreadAxes(op);
   const auto* loop = op->body.as<ForNode>();
   if (op->attr_key == tir::kParallelIf && loop && loop->kind == ForKind::kParallel && !in_parallel_) {
     parallel_if_ = op->value;

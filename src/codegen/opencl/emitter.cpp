@@ -416,7 +416,7 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
     VisitStmt(op->body);
   }
   void VisitStmt_(const AttrStmtNode* op) override {
-    tir::RefuseThreadAxes(op);
+    tir::CheckNoThreadAxes(op);
     VisitStmt(op->body);
   }
   void VisitStmt_(const AssertStmtNode* op) override {

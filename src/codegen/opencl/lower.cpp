@@ -174,7 +174,7 @@ class Cutter {
       Workspace(a->buffer);
       Cut(a->body, lets);
     } else if (const auto* attr = s.as<tir::AttrStmtNode>()) {
-      tir::RefuseThreadAxes(attr);
+      tir::CheckNoThreadAxes(attr);
       Cut(attr->body, lets);
     } else if (const auto* let = s.as<tir::LetStmtNode>(); let && !ReadsMemory(let->value)) {
       Flush();

@@ -280,17 +280,17 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
       if (inner->HasNonzeroAttr(attr::kPrimitive)) continue;
     }
     relay::ForEachBoundVar(n, [&](const Var& v) { bound.Add(v.get()); });
-    std::vector<const ExprNode*> parts;
+    std::vector<const ExprNode*> children;
     const auto* call = As<CallNode>(n);
     if (call && IsPrimitive(call->op)) {
-      for (const Expr& a : call->args) parts.push_back(a.get());
+      for (const Expr& a : call->args) children.push_back(a.get());
     } else if (const auto* m = As<MatchNode>(n)) {
-      parts.push_back(m->data.get());
-      for (const relay::Clause& c : m->clauses) parts.push_back(c->rhs.get());
+      children.push_back(m->data.get());
+      for (const relay::Clause& c : m->clauses) children.push_back(c->rhs.get());
     } else {
-      relay::ForEachChild(n, [&](const ExprNode* p) { parts.push_back(p); });
+      relay::ForEachChild(n, [&](const ExprNode* p) { children.push_back(p); });
     }
-    for (size_t i = parts.size(); i-- > 0;) stack.push_back({parts[i], false});
+    for (size_t i = children.size(); i-- > 0;) stack.push_back({children[i], false});
   }
   for (const ExprNode* c : candidates) {
     if (!bound.Has(c)) captured.push_back(c);
@@ -510,14 +510,14 @@ void FunctionBuilder::NotePackedCopies(const CallNode* call, const vm::PackedSlo
 
 void FunctionBuilder::EmitIf(const IfNode* n, int32_t dst, bool tail) {
   const int32_t first = index_.placement(n).own_scope;
-  const Label otherwise = NewLabel(), end = NewLabel();
-  EmitJump(Opcode::kJumpIfFalse, {Use(n->cond)}, otherwise);
+  const Label else_label = NewLabel(), end = NewLabel();
+  EmitJump(Opcode::kJumpIfFalse, {Use(n->cond)}, else_label);
   // The stack is last in, first out.
   if (!tail) work_.push_back([=, this] { Place(end); });
   Block(first + 1, n->false_branch, dst, tail);
   work_.push_back([=, this] {
     if (!tail) EmitJump(Opcode::kJump, {}, end);
-    Place(otherwise);
+    Place(else_label);
   });
   Block(first, n->true_branch, dst, tail);
 }
@@ -545,27 +545,27 @@ void FunctionBuilder::EmitMatch(const MatchNode* n, int32_t dst, bool tail) {
   }
 }
 
-void FunctionBuilder::EmitPattern(const Pattern& pattern, int32_t data, Label otherwise) {
+void FunctionBuilder::EmitPattern(const Pattern& pattern, int32_t data, Label else_label) {
   std::vector<std::pair<Pattern, int32_t>> work{{pattern, data}};
   while (!work.empty()) {
     const auto [p, v] = work.back();
     work.pop_back();
-    const Array<Pattern>* parts = nullptr;
+    const Array<Pattern>* children = nullptr;
     if (const auto* var = p.as<relay::PatternVarNode>()) {
       registers_[var->var.get()] = v;
     } else if (const auto* c = p.as<relay::PatternConstructorNode>()) {
-      EmitJump(Opcode::kJumpIfTagNot, {v, static_cast<int32_t>(c->constructor->tag)}, otherwise);
-      parts = &c->patterns;
+      EmitJump(Opcode::kJumpIfTagNot, {v, static_cast<int32_t>(c->constructor->tag)}, else_label);
+      children = &c->patterns;
     } else if (const auto* t = p.as<relay::PatternTupleNode>()) {
-      parts = &t->patterns;
+      children = &t->patterns;
     }
-    if (!parts) continue;
-    for (size_t i = 0; i < parts->size(); ++i) {
-      const Pattern part = (*parts)[static_cast<int64_t>(i)];
-      if (part.as<relay::PatternWildcardNode>()) continue;
+    if (!children) continue;
+    for (size_t i = 0; i < children->size(); ++i) {
+      const Pattern child = (*children)[static_cast<int64_t>(i)];
+      if (child.as<relay::PatternWildcardNode>()) continue;
       const int32_t field = NewRegister();
       Emit(Opcode::kField, {field, v, static_cast<int32_t>(i)});
-      work.push_back({part, field});
+      work.push_back({child, field});
     }
   }
 }

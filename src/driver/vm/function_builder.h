@@ -129,7 +129,7 @@ class FunctionBuilder {
   std::string ReadersOf(Node* n) const;
   void EmitIf(const relay::IfNode* n, int32_t dst, bool tail);
   void EmitMatch(const relay::MatchNode* n, int32_t dst, bool tail);
-  void EmitPattern(const relay::Pattern& pattern, int32_t data, Label otherwise);
+  void EmitPattern(const relay::Pattern& pattern, int32_t data, Label else_label);
 
   // ---- Stretches of tensor work: regions.cpp.
   size_t EmitRegion(const std::vector<Node*>& list, size_t at);

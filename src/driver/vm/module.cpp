@@ -122,7 +122,7 @@ class VmModule : public runtime::ModuleNode {
   void SaveToFile(const std::string& path, std::string_view format) override {
     if (format == "obj" || format == "o") {
       throw UnsupportedError(
-          "a program with control flow or open shapes is saved as a shared library (.so), not as an "
+          "a program with control flow or dynamic shapes is saved as a shared library (.so), not as an "
           "object file: its bytecode would be lost");
     }
     if (!format.empty() && format != "lib" && format != "so") {

@@ -37,8 +37,8 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
     Node* n = list[i];
     if (registers_.Has(n)) continue;
     bool uses_region = false, uses_waiting = false;
-    auto look = [&](const Expr& part) {
-      const ExprNode* p = Resolve(part).get();
+    auto look = [&](const Expr& operand) {
+      const ExprNode* p = Resolve(operand).get();
       uses_region = uses_region || in_region.Has(p);
       uses_waiting = uses_waiting || waits.Has(p);
     };
@@ -140,11 +140,11 @@ void FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes, int32_t device
   Array<Var> params;
   std::vector<int32_t> in;
   auto value = [&](const Expr& e) -> Expr {
-    const Expr part = Resolve(e);
-    if (Expr* known = made.Find(part.get())) return *known;
-    const Type type = Downcast<Type>(e->checked_type_.defined() ? e->checked_type_ : part->checked_type_);
-    Expr input = RegionInput(part.get(), type, &params, &in);
-    made[part.get()] = input;
+    const Expr operand = Resolve(e);
+    if (Expr* known = made.Find(operand.get())) return *known;
+    const Type type = Downcast<Type>(e->checked_type_.defined() ? e->checked_type_ : operand->checked_type_);
+    Expr input = RegionInput(operand.get(), type, &params, &in);
+    made[operand.get()] = input;
     return input;
   };
   auto values = [&](const Array<Expr>& exprs) {

@@ -163,7 +163,7 @@ std::string Describe(const Model& model) {
 void CheckExternalData(const Model& model) {
   auto check = [&](const Tensor& t) {
     if (!t.external) return;
-    if (model.external == nullptr) Refuse("external data is refused: the model has no folder");
+    if (model.external == nullptr) Throw("external data is refused: the model has no folder");
     std::shared_ptr<const Bytes> keep;
     model.external->Read(t.location, t.external_offset, t.external_length, &keep);
   };

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 
 namespace baton::instrument {
 

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "ir/instrument/text_diff.h"
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 
 namespace baton::instrument {
 

@@ -24,7 +24,7 @@ struct Edit {
 
 /// Myers' greedy algorithm on the lines between the common prefix and suffix.
 std::vector<Edit> Edits(const std::vector<std::string_view>& a, const std::vector<std::string_view>& b) {
-  constexpr int kMost = 2000;
+  constexpr int kMax = 2000;
   size_t head = 0, tail = 0;
   while (head < a.size() && head < b.size() && a[head] == b[head]) ++head;
   while (tail < a.size() - head && tail < b.size() - head && a[a.size() - 1 - tail] == b[b.size() - 1 - tail]) ++tail;
@@ -33,10 +33,10 @@ std::vector<Edit> Edits(const std::vector<std::string_view>& a, const std::vecto
   const int n = static_cast<int>(a.size() - head - tail), m = static_cast<int>(b.size() - head - tail);
   auto at = [&](const std::vector<std::string_view>& v, int i) { return v[head + static_cast<size_t>(i)]; };
   std::vector<std::vector<int>> trace;
-  std::vector<int> v(static_cast<size_t>(2 * std::min(n + m, kMost) + 3), 0);
+  std::vector<int> v(static_cast<size_t>(2 * std::min(n + m, kMax) + 3), 0);
   const int offset = static_cast<int>(v.size() / 2);
   int found = -1;
-  for (int d = 0; d <= std::min(n + m, kMost) && found < 0; ++d) {
+  for (int d = 0; d <= std::min(n + m, kMax) && found < 0; ++d) {
     trace.push_back(v);
     for (int k = -d; k <= d; k += 2) {
       auto V = [&](int i) -> int& { return v[static_cast<size_t>(offset + i)]; };

@@ -13,7 +13,7 @@
 #include <memory>
 #include <mutex>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 #include "ir/thread_state.h"
 
 namespace baton::instrument {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verifying instrument. Checks that the result of a pass is well formed, that the pass keeps its contract, that an
 // unchanged result is reported as such, and that a second run gives the same result.
-#include <baton/ir/pipeline.h>
 #include <baton/ir/pass_run.h>
+#include <baton/ir/pipeline.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
@@ -11,7 +11,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 
 namespace baton::instrument {
 

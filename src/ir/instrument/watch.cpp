@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 
 namespace baton::instrument {
 

@@ -44,7 +44,9 @@ struct ElementOf<Array<T>> {
 template <class Fam, class T>
 inline constexpr bool kIsArrayOf = Fam::template kHas<typename ElementOf<T>::Type>;
 
-inline bool IsMissing(const ObjectRef& child, unsigned flags) { return (flags & runtime::kNullable) && !child.defined(); }
+inline bool IsMissing(const ObjectRef& child, unsigned flags) {
+  return (flags & runtime::kNullable) && !child.defined();
+}
 
 constexpr unsigned FlagOf(runtime::FieldFlag flag) { return flag; }
 constexpr unsigned FlagOf(const auto&) { return 0; }

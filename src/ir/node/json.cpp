@@ -54,7 +54,7 @@ bool IsUtf8(std::string_view s) {
 }
 
 /// What is written of a field.
-struct Part {
+struct FieldText {
   const FieldInfo* field;
   std::string key;  ///< `,"name":`
   bool source;      ///< of a text: a file's name goes without its folders
@@ -62,7 +62,7 @@ struct Part {
 /// What is written of a type, read once off its table.
 struct Form {
   std::string head;  ///< `{"type":"relay.Call"`
-  std::vector<Part> parts;
+  std::vector<FieldText> fields;
   bool known = false;
   bool op = false;
 };
@@ -139,7 +139,7 @@ class Saver {
       if (field.flags & kTransient) continue;
       const bool text = field.type_name == String::ContainerType::_type_key;
       if ((field.flags & kSource) && !sources_ && !text) continue;
-      f.parts.push_back({&field, ",\"" + std::string(field.name) + "\":", (field.flags & kSource) && text});
+      f.fields.push_back({&field, ",\"" + std::string(field.name) + "\":", (field.flags & kSource) && text});
     }
     return f;
   }
@@ -160,7 +160,7 @@ class Saver {
       case TypeIndex::kRuntimeNDArray:
         break;
       default:
-        for (const Part& p : FormOf(o).parts) {
+        for (const FieldText& p : FormOf(o).fields) {
           if (p.field->kind == FieldKind::kObject) push(p.field->Ref(o).get());
         }
     }
@@ -293,15 +293,15 @@ class Saver {
       throw runtime::ValueError("an object of type `" + o->GetTypeKey() +
                                 "` cannot be saved as JSON: its fields are not described");
     }
-    for (const Part& part : form.parts) {
-      const FieldInfo& f = *part.field;
+    for (const FieldText& field_text : form.fields) {
+      const FieldInfo& f = *field_text.field;
       const char* p = reinterpret_cast<const char*>(o) + f.offset;
       const Object* ref = f.kind == FieldKind::kObject ? f.Ref(o).get() : nullptr;
       if (f.kind == FieldKind::kObject && !ref) continue;
-      out_ += part.key;
+      out_ += field_text.key;
       switch (f.kind) {
         case FieldKind::kObject:
-          if (part.source) {
+          if (field_text.source) {
             // Folders of one machine are meaningless on another.
             const auto* text = static_cast<const StringObj*>(ref);
             std::string_view s(text->data, text->size);

@@ -41,10 +41,10 @@ struct Name {
 };
 /// Number fields that are literal nodes in Relay.
 constexpr Name kBoxed[] = {
-    {"relay.attrs.StackAttrs", "axis"},        {"relay.attrs.RepeatAttrs", "repeats"},
-    {"relay.attrs.RepeatAttrs", "axis"},       {"relay.attrs.ReverseAttrs", "axis"},
-    {"relay.attrs.TakeAttrs", "batch_dims"},   {"relay.attrs.GatherNDAttrs", "batch_dims"},
-    {"relay.attrs.GatherAttrs", "axis"},       {"relay.attrs.ReverseSequenceAttrs", "seq_axis"},
+    {"relay.attrs.StackAttrs", "axis"},         {"relay.attrs.RepeatAttrs", "repeats"},
+    {"relay.attrs.RepeatAttrs", "axis"},        {"relay.attrs.ReverseAttrs", "axis"},
+    {"relay.attrs.TakeAttrs", "batch_dims"},    {"relay.attrs.GatherNDAttrs", "batch_dims"},
+    {"relay.attrs.GatherAttrs", "axis"},        {"relay.attrs.ReverseSequenceAttrs", "seq_axis"},
     {"relay.attrs.ThreefryAttrs", "out_shape"}, {"relay.attrs.ReverseSequenceAttrs", "batch_axis"},
 };
 /// Fields of Relay that can be derived from others.

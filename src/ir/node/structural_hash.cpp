@@ -39,7 +39,7 @@ class Hasher {
   struct Frame {
     const Object* o;
     const Plan* plan;
-    uint64_t acc;          ///< of a map: the length of `parts_` at its opening
+    uint64_t acc;          ///< of a map: the length of `hashes_` at its opening
     uint32_t next;         ///< child
     uint32_t level : 31;   ///< binders around it
     uint32_t binders : 1;  ///< something within binds
@@ -111,14 +111,14 @@ class Hasher {
         return true;
       }
     }
-    frames_.push_back({o, &p, p.shape == Shape::kMap ? parts_.size() : p.seed, 0, level_, !p.binds.empty()});
+    frames_.push_back({o, &p, p.shape == Shape::kMap ? hashes_.size() : p.seed, 0, level_, !p.binds.empty()});
     for (const Field& f : p.binds) BindField(o, f);
     return false;
   }
 
   void Add(Frame* f, uint64_t h) {
     if (f->plan->shape == Shape::kMap)
-      parts_.push_back(h);
+      hashes_.push_back(h);
     else
       f->acc = HashCombine(f->acc, h);
   }
@@ -160,18 +160,18 @@ class Hasher {
 
   uint64_t HashModule(const IRModuleNode* m) {
     // By name, each function by itself, so that the hash of one does not depend on the others.
-    std::vector<std::pair<std::string_view, uint64_t>> parts;
+    std::vector<std::pair<std::string_view, uint64_t>> entries;
     for (const auto& e : m->functions.defined() ? m->functions->entries : std::vector<MapObj::Entry>()) {
-      parts.push_back({NameOf(e.key.object()), Hasher(map_free_).Hash(e.value.object())});
+      entries.push_back({NameOf(e.key.object()), Hasher(map_free_).Hash(e.value.object())});
     }
-    std::sort(parts.begin(), parts.end());
-    const size_t n = parts.size();
+    std::sort(entries.begin(), entries.end());
+    const size_t n = entries.size();
     for (const auto& e : m->type_definitions.defined() ? m->type_definitions->entries : std::vector<MapObj::Entry>()) {
-      parts.push_back({NameOf(e.key.object()), Hasher(map_free_).Hash(e.value.object())});
+      entries.push_back({NameOf(e.key.object()), Hasher(map_free_).Hash(e.value.object())});
     }
-    std::sort(parts.begin() + n, parts.end());
+    std::sort(entries.begin() + n, entries.end());
     uint64_t h = HashCombine(17, n);
-    for (const auto& [name, x] : parts) h = HashCombine(HashCombine(h, support::HashString(name)), x);
+    for (const auto& [name, x] : entries) h = HashCombine(HashCombine(h, support::HashString(name)), x);
     return HashCombine(h, Hasher(map_free_).Hash(m->attrs.get()));
   }
 
@@ -274,8 +274,8 @@ class Hasher {
     if (f.plan->shape == Shape::kMap) {
       // The order of a map is not part of its value.
       std::vector<std::pair<uint64_t, uint64_t>> pairs;
-      for (size_t i = f.acc; i + 1 < parts_.size(); i += 2) pairs.push_back({parts_[i], parts_[i + 1]});
-      parts_.resize(f.acc);
+      for (size_t i = f.acc; i + 1 < hashes_.size(); i += 2) pairs.push_back({hashes_[i], hashes_[i + 1]});
+      hashes_.resize(f.acc);
       std::sort(pairs.begin(), pairs.end());
       f.acc = f.plan->seed;
       for (const auto& [k, v] : pairs) f.acc = HashCombine(HashCombine(f.acc, k), v);
@@ -294,7 +294,7 @@ class Hasher {
   uint64_t free_count_ = 0;
   uint32_t level_ = 0;
   support::PageStack<Frame> frames_;
-  std::vector<uint64_t> parts_;  ///< hashes of keys and values of the maps that are open
+  std::vector<uint64_t> hashes_;  ///< hashes of keys and values of the maps that are open
   PointerMap<Memo> memo_;
   PointerMap<uint64_t> vars_;
   std::vector<const Object*> bound_;  ///< variables with identities

@@ -42,11 +42,12 @@ struct Plan {
   bool tuple = false;        ///< the unit value is no node of a graph
   bool by_name = false;      ///< as a key of a map: by `name_hint`
   bool keeps_level = false;  ///< a pattern binds for what comes after it
-  /// The type of the variable that it binds follows from a value: one that is written down equals one that was inferred.
+  /// The type of the variable that it binds follows from a value: one that is written down equals one that was
+  /// inferred.
   bool infers_var = false;
-  bool type_data = false;    ///< compares the fields of its constructors, whose variables it binds
-  bool is_id = false;        ///< the identity of a variable, by which maps may name it
-  bool has_id = false;       ///< a variable whose identity is an object of its own, at `id`
+  bool type_data = false;  ///< compares the fields of its constructors, whose variables it binds
+  bool is_id = false;      ///< the identity of a variable, by which maps may name it
+  bool has_id = false;     ///< a variable whose identity is an object of its own, at `id`
   Field id{};
   std::vector<Field> binds;
   std::vector<Field> fields;

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 #include "ir/thread_state.h"
 
 namespace baton::transform {
@@ -437,7 +437,7 @@ struct FixedOption {
 constexpr FixedOption kFixedOptions[] = {
     {"tir.noalias", true, "code is made for buffers that do not overlap; give each parameter memory of its own"},
     {"tir.instrument_bound_checkers", false, "compiled loops have no checks of bounds; state what has to hold by tir.AssertStmt"},
-    {"tir.detect_global_barrier", false, "loop programs have no threads that a barrier could hold"},
+    {"tir.detect_global_barrier", false, "PrimFuncs have no threads that a barrier could hold"},
     {"tir.is_entry_func", false, "every function with a name can be called from outside"},
     {"tir.usmp.enable", false, "memory is planned by relay.build and tir.StorageRewrite, always"},
     {"relay.FuseOps.link_params", true, "weights are always part of the module"},

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 
 namespace baton::transform::failure {
 

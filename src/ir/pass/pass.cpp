@@ -20,7 +20,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 #include "ir/thread_state.h"
 
 namespace baton::transform {
@@ -217,9 +217,9 @@ void OnPool(size_t n, int threads, const PassContext& ctx, const F& body) {
     Work& w = *static_cast<Work*>(p);
     AdoptPassContext adopt(w.ctx);
     With<Target> target(w.target);
-    PassRun part;
-    if (w.run) part.info = w.run->info, part.module = w.run->module, part.pass = w.run->pass, part.whole = w.run->whole;
-    RunScope scope(&part);
+    PassRun run;
+    if (w.run) run.info = w.run->info, run.module = w.run->module, run.pass = w.run->pass, run.whole = w.run->whole;
+    RunScope scope(&run);
     for (size_t i; (i = w.next++) < w.n;) {
       if (i > w.failed) break;  // work after an error is skipped
       try {
@@ -372,8 +372,8 @@ const RegisterPass<PrintIR> registered_print_ir("transform."), registered_relay_
 
 namespace {
 /// A built-in Relay pass that is called outside of a sequence: its input is typed if the pass needs types, and the
-/// result of a function pass is typed, also where the pass changed nothing in it. Instruments do not observe this inference. A program that cannot be typed
-/// is passed on unchanged.
+/// result of a function pass is typed, also where the pass changed nothing in it. Instruments do not observe this
+/// inference. A program that cannot be typed is passed on unchanged.
 IRModule CallPass(const Pass& pass, const IRModule& mod) {
   const PassInfo info = pass->Info();
   const bool functions = pass.get()->GetTypeKey() == "relay.FunctionPass";

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 
 namespace baton::transform {
 
@@ -207,8 +207,8 @@ Pass Described(Pass pass, const PassDef& def, PassOptionsMaker maker, const Base
   if (options) {
     // Options on the stack do not know their type: a copy does.
     const ObjectPtr<Object> own = TypeInfo::FindKey(maker.options_key)->copy(options);
-    static_cast<const BaseAttrsNode*>(own.get())
-        ->VisitFields([&](const char* name, const Any& value) { info->options.Set(String(name), value); }, true);
+    static_cast<const BaseAttrsNode*>(own.get())->VisitFields(
+        [&](const char* name, const Any& value) { info->options.Set(String(name), value); }, true);
   }
   if (auto* f = const_cast<FunctionPassNode*>(pass.as<FunctionPassNode>())) {
     f->parallel = true;

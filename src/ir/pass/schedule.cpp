@@ -12,7 +12,7 @@
 #include <mutex>
 #include <set>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 
 namespace baton::transform {
 namespace {
@@ -212,9 +212,8 @@ Scheduled::Scheduled(Array<Pass> passes, String name, Array<String> ends_with) {
 void Settle(std::set<std::string>* holds, const PassInfo& info, bool changed) {
   if (changed) {
     const bool others = Has(info->keeps, "*") || (info->keeps.empty() && !info->destroys.empty());
-    std::erase_if(*holds, [&](const std::string& p) {
-      return Has(info->destroys, p) || !(others || Has(info->keeps, p));
-    });
+    std::erase_if(*holds,
+                  [&](const std::string& p) { return Has(info->destroys, p) || !(others || Has(info->keeps, p)); });
   }
   for (const String& p : info->establishes) holds->insert(p.str());
 }

@@ -8,14 +8,14 @@
 #include <cmath>
 #include <optional>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 
 namespace baton::transform {
 namespace {
 
 using runtime::Registry;
 
-constexpr int kDeepestText = 100;  ///< levels that sequences, and values, nest in a text
+constexpr int kMaxTextDepth = 100;  ///< levels that sequences, and values, nest in a text
 
 [[noreturn]] void Fail(std::string_view text, size_t begin, size_t end, const std::string& what) {
   size_t line = 1, line_begin = 0;
@@ -105,7 +105,7 @@ class Parser {
   };
 
   Pass OnePass(int depth) {
-    if (depth > kDeepestText) Fail(token_, "sequences nest deeper than 100");
+    if (depth > kMaxTextDepth) Fail(token_, "sequences nest deeper than 100");
     Token name = token_;
     if (name.kind != Token::kName) Fail(token_, "expected the name of a pass, got " + Shown());
     Next();
@@ -217,7 +217,7 @@ class Parser {
   }
 
   Any Value(int depth) {
-    if (depth > kDeepestText) Fail(token_, "values nest deeper than 100");
+    if (depth > kMaxTextDepth) Fail(token_, "values nest deeper than 100");
     Token t = token_;
     switch (t.kind) {
       case Token::kNumber:
@@ -382,7 +382,7 @@ void PrintPass(const Pass& pass, int depth, std::string* out);
 
 void PrintNested(const char* kind, const Array<Pass>& passes, const PassInfo& info, const char* default_name,
                  const Array<String>& ends_with, int depth, std::string* out) {
-  if (depth > kDeepestText) {
+  if (depth > kMaxTextDepth) {
     throw runtime::ValueError("sequences nest deeper than 100 in `" + info->name.str() +
                               "`; put their passes into one list");
   }

@@ -49,8 +49,8 @@ void CapturedVars::Find(const FunctionNode* f) {
     stack.back().open = true;
     ForEachBoundVar(n, [&](const Var& v) { bound.Add(v.get()); });
     const size_t base = stack.size();
-    ForEachChild(n, [&](const ExprNode* part) {
-      if (part) stack.push_back({part, false});
+    ForEachChild(n, [&](const ExprNode* child) {
+      if (child) stack.push_back({child, false});
     });
     std::reverse(stack.begin() + static_cast<ptrdiff_t>(base), stack.end());
   }

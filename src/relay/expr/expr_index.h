@@ -27,7 +27,7 @@ inline bool IsAtom(const ExprNode* n) {
 /// post-dominators are computed on first use. Not thread-safe.
 class BATON_DLL ExprIndex {
  public:
-  static constexpr uint32_t kNone = UINT32_MAX;  ///< the id of a node that is missing
+  static constexpr uint32_t kNone = UINT32_MAX;                                  ///< the id of a node that is missing
   enum Kind : uint8_t { kDataflow, kAtom, kLet, kFunction, kIf, kMatch, kRef };  // kDataflow: calls, tuples, fields
 
   /// Takes any depth. `root` may be null.
@@ -75,10 +75,10 @@ class BATON_DLL ExprIndex {
   Ids ids_from_root() const { return {static_cast<uint32_t>(size()) - 1, kNone, kNone}; }
   /// The node, for a traversal roughly in the order of ids: prefetches the next nodes.
   const ExprNode* Visit(size_t id) const {
-    constexpr size_t kAhead = 16;
-    if (id + kAhead < size()) {
-      PrefetchNode(nodes_[id + kAhead]);
-      const ExprNode* near = nodes_[id + kAhead / 2];
+    constexpr size_t kPrefetchDistance = 16;
+    if (id + kPrefetchDistance < size()) {
+      PrefetchNode(nodes_[id + kPrefetchDistance]);
+      const ExprNode* near = nodes_[id + kPrefetchDistance / 2];
       PrefetchOperandList(near);
       __builtin_prefetch(near->span.get());  // a rebuilt node shares it
     }

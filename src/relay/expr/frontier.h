@@ -27,12 +27,12 @@ class Frontier {
   void Add(const ExprNode* n) { found_.push_back(n); }
   /// The next node, whose operands the caller then adds; null at the end.
   const ExprNode* Next() {
-    constexpr size_t kAhead = 16;
+    constexpr size_t kPrefetchDistance = 16;
     runtime::PollInterrupt();
     if (next_ == found_.size()) return nullptr;
-    if (next_ + kAhead < found_.size()) {
-      PrefetchNode(found_[next_ + kAhead]);
-      PrefetchOperandList(found_[next_ + kAhead / 2]);
+    if (next_ + kPrefetchDistance < found_.size()) {
+      PrefetchNode(found_[next_ + kPrefetchDistance]);
+      PrefetchOperandList(found_[next_ + kPrefetchDistance / 2]);
     }
     return found_[next_++];
   }

@@ -82,24 +82,24 @@ void ExprVisitor::VisitExpr(const Expr& expr) {
 namespace {
 template <class Fam, class N>
 void VisitChildren(ExprVisitor* v, const N* op) {
-  ForEachChildOf<Fam>(op, [v]<class T>(const T& part) {
+  ForEachChildOf<Fam>(op, [v]<class T>(const T& child) {
     if constexpr (std::is_base_of_v<Expr, T>) {
-      v->VisitExpr(part);
+      v->VisitExpr(child);
     } else if constexpr (std::is_base_of_v<Type, T>) {
-      if (part.defined()) v->VisitType(part);
+      if (child.defined()) v->VisitType(child);
     } else if constexpr (std::is_same_v<T, Clause>) {
-      v->VisitPattern(part->lhs);
-      v->VisitExpr(part->rhs);
+      v->VisitPattern(child->lhs);
+      v->VisitExpr(child->rhs);
     } else {
-      v->VisitSpan(part);
+      v->VisitSpan(child);
     }
   });
 }
 }  // namespace
 
 // Operators are shared by all programs and are not visited.
-#define BATON_VISIT(N)                                                            \
-  void ExprVisitor::VisitExpr_(const N* op) {                                     \
+#define BATON_VISIT(N)                                                          \
+  void ExprVisitor::VisitExpr_(const N* op) {                                   \
     if constexpr (!std::is_same_v<N, OpNode>) VisitChildren<Visited>(this, op); \
   }
 BATON_RELAY_EXPR_KINDS(BATON_VISIT)
@@ -125,13 +125,13 @@ namespace {
 template <class N>
 Expr RebuildChildren(ExprMutator* m, const N* op) {
   if constexpr (std::is_same_v<N, OpNode> || std::is_same_v<N, ConstructorNode>) return GetRef<Expr>(op);
-  auto copy = MapChildren<Rebuilt>(op, [m]<class T>(const T& part) {
+  auto copy = MapChildren<Rebuilt>(op, [m]<class T>(const T& child) {
     if constexpr (std::is_base_of_v<Expr, T>) {
-      return m->VisitExpr(part);
+      return m->VisitExpr(child);
     } else if constexpr (std::is_base_of_v<Type, T>) {
-      return m->VisitType(part);
+      return m->VisitType(child);
     } else {
-      return m->VisitClause(part);
+      return m->VisitClause(child);
     }
   });
   return copy.get() ? Expr(copy) : GetRef<Expr>(op);
@@ -154,11 +154,11 @@ Pattern ExprMutator::VisitPattern(const Pattern& p) {
     Pattern out = p;
     if (!p.defined()) return out;
     DispatchKind<PatternVarNode, PatternConstructorNode, PatternTupleNode>(p.get(), [&](const auto* n) {
-      auto copy = MapChildren<Family<Expr, Pattern>>(n, [this]<class T>(const T& part) {
+      auto copy = MapChildren<Family<Expr, Pattern>>(n, [this]<class T>(const T& child) {
         if constexpr (std::is_base_of_v<Expr, T>) {
-          return VisitExpr(part);
+          return VisitExpr(child);
         } else {
-          return VisitPattern(part);
+          return VisitPattern(child);
         }
       });
       if (copy.get()) out = Pattern(copy);
@@ -200,17 +200,17 @@ void MixedModeVisitor::VisitExpr_(const LetNode* op) {
 }
 
 /// The rewritten nodes of one root, by id. Unchanged nodes, which are the majority, are kept without reference counts.
-class MixedModeMutator::Numbered {
+class MixedModeMutator::Results {
  public:
   enum State : uint8_t { kNew, kOpen, kSame, kChanged };
 
-  explicit Numbered(const Expr& root) : root_(root), graph_(root) {
+  explicit Results(const Expr& root) : root_(root), graph_(root) {
     states_.Fill(graph_.size(), kNew);
     changed_.Fill(graph_.size(), nullptr);
   }
-  Numbered(const Numbered&) = delete;
-  Numbered& operator=(const Numbered&) = delete;
-  ~Numbered() {
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+  ~Results() {
     for (size_t i = 0; i < graph_.size(); ++i) {
       if (changed_[i]) runtime::ObjectAccess::DecRef(changed_[i]);
     }
@@ -230,13 +230,13 @@ class MixedModeMutator::Numbered {
     return Expr(ObjectPtr<Object>(states_[i] == kSame ? const_cast<ExprNode*>(graph_[i]) : changed_[i]));
   }
   bool Same(uint32_t i) const { return states_[i] == kSame; }
-  std::span<const uint32_t> Parts(uint32_t i) const { return graph_.Operands(i); }
-  bool SameParts(uint32_t i) const {
-    return std::ranges::all_of(Parts(i), [&](uint32_t part) { return states_[part] == kSame; });
+  std::span<const uint32_t> Operands(uint32_t i) const { return graph_.Operands(i); }
+  bool SameOperands(uint32_t i) const {
+    return std::ranges::all_of(Operands(i), [&](uint32_t child) { return states_[child] == kSame; });
   }
   /// False too if one is missing.
-  bool DoneParts(uint32_t i) const {
-    return std::ranges::all_of(Parts(i), [&](uint32_t part) { return part != ExprIndex::kNone && Done(part); });
+  bool DoneOperands(uint32_t i) const {
+    return std::ranges::all_of(Operands(i), [&](uint32_t child) { return child != ExprIndex::kNone && Done(child); });
   }
   void Set(uint32_t i, Expr out) {
     Object* const before = changed_[i];
@@ -264,7 +264,7 @@ class MixedModeMutator::Numbered {
         Expr borrowed = runtime::ObjectAccess::Adopt<Expr>(const_cast<ExprNode*>(graph_.Visit(i)));
         const struct Return {
           Expr* e;
-          Numbered* self;
+          Results* self;
           size_t size;
           ~Return() {
             runtime::ObjectAccess::Steal(*e);
@@ -276,9 +276,9 @@ class MixedModeMutator::Numbered {
         stack_.pop_back();
       } else {
         states_[i] = kOpen;
-        const std::span<const uint32_t> parts = graph_.Operands(i);
-        for (size_t k = parts.size(); k-- > 0;) {
-          if (parts[k] != ExprIndex::kNone && states_[parts[k]] < kSame) stack_.push_back(parts[k]);
+        const std::span<const uint32_t> operands = graph_.Operands(i);
+        for (size_t k = operands.size(); k-- > 0;) {
+          if (operands[k] != ExprIndex::kNone && states_[operands[k]] < kSame) stack_.push_back(operands[k]);
         }
       }
     }
@@ -293,40 +293,40 @@ class MixedModeMutator::Numbered {
   uint32_t at_ = ExprIndex::kNone;
 };
 
-const ExprIndex* MixedModeMutator::graph() const { return numbered_ ? &numbered_->graph() : nullptr; }
+const ExprIndex* MixedModeMutator::graph() const { return results_ ? &results_->graph() : nullptr; }
 MixedModeMutator::MixedModeMutator() = default;
 MixedModeMutator::~MixedModeMutator() = default;
 
 Expr MixedModeMutator::Known(const Expr& e) const {
-  if (numbered_) {
-    const uint32_t i = numbered_->Find(e);
-    if (i != ExprIndex::kNone && numbered_->Done(i)) return numbered_->Result(i);
+  if (results_) {
+    const uint32_t i = results_->Find(e);
+    if (i != ExprIndex::kNone && results_->Done(i)) return results_->Result(i);
   }
   const auto* put = memo_.find(e);
   return put ? put->second : Expr(ObjectPtr<Object>(nullptr));
 }
 
 bool MixedModeMutator::Done(const Expr& e) const {
-  if (numbered_) {
-    const uint32_t i = numbered_->Find(e);
-    if (i != ExprIndex::kNone && numbered_->Done(i)) return true;
+  if (results_) {
+    const uint32_t i = results_->Find(e);
+    if (i != ExprIndex::kNone && results_->Done(i)) return true;
   }
   return memo_.count(e) != 0;
 }
 
 bool MixedModeMutator::Same(const Expr& e) const {
-  if (numbered_) {
-    const uint32_t i = numbered_->Find(e);
-    if (i != ExprIndex::kNone && numbered_->Done(i)) return numbered_->Same(i);
+  if (results_) {
+    const uint32_t i = results_->Find(e);
+    if (i != ExprIndex::kNone && results_->Done(i)) return results_->Same(i);
   }
   const auto* seen = memo_.find(e);
   return seen && seen->second.same_as(e);
 }
 
 void MixedModeMutator::Put(const Expr& e, const Expr& out) {
-  const uint32_t i = numbered_ ? numbered_->Find(e) : ExprIndex::kNone;
+  const uint32_t i = results_ ? results_->Find(e) : ExprIndex::kNone;
   if (i != ExprIndex::kNone) {
-    numbered_->Set(i, out);
+    results_->Set(i, out);
   } else {
     memo_[e] = out;
   }
@@ -335,22 +335,22 @@ void MixedModeMutator::Put(const Expr& e, const Expr& out) {
 Expr MixedModeMutator::VisitExpr(const Expr& root) {
   // A subclass that fills the memo first replaces subexpressions, and may need to visit only a little of what is below
   // `root`.
-  if (!numbered_ && memo_.empty() && root.defined() && !IsAtom(static_cast<const ExprNode*>(root.get()))) {
-    numbered_ = std::make_unique<Numbered>(root);
+  if (!results_ && memo_.empty() && root.defined() && !IsAtom(static_cast<const ExprNode*>(root.get()))) {
+    results_ = std::make_unique<Results>(root);
   }
-  if (numbered_) {
-    const uint32_t number = numbered_->Find(root);
-    if (number != ExprIndex::kNone) {
-      if (!numbered_->Done(number)) {
-        numbered_->Expand(number, [&](uint32_t i, const Expr& e) {
+  if (results_) {
+    const uint32_t id = results_->Find(root);
+    if (id != ExprIndex::kNone) {
+      if (!results_->Done(id)) {
+        results_->Expand(id, [&](uint32_t i, const Expr& e) {
           if (!memo_.empty()) {
-            if (const auto* put = memo_.find(e)) return numbered_->Set(i, put->second);
+            if (const auto* put = memo_.find(e)) return results_->Set(i, put->second);
           }
           baton::transform::progress::AtExpr(e);
-          numbered_->Set(i, ExprFunctor::VisitExpr(e));
+          results_->Set(i, ExprFunctor::VisitExpr(e));
         });
       }
-      return numbered_->Result(number);
+      return results_->Result(id);
     }
   }
   ExpandDataflow(
@@ -365,10 +365,10 @@ Expr MixedModeMutator::VisitExpr(const Expr& root) {
 template <class N>
 Expr MixedModeMutator::RewriteCore(const N* op) {
   // Most nodes are unchanged, which is found without reference counting.
-  const uint32_t id = numbered_ ? numbered_->Find(op) : ExprIndex::kNone;
+  const uint32_t id = results_ ? results_->Find(op) : ExprIndex::kNone;
   Expr post{ObjectPtr<Object>(nullptr)};
-  if (id != ExprIndex::kNone && numbered_->DoneParts(id)) {
-    bool same = numbered_->SameParts(id);
+  if (id != ExprIndex::kNone && results_->DoneOperands(id)) {
+    bool same = results_->SameOperands(id);
     [[maybe_unused]] Array<Type> type_args{ObjectPtr<Object>(nullptr)};
     if constexpr (std::is_same_v<N, CallNode>) {
       const auto visit = [this](const Type& t) { return VisitType(t); };
@@ -379,7 +379,7 @@ Expr MixedModeMutator::RewriteCore(const N* op) {
       post = GetRef<Expr>(op);
     } else {
       auto made = WithChildren<Family<Expr>>(
-          op, [this, operand = numbered_->Parts(id).begin()]() mutable { return numbered_->Result(*operand++); });
+          op, [this, operand = results_->Operands(id).begin()]() mutable { return results_->Result(*operand++); });
       if constexpr (std::is_same_v<N, CallNode>) made->type_args = std::move(type_args);
       post = Expr(made);
     }

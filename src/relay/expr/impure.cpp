@@ -49,7 +49,7 @@ bool CallsUnknown(const NodeList& order) {
 
 }  // namespace
 
-support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph) {
+support::PageStack<uint8_t> ImpureIds(const ExprIndex& graph) {
   const size_t size = graph.size();
   support::PageStack<uint8_t> impure;
   support::PageStack<Callee> callees;
@@ -59,7 +59,7 @@ support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph) {
   // and so may functions from outside.
   bool any = false, unknown = false;
   for (uint32_t i : graph.ids()) {
-    const std::span<const uint32_t> parts = graph.Operands(i);
+    const std::span<const uint32_t> operands = graph.Operands(i);
     switch (graph.kind(i)) {
       case ExprIndex::kAtom:
         callees[i] = CalleeOf(graph[i]);
@@ -70,7 +70,7 @@ support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph) {
         break;
       case ExprIndex::kDataflow: {
         // For most nodes the operator decides, and the node is not read.
-        const Callee callee = parts[0] == ExprIndex::kNone ? Callee::kOther : callees[parts[0]];
+        const Callee callee = operands[0] == ExprIndex::kNone ? Callee::kOther : callees[operands[0]];
         if (callee == Callee::kStateful && graph[i]->IsInstance<CallNode>()) impure[i] = any = true;
         unknown = unknown || (callee == Callee::kOther && graph[i]->IsInstance<CallNode>());
         break;
@@ -85,7 +85,7 @@ support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph) {
     const ExprIndex::Kind kind = graph.kind(i);
     if (impure[i] || kind == ExprIndex::kFunction) continue;
     bool found = false;
-    for (uint32_t part : graph.Operands(i)) found = found || (part != ExprIndex::kNone && impure[part]);
+    for (uint32_t operand : graph.Operands(i)) found = found || (operand != ExprIndex::kNone && impure[operand]);
     if (!found && calls && kind == ExprIndex::kDataflow) {
       const uint32_t callee = graph.Operands(i)[0];
       found = (callee == ExprIndex::kNone || callees[callee] == Callee::kOther) && graph[i]->IsInstance<CallNode>() &&
@@ -98,7 +98,7 @@ support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph) {
 
 PointerSet ImpureNodes(const Expr& expr) {
   const ExprIndex graph(expr);
-  const support::PageStack<uint8_t> impure = ImpureNumbers(graph);
+  const support::PageStack<uint8_t> impure = ImpureIds(graph);
   PointerSet out;
   for (size_t i = 0; i < graph.size(); ++i) {
     if (impure[i]) out.Add(graph[i]);

@@ -12,6 +12,6 @@ namespace baton::relay {
 /// functions. The body of a function counts where it is called.
 PointerSet ImpureNodes(const Expr& expr);
 /// The same by id: 1 for such a node, 0 for others.
-support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph);
+support::PageStack<uint8_t> ImpureIds(const ExprIndex& graph);
 
 }  // namespace baton::relay

@@ -19,7 +19,7 @@ namespace {
 std::atomic<Evaluator*> g_evaluator{nullptr};
 
 /// Values of the expressions of one function body; a node evaluated once is not evaluated again in the same scope.
-struct Frame {
+struct InterpreterFrame {
   ObjectRef callee;  ///< the closure that runs; null outside of functions
   std::unordered_map<const Object*, ObjectRef> vars;
   std::unordered_map<const Object*, ObjectRef> memo;
@@ -39,7 +39,7 @@ class Interpreter {
   explicit Interpreter(IRModule mod, Evaluator* operators = nullptr)
       : mod_(std::move(mod)), operators_(operators ? operators : &Evaluator::Get()) {}
 
-  ObjectRef Eval(const Expr& root, Frame* frame) {
+  ObjectRef Eval(const Expr& root, InterpreterFrame* frame) {
     struct Item {
       const Object* node;
       Expr expr;  // keeps the node alive
@@ -150,14 +150,14 @@ class Interpreter {
       ~Level() { --*depth; }
     } level(&depth_);
     return support::WithStack([&] {
-      Frame frame{callee, {}, {}};
+      InterpreterFrame frame{callee, {}, {}};
       for (size_t i = 0; i < args.size(); ++i) frame.vars[func->params[i].get()] = args[i];
       return Eval(func->body, &frame);
     });
   }
 
   /// `frame`: of the scope that it is made in; null: a global function, which closes over nothing.
-  ObjectRef MakeClosure(const Function& f, const Frame* frame, const Var& self = Var()) {
+  ObjectRef MakeClosure(const Function& f, const InterpreterFrame* frame, const Var& self = Var()) {
     auto o = make_object<ClosureObj>();
     o->func = f;
     o->self = self;
@@ -240,7 +240,7 @@ class Interpreter {
     }
   }
 
-  ObjectRef EvalCall(const CallNode* c, Frame* frame) {
+  ObjectRef EvalCall(const CallNode* c, InterpreterFrame* frame) {
     Array<ObjectRef> args;
     for (const Expr& a : c->args) args.push_back(frame->memo.at(a.get()));
     if (c->op.as<OpNode>() || c->op.as<ConstructorNode>() || IsPrimitive(c->op)) {
@@ -259,7 +259,7 @@ class Interpreter {
     return Apply(frame->memo.at(c->op.get()), args);
   }
 
-  ObjectRef EvalLeaf(const Expr& e, Frame* frame) {
+  ObjectRef EvalLeaf(const Expr& e, InterpreterFrame* frame) {
     if (const auto* c = e.as<ConstantNode>()) return c->data;
     if (e.as<VarNode>()) {
       if (const ObjectRef* v = frame->Find(e.get())) return *v;
@@ -276,7 +276,7 @@ class Interpreter {
     throw InternalError("the interpreter does not know expressions of type " + e.get()->GetTypeKey());
   }
 
-  bool Matches(const Pattern& pattern, const ObjectRef& value, Frame* frame) {
+  bool Matches(const Pattern& pattern, const ObjectRef& value, InterpreterFrame* frame) {
     std::vector<std::pair<Pattern, ObjectRef>> work{{pattern, value}};
     while (!work.empty()) {
       auto [p, v] = work.back();
@@ -319,7 +319,7 @@ void Evaluator::Set(Evaluator* e) { g_evaluator.store(e); }
 
 ObjectRef Interpret(const Expr& expr, const IRModule& mod) {
   Interpreter in(mod);
-  Frame frame;
+  InterpreterFrame frame;
   if (!expr.defined()) return in.Apply(in.MakeClosure(Downcast<Function>(mod->Lookup("main")), nullptr), {});
   return in.Eval(expr, &frame);
 }

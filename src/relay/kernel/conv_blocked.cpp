@@ -430,7 +430,7 @@ class ConvWriter {
   int64_t slices_ = 1;                       // planes of the output that are units of their own
   int64_t height_ = 1, width_ = 1;           // of an output plane as tiles cut it
   int64_t chunks_ = 1, groups_ = 1, vectors_ = 1;
-  PrimExpr run_image_ = I(0);  // where the number of images is no literal
+  PrimExpr run_image_ = I(0);                          // where the number of images is no literal
   PrimExpr image_, in_image_, part_, slice_, block0_;  // part: the group; in_image_: in the input as it is read
 };
 

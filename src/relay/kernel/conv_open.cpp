@@ -338,11 +338,11 @@ class OpenConvWriter {
   Machine mc_;
   DataType dtype_;
   Buffer input_, weight_;
-  int64_t vectors_ = 1, groups_ = 1;  // of a tile; of output channels
-  std::vector<int64_t> widths_;       // of tiles, widest first
-  PrimExpr rows_, row_, plane_;                     // of the input as it is read; the last two in elements
-  PrimExpr width_, pixels_, columns_, across_;      // of the result; of a tile; tiles of a row, or of an image
-  PrimExpr tiles_, per_, chunks_, worth_;           // `tiles_`: rows of them, where tiles stay within rows
+  int64_t vectors_ = 1, groups_ = 1;            // of a tile; of output channels
+  std::vector<int64_t> widths_;                 // of tiles, widest first
+  PrimExpr rows_, row_, plane_;                 // of the input as it is read; the last two in elements
+  PrimExpr width_, pixels_, columns_, across_;  // of the result; of a tile; tiles of a row, or of an image
+  PrimExpr tiles_, per_, chunks_, worth_;       // `tiles_`: rows of them, where tiles stay within rows
   PrimExpr image_, in_image_, block0_;
 };
 

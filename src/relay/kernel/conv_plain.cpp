@@ -55,8 +55,8 @@ bool ReadPlainConv(const Group& g, const ConvAttrs<N>& a, PlainConv* c) {
   }
   c->rank = N, c->batch = x[0], c->groups = a.groups, c->ins = w[1], c->outs = w[0] / a.groups;
   for (int d = 0; d < N; ++d) {
-    auto number = [&](const Array<int64_t>& v, int64_t otherwise) {
-      return !v.defined() || v.empty() ? otherwise : v.size() > 1 ? v[d] : v[0];
+    auto number = [&](const Array<int64_t>& v, int64_t default_value) {
+      return !v.defined() || v.empty() ? default_value : v.size() > 1 ? v[d] : v[0];
     };
     int i = 3 - N + d;
     c->in[i] = x[d + 2], c->out[i] = o[d + 2], c->window[i] = w[d + 2];

@@ -15,7 +15,6 @@ tir::PrimFunc GenerateBatchMatmul(const Function& func, const Call& anchor, cons
 template <int N>
 tir::PrimFunc GenerateConv(const Function& func, const Call& anchor, const String& name, const Target& target);
 /// Convolutions over two dimensions whose channels are split into blocks.
-tir::PrimFunc GenerateBlockedConv2D(const Function& func, const Call& anchor, const String& name,
-                                    const Target& target);
+tir::PrimFunc GenerateBlockedConv2D(const Function& func, const Call& anchor, const String& name, const Target& target);
 
 }  // namespace baton::relay::kernel

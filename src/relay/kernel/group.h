@@ -55,7 +55,7 @@ class Group {
 
  private:
   std::vector<tir::Var> handles_;
-  std::vector<Buffer> buffers_;   // of the parameters, then the output
+  std::vector<Buffer> buffers_;  // of the parameters, then the output
   std::vector<tir::Var> sizes_;  // variables of their extents
   std::unordered_map<const Object*, size_t> placeholder_;
   std::vector<Buffer> args_;

@@ -2,11 +2,12 @@
 // Matrix products. The result is cut into register tiles of rows x (vectors * lanes); a panel of B that wide is used
 // for all rows of a unit of parallel work while it lies in the caches. Constant panels are packed at compile time
 // (nn.contrib_dense_pack); others are packed on the fly, or read in place when their rows are short.
+#include "matmul.h"
+
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
 
 #include "generators.h"
-#include "matmul.h"
 
 namespace baton::relay::kernel {
 namespace {
@@ -94,10 +95,9 @@ class MatmulWriter : public MatmulTiles {
     kb_ = kb;
     k0_ = k0;
     auto rows_at = [&](const PrimExpr& tile, int64_t rows) {
-      return Tile(tile * I(plan_.rows), rows, I(k_count), plan_.unroll,
-                  [&](const Buffer& acc, const PrimExpr& m0, const PrimExpr& c0) {
-                    return FinishTile(acc, rows, m0, c0);
-                  });
+      return Tile(
+          tile * I(plan_.rows), rows, I(k_count), plan_.unroll,
+          [&](const Buffer& acc, const PrimExpr& m0, const PrimExpr& c0) { return FinishTile(acc, rows, m0, c0); });
     };
     if (chunks == 1) {
       steps.Add(Loop("tile", I(full_tiles), [&](const PrimExpr& t) { return rows_at(t, plan_.rows); }));
@@ -194,9 +194,9 @@ Stmt WriteBatched(const Group& g, bool transpose_a, bool transpose_b, const Targ
       const size_t at = d + o.size() - s.size();
       const PrimExpr &own = s[static_cast<int64_t>(d)], &all = o[static_cast<int64_t>(at)];
       // Whether an extent that is not the result's is 1 may be known at run time alone.
-      out[at] = tir::is_one(own)                 ? I(0)
+      out[at] = tir::is_one(own)               ? I(0)
                 : tir::ExprDeepEqual(own, all) ? step
-                                                 : tir::Select(equal(own, I(1)), I(0), step);
+                                               : tir::Select(equal(own, I(1)), I(0), step);
       step = step * own;
     }
     return out;
@@ -223,15 +223,13 @@ Stmt WriteBatched(const Group& g, bool transpose_a, bool transpose_b, const Targ
 
 tir::PrimFunc GenerateMatmul(const Function& func, const Call& anchor, const String&, const Target& target) {
   const auto* a = anchor->attrs.as<MatmulAttrs>();
-  return GenerateOpen(func, anchor, [&](const Group& g) {
-    return WriteBatched(g, a && a->transpose_a, a && a->transpose_b, target);
-  });
+  return GenerateOpen(
+      func, anchor, [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, a && a->transpose_b, target); });
 }
 tir::PrimFunc GenerateBatchMatmul(const Function& func, const Call& anchor, const String&, const Target& target) {
   const auto* a = anchor->attrs.as<BatchMatmulAttrs>();
-  return GenerateOpen(func, anchor, [&](const Group& g) {
-    return WriteBatched(g, a && a->transpose_a, !a || a->transpose_b, target);
-  });
+  return GenerateOpen(
+      func, anchor, [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, !a || a->transpose_b, target); });
 }
 
 }  // namespace baton::relay::kernel

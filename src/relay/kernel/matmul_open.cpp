@@ -70,8 +70,9 @@ class OpenMatmulWriter : public MatmulTiles {
     if (Known(chunks_) != 1) chunks_ = steps.Let("chunks", RoundUp(tiles_, per_));
     // Flops in units that cannot overflow where the operands exist.
     PrimExpr worth = I(static_cast<int64_t>(kParallelFlops / 2)) < (p_.batch * m_) * (p_.n * max(p_.k, I(1)));
-    Stmt units = Loop("unit", columns * chunks_, [&](const PrimExpr& unit) { return Unit(unit); },
-                      mc_.cores > 1 ? ForKind::kParallel : ForKind::kSerial);
+    Stmt units = Loop(
+        "unit", columns * chunks_, [&](const PrimExpr& unit) { return Unit(unit); },
+        mc_.cores > 1 ? ForKind::kParallel : ForKind::kSerial);
     if (!units.defined()) return Effect(I(0));
     steps.Add(tir::ParallelIf(worth, units));
     return steps.Done();
@@ -166,7 +167,10 @@ class OpenMatmulWriter : public MatmulTiles {
       Stmt all;
       for (int64_t r = lowest; r <= highest; ++r) {
         int64_t fmas = r * vectors_;
-        Stmt one = Tile(m0, r, count, fmas >= 16 ? 2 : fmas >= 8 ? 4 : 8,
+        Stmt one = Tile(m0, r, count,
+                        fmas >= 16  ? 2
+                        : fmas >= 8 ? 4
+                                    : 8,
                         [&](const Buffer& acc, const PrimExpr& m, const PrimExpr& c0) {
                           return apart ? CopyTile(copy, acc, r) : FinishTile(acc, r, m, c0);
                         });
@@ -183,7 +187,7 @@ class OpenMatmulWriter : public MatmulTiles {
 
   const OpenMatmulPlan plan_;
   const Machine& mc_;
-  PrimExpr k_block_, block_limit_, k_blocks_;             // of the sum; `block_limit_` bounds what is copied
+  PrimExpr k_block_, block_limit_, k_blocks_;                // of the sum; `block_limit_` bounds what is copied
   PrimExpr m_, tiles_, low_, high_, panels_, chunks_, per_;  // rows of a tile: low_, or one more in the first high_
   PrimExpr first_, end_, panel_;
 };

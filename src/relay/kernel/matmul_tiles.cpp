@@ -68,14 +68,13 @@ Stmt MatmulTiles::Pack(const Buffer& packed, const PrimExpr& k0, const PrimExpr&
       Steps steps;
       std::vector<PrimExpr> x;
       for (int64_t i = 0; i < lanes_; ++i) {
-        x.push_back(columns < 0 || i < Known(lines)
-                        ? steps.Let("x", Read(p_.b_buffer, line(i) + q * I(lanes_), lanes_))
-                        : PrimExpr(tir::Broadcast(tir::make_const(dtype_, 0), lanes_)));
+        x.push_back(columns < 0 || i < Known(lines) ? steps.Let("x", Read(p_.b_buffer, line(i) + q * I(lanes_), lanes_))
+                                                    : PrimExpr(tir::Broadcast(tir::make_const(dtype_, 0), lanes_)));
       }
       Transpose(&x, &steps);
       for (int64_t i = 0; i < lanes_; ++i)
-        steps.Add(Store(packed, Span((q * I(lanes_) + I(i)) * I(row) + I(v * lanes_), lanes_),
-                        x[static_cast<size_t>(i)]));
+        steps.Add(
+            Store(packed, Span((q * I(lanes_) + I(i)) * I(row) + I(v * lanes_), lanes_), x[static_cast<size_t>(i)]));
       return steps.Done();
     }));
     if (!tir::is_zero(rest)) all.Add(PackByElement(packed, line0, squares * I(lanes_), rest, v, lines, row));
@@ -135,9 +134,8 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
   auto place = [&](int64_t r, int64_t v) { return c0 + (I(r) * p_.n + I(v * lanes_)); };
   Stmt clear = each([&](int64_t r, int64_t v) { return Store(acc, at(r, v), zero); });
   if (partial_) {
-    Stmt load = each([&](int64_t r, int64_t v) {
-      return Store(acc, at(r, v), ReadMasked(g_.out(), place(r, v), lanes_, Mask(v)));
-    });
+    Stmt load = each(
+        [&](int64_t r, int64_t v) { return Store(acc, at(r, v), ReadMasked(g_.out(), place(r, v), lanes_, Mask(v))); });
     out.body.Add(Choose(equal(kb_, I(0)), clear, load));
     out.save =
         each([&](int64_t r, int64_t v) { return WriteMasked(g_.out(), place(r, v), lanes_, value(r, v), Mask(v)); });
@@ -154,8 +152,8 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
                                         in_place ? Mask(v) : PrimExpr())));
     }
     for (int64_t r = 0; r < rows; ++r) {
-      PrimExpr x = s.Let("a", tir::broadcast_to(Read(p_.a_buffer, a0 + I(r) * p_.a.row + k * p_.a.column),
-                                                static_cast<int>(lanes_)));
+      PrimExpr x = s.Let(
+          "a", tir::broadcast_to(Read(p_.a_buffer, a0 + I(r) * p_.a.row + k * p_.a.column), static_cast<int>(lanes_)));
       for (int64_t v = 0; v < vectors_; ++v)
         s.Add(Store(acc, at(r, v), fma(x, b[static_cast<size_t>(v)], value(r, v))));
     }

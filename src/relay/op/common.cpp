@@ -183,7 +183,7 @@ Ints Dims(const Shape& shape) {
 PrimExpr TypeDim(const PrimExpr& written) {
   PrimExpr extent = written;
   arith::ToCanonicalExtent(&extent);
-  constexpr int kMost = 256;  // longer ones would cost more than they tell
+  constexpr int kMax = 256;  // longer ones would cost more than they tell
   std::vector<const Object*> todo{extent.get()};
   auto both = [&](const auto* n) {
     if (n) todo.insert(todo.end(), {n->a.get(), n->b.get()});
@@ -192,7 +192,7 @@ PrimExpr TypeDim(const PrimExpr& written) {
   for (int seen = 0; !todo.empty(); ++seen) {
     const Object* e = todo.back();
     todo.pop_back();
-    if (seen == kMost) return UnknownDim();
+    if (seen == kMax) return UnknownDim();
     if (e->IsInstance<IntImmNode>() || e->IsInstance<tir::VarNode>()) continue;
     auto as = [&]<class T>(const T*) { return e->IsInstance<T>() ? static_cast<const T*>(e) : nullptr; };
 #define BATON_AS(T) as(static_cast<const tir::T*>(nullptr))

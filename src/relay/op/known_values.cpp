@@ -20,7 +20,7 @@ bool IsShort(const Expr& e, int64_t* count) {
   const auto* t = e->checked_type_.as<TensorTypeNode>();
   if (!t || t->shape.size() > 1 || !(t->dtype.is_int() || t->dtype.is_bool())) return false;
   *count = t->shape.empty() ? 1 : DimOf(t->shape[0]);
-  return *count >= 0 && *count <= static_cast<int64_t>(KnownValues::kMost);
+  return *count >= 0 && *count <= static_cast<int64_t>(KnownValues::kMax);
 }
 
 MaybeElements OfConstant(const runtime::NDArray& value) {
@@ -99,7 +99,10 @@ MaybeElements Reduced(const Expr& op, const Elements& x) {
   if (x.empty()) return std::nullopt;
   PrimExpr all = x[0];
   for (size_t i = 1; i < x.size(); ++i) {
-    all = op.same_as(op::prod) ? all * x[i] : op.same_as(op::sum) ? all + x[i] : op.same_as(op::max) ? max(all, x[i]) : min(all, x[i]);
+    all = op.same_as(op::prod)  ? all * x[i]
+          : op.same_as(op::sum) ? all + x[i]
+          : op.same_as(op::max) ? max(all, x[i])
+                                : min(all, x[i]);
   }
   return Elements{all};
 }

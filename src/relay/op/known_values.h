@@ -15,7 +15,7 @@ namespace baton::relay {
 class KnownValues {
  public:
   using Elements = std::vector<PrimExpr>;
-  static constexpr size_t kMost = 16;
+  static constexpr size_t kMax = 16;
 
   /// The elements, each canonical; nothing where one of them is not known.
   std::optional<Elements> Of(const Expr& e);

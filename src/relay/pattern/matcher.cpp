@@ -95,8 +95,8 @@ PatternMatcher::PathSearch& PatternMatcher::Paths(int32_t dominator) {
   if (paths_.empty()) paths_.resize(table_.size());
   PathSearch*& p = paths_[dominator];
   if (!p)
-    p = new PathSearch(table_.pattern(table_.row(dominator).parts[1]), root_, &Graph(), mod_,
-                       table_.filter(table_.row(dominator).parts[0]));
+    p = new PathSearch(table_.pattern(table_.row(dominator).children[1]), root_, &Graph(), mod_,
+                       table_.filter(table_.row(dominator).children[0]));
   return *p;
 }
 
@@ -170,7 +170,7 @@ bool PatternMatcher::Backtrack() {
     goals_.resize(c.goals);
     next_ = c.next;
     if (c.what == kRightChoice) {
-      Push(table_.row(c.pattern).parts[1], c.expr);
+      Push(table_.row(c.pattern).children[1], c.expr);
       return true;
     }
     if (c.what == kOrderChoice) {
@@ -201,7 +201,7 @@ bool PatternMatcher::Step(const Goal& goal) {
   if (!table_.filter(p).Accepts(e)) return false;
   const PatternTable::Row& row = table_.row(p);
   auto parts_in_order = [&](const auto& exprs, size_t first) {
-    for (size_t i = exprs.size(); i-- > 0;) Push(row.parts[first + i], exprs[i].get());
+    for (size_t i = exprs.size(); i-- > 0;) Push(row.children[first + i], exprs[i].get());
   };
   Bind(p, e);
   switch (row.kind) {
@@ -226,24 +226,24 @@ bool PatternMatcher::Step(const Goal& goal) {
     case Kind::kLet: {
       const auto* l = As<LetNode>(e);
       if (!e->IsInstance<LetNode>()) return false;
-      Push(row.parts[2], l->body.get());
-      Push(row.parts[1], l->value.get());
-      Push(row.parts[0], l->var.get());
+      Push(row.children[2], l->body.get());
+      Push(row.children[1], l->value.get());
+      Push(row.children[0], l->var.get());
       return true;
     }
     case Kind::kIf: {
       const auto* i = As<IfNode>(e);
       if (!e->IsInstance<IfNode>()) return false;
-      Push(row.parts[2], i->false_branch.get());
-      Push(row.parts[1], i->true_branch.get());
-      Push(row.parts[0], i->cond.get());
+      Push(row.children[2], i->false_branch.get());
+      Push(row.children[1], i->true_branch.get());
+      Push(row.children[0], i->cond.get());
       return true;
     }
     case Kind::kTuple: {
       const auto* t = As<TupleNode>(e);
       if (!e->IsInstance<TupleNode>()) return false;
-      if (row.any_parts) return true;
-      if (t->fields.size() != row.parts.size()) return false;
+      if (row.any_children) return true;
+      if (t->fields.size() != row.children.size()) return false;
       parts_in_order(t->fields, 0);
       return true;
     }
@@ -251,28 +251,28 @@ bool PatternMatcher::Step(const Goal& goal) {
       const auto* g = As<TupleGetItemNode>(e);
       const int64_t index = As<TupleGetItemPatternNode>(row.pattern)->index;
       if (!e->IsInstance<TupleGetItemNode>() || (index >= 0 && index != g->index)) return false;
-      Push(row.parts[0], g->tuple.get());
+      Push(row.children[0], g->tuple.get());
       return true;
     }
     case Kind::kAlt: {
       if (row.closed) Push(p, e, kCutGoal, static_cast<int32_t>(choices_.size()));
-      if (table_.filter(row.parts[1]).Accepts(e)) Offer(p, e, kRightChoice, 0);
-      Push(row.parts[0], e);
+      if (table_.filter(row.children[1]).Accepts(e)) Offer(p, e, kRightChoice, 0);
+      Push(row.children[0], e);
       return true;
     }
     case Kind::kAttr:
       if (!Check(p, e)) return false;
-      Push(row.parts[0], e);
+      Push(row.children[0], e);
       return true;
     case Kind::kType:
     case Kind::kShape:
     case Kind::kDataType:
       Push(p, e, kCheckGoal);
-      Push(row.parts[0], e);
+      Push(row.children[0], e);
       return true;
     case Kind::kDominator:
       Push(p, e, kDominateGoal);
-      Push(row.parts[2], e);
+      Push(row.children[2], e);
       return true;
   }
   return false;
@@ -282,10 +282,10 @@ bool PatternMatcher::StepFunction(int32_t p, const ExprNode* e) {
   const PatternTable::Row& row = table_.row(p);
   const auto* f = As<FunctionNode>(e);
   if (!e->IsInstance<FunctionNode>()) return false;
-  Push(row.parts.back(), f->body.get());
-  if (row.any_parts) return true;
-  if (f->params.size() + 1 != row.parts.size()) return false;
-  for (size_t i = f->params.size(); i-- > 0;) Push(row.parts[i], f->params[i].get());
+  Push(row.children.back(), f->body.get());
+  if (row.any_children) return true;
+  if (f->params.size() + 1 != row.children.size()) return false;
+  for (size_t i = f->params.size(); i-- > 0;) Push(row.children[i], f->params[i].get());
   return true;
 }
 
@@ -293,17 +293,17 @@ bool PatternMatcher::StepCall(int32_t p, const ExprNode* e) {
   const auto* call = As<CallNode>(e);
   const PatternTable::Row& row = table_.row(p);
   if (!e->IsInstance<CallNode>()) return false;
-  if (row.any_parts) {
-    Push(row.parts[0], call->op.get());
+  if (row.any_children) {
+    Push(row.children[0], call->op.get());
     return true;
   }
   if (row.commutative || row.product) {
     if (row.closed) Push(p, e, kCutGoal, static_cast<int32_t>(choices_.size()));
     return TryRegrouped(p, e, 0);
   }
-  if (call->args.size() + 1 != row.parts.size()) return false;
-  for (size_t i = call->args.size(); i-- > 0;) Push(row.parts[i + 1], call->args[i].get());
-  Push(row.parts[0], call->op.get());
+  if (call->args.size() + 1 != row.children.size()) return false;
+  for (size_t i = call->args.size(); i-- > 0;) Push(row.children[i + 1], call->args[i].get());
+  Push(row.children[0], call->op.get());
   return true;
 }
 
@@ -313,19 +313,19 @@ bool PatternMatcher::TryRegrouped(int32_t p, const ExprNode* e, int order) {
   const auto* call = As<CallNode>(e);
   const PatternTable::Row& row = table_.row(p);
   static const Op multiply = Op::Get("multiply"), divide = Op::Get("divide");
-  const Object* own = As<ExprPatternNode>(table_.row(row.parts[0]).pattern)->expr.get();
+  const Object* own = As<ExprPatternNode>(table_.row(row.children[0]).pattern)->expr.get();
   if (call->args.size() != 2) return false;
-  auto filter = [&](int32_t part, const Expr& x) { return table_.filter(part).Accepts(x.get()); };
+  auto filter = [&](int32_t child, const Expr& x) { return table_.filter(child).Accepts(x.get()); };
   for (; order < 6; ++order) {
     if (order < 2) {
       if (call->op.get() != own || (order == 1 && !row.commutative)) continue;
-      const int32_t first = row.parts[1 + order], second = row.parts[2 - order];
+      const int32_t first = row.children[1 + order], second = row.children[2 - order];
       if (!filter(first, call->args[0]) || !filter(second, call->args[1])) continue;
       if (order + 1 < 6) Offer(p, e, kOrderChoice, order + 1);
       // The operator pattern matches: it is the one operator.
       Push(second, call->args[1].get());
       Push(first, call->args[0].get());
-      Push(row.parts[0], call->op.get());
+      Push(row.children[0], call->op.get());
       return true;
     }
     if (!row.product || call->op.get() != (row.product == 1 ? divide.get() : multiply.get())) return false;
@@ -335,29 +335,29 @@ bool PatternMatcher::TryRegrouped(int32_t p, const ExprNode* e, int order) {
       return false;
     const int side = (order - 2) / 2, swap = (order - 2) % 2;
     // The pattern's inner call and the expression's, each a product in a quotient or the other way round.
-    const int32_t inner_part = row.product == 1 ? row.parts[1 + side] : row.parts[1];
-    const PatternTable::Row& inner = table_.row(inner_part);
+    const int32_t inner_pattern = row.product == 1 ? row.children[1 + side] : row.children[1];
+    const PatternTable::Row& inner = table_.row(inner_pattern);
     const Expr& inner_arg = row.product == 1 ? call->args[0] : call->args[side];
     const auto* inner_call = inner_arg.as<CallNode>();
-    if (inner.kind != Kind::kCall || inner.product != 3 - row.product || inner.any_parts || bound_[inner_part])
+    if (inner.kind != Kind::kCall || inner.product != 3 - row.product || inner.any_children || bound_[inner_pattern])
       continue;
     if (!inner_call || inner_call->op.get() != own || inner_call->args.size() != 2) continue;
     // a * b / c: the two factors and the divisor, on both sides.
-    const int32_t divisor = row.product == 1 ? inner.parts[2] : row.parts[2];
-    int32_t a = row.product == 1 ? row.parts[2 - side] : inner.parts[1];
-    int32_t b = row.product == 1 ? inner.parts[1] : inner.parts[2];
+    const int32_t divisor = row.product == 1 ? inner.children[2] : row.children[2];
+    int32_t a = row.product == 1 ? row.children[2 - side] : inner.children[1];
+    int32_t b = row.product == 1 ? inner.children[1] : inner.children[2];
     const Expr& x = row.product == 1 ? inner_call->args[0] : call->args[1 - side];
     const Expr& y = row.product == 1 ? inner_call->args[1] : inner_call->args[0];
     const Expr& z = row.product == 1 ? call->args[1] : inner_call->args[1];
     if (swap) std::swap(a, b);
     if (!filter(a, x) || !filter(b, y) || !filter(divisor, z)) continue;
     if (order + 1 < 6) Offer(p, e, kOrderChoice, order + 1);
-    Bind(inner_part, inner_call);
+    Bind(inner_pattern, inner_call);
     Push(divisor, z.get());
     Push(b, y.get());
     Push(a, x.get());
-    Push(inner.parts[0], call->op.get());
-    Push(row.parts[0], inner_call->op.get());
+    Push(inner.children[0], call->op.get());
+    Push(row.children[0], inner_call->op.get());
     return true;
   }
   return false;
@@ -380,7 +380,7 @@ bool PatternMatcher::NextParent(int32_t p, const ExprNode* e, int32_t list) {
   ExprIndex& graph = Graph();
   PathSearch& paths = Paths(p);
   ParentSearch& search = paths.searches[list];
-  const PatternTable::Filter& filter = table_.filter(table_.row(p).parts[0]);
+  const PatternTable::Filter& filter = table_.filter(table_.row(p).children[0]);
   auto is_data = [&](int32_t i) { return i >= 0 && !graph[i]->IsInstance<OpNode>(); };
   auto reaches = [&](int32_t parent) {
     std::vector<int32_t> work{search.child};
@@ -408,7 +408,7 @@ bool PatternMatcher::NextParent(int32_t p, const ExprNode* e, int32_t list) {
       if (!reaches(parent)) continue;
       Offer(p, e, kParentChoice, 0, list);
       parent_of_[p] = parent;
-      Push(table_.row(p).parts[0], graph[parent]);
+      Push(table_.row(p).children[0], graph[parent]);
       return true;
     }
     if (search.at == search.queue.size()) return false;

@@ -33,12 +33,12 @@ class PatternTable {
   };
   struct Row {
     Kind kind;
-    bool any_parts = false;  ///< a call or tuple whose parts may be any, a function with any parameters
-    bool closed = true;      ///< no pattern below it occurs anywhere else: what it matches decides nothing outside
+    bool any_children = false;  ///< a call or tuple whose parts may be any, a function with any parameters
+    bool closed = true;         ///< no pattern below it occurs anywhere else: what it matches decides nothing outside
     bool commutative = false;
     int8_t product = 0;  ///< a call of two: 1 of multiply, 2 of divide
     const Object* pattern;
-    std::vector<int32_t> parts;  ///< op and arguments; parameters and body; parent, path, child
+    std::vector<int32_t> children;  ///< op and arguments; parameters and body; parent, path, child
   };
   /// Which expressions a pattern can match at all, by kind, and calls by operator.
   struct Filter {

@@ -3,8 +3,8 @@
 #include <baton/ir/rewrite_limit.h>
 #include <baton/relay/functor.h>
 #include <relay/expr/children.h>
-#include <relay/pattern/groups.h>
 #include <relay/expr/impure.h>
+#include <relay/pattern/match_groups.h>
 
 #include <algorithm>
 #include <optional>
@@ -32,8 +32,7 @@ bool IsCallee(const ExprNode* e) {
 }
 
 /// False where the match cannot stand in a function of its own: what it takes uses a variable that it binds.
-bool Extract(const MatchGroup& g, const PatternTable& table, const ExprIndex& graph, size_t number,
-             Partition* out) {
+bool Extract(const MatchGroup& g, const PatternTable& table, const ExprIndex& graph, size_t id, Partition* out) {
   PointerSet inner, kept, given;
   for (const ExprNode* e : g.inner) inner.Add(e);
   bool binds = false;
@@ -51,7 +50,7 @@ bool Extract(const MatchGroup& g, const PatternTable& table, const ExprIndex& gr
   Extractor extract;
   auto param = [&](const ExprNode* e) {
     if (!e || inner.Has(e) || kept.Has(e) || IsCallee(e) || !given.Add(e)) return;
-    Var v("FunctionVar_" + std::to_string(number) + "_" + std::to_string(out->args.size()));
+    Var v("FunctionVar_" + std::to_string(id) + "_" + std::to_string(out->args.size()));
     out->params.push_back(v);
     out->args.push_back(e);
     extract.Put(GetRef<Expr>(e), v);
@@ -59,11 +58,11 @@ bool Extract(const MatchGroup& g, const PatternTable& table, const ExprIndex& gr
   // In the order of the pattern, so that parameter i is the same part of each match; then what only paths use.
   for (const auto& [p, e] : g.bound) {
     const PatternTable::Row& row = table.row(p);
-    if (row.any_parts && row.kind == Kind::kCall) {
+    if (row.any_children && row.kind == Kind::kCall) {
       for (const Expr& a : static_cast<const CallNode*>(e)->args) param(a.get());
-    } else if (row.any_parts && row.kind == Kind::kTuple) {
+    } else if (row.any_children && row.kind == Kind::kTuple) {
       for (const Expr& f : static_cast<const TupleNode*>(e)->fields) param(f.get());
-    } else if (row.parts.empty()) {
+    } else if (row.children.empty()) {
       param(e);
     }
   }
@@ -141,16 +140,16 @@ class PatternPartitioner : public MixedModeMutator {
     const int32_t i = graph_.IdOf(pre);
     if (i < 0 || of_root_[i] < 0) return post;
     if (check_.defined() && !check_(GetRef<Expr>(pre)).As<bool>()) return post;
-    Partition part;
-    if (!Extract(groups_[of_root_[i]], table_, graph_, number_, &part) || !InOrder(part.args)) return post;
-    ++number_;
+    Partition partition;
+    if (!Extract(groups_[of_root_[i]], table_, graph_, id_, &partition) || !InOrder(partition.args)) return post;
+    ++id_;
     Map<String, Any> attrs = attrs_;
-    attrs.Set(kPartitionedFromPattern, Any(String(NameOf(part.body))));
+    attrs.Set(kPartitionedFromPattern, Any(String(NameOf(partition.body))));
     Array<Expr> args;
-    for (const ExprNode* a : part.args) {
+    for (const ExprNode* a : partition.args) {
       args.push_back(VisitExpr(GetRef<Expr>(a)));
     }
-    Function f(part.params, part.body, Type(), {}, DictAttrs(attrs));
+    Function f(partition.params, partition.body, Type(), {}, DictAttrs(attrs));
     f->span = pre->span;
     CallNode call;
     call.op = f;
@@ -181,7 +180,7 @@ class PatternPartitioner : public MixedModeMutator {
   const Map<String, Any>& attrs_;
   const PackedFunc& check_;
   std::optional<PointerSet> impure_;
-  size_t number_ = 0;
+  size_t id_ = 0;
 };
 
 }  // namespace

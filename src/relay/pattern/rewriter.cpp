@@ -4,7 +4,7 @@
 #include <baton/ir/structural.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
-#include <relay/pattern/groups.h>
+#include <relay/pattern/match_groups.h>
 
 #include <memory>
 #include <unordered_set>
@@ -117,8 +117,8 @@ Expr RewritePatterns(const Array<DFPatternCallback>& callbacks, const Expr& expr
       if (first_size < 0) first_size = size;
       if (size > 64 * first_size + 100000) {
         throw CompileError("rewriting grows the expression from " + std::to_string(first_size) + " to " +
-                           std::to_string(size) + " nodes without an end; the patterns are " +
-                           Names(callbacks) + "; let the result not match, or set rewrite_once");
+                           std::to_string(size) + " nodes without an end; the patterns are " + Names(callbacks) +
+                           "; let the result not match, or set rewrite_once");
       }
       std::vector<int32_t> of_root;
       std::vector<MatchGroup> groups = FindGroups(*tables[i], &graph, post, mod, &of_root);

@@ -34,11 +34,11 @@ const N* CastTo(const Object* p) {
 }
 
 /// The patterns that `p` is made of; `any` is set where they may be any.
-std::vector<const Object*> PartsOf(Kind kind, const Object* p, bool* any) {
+std::vector<const Object*> ChildrenOf(Kind kind, const Object* p, bool* any) {
   std::vector<const Object*> out;
-  auto list = [&](const Array<DFPattern>& parts) {
-    *any = parts.get() == nullptr;
-    for (const DFPattern& x : parts) out.push_back(x.get());
+  auto list = [&](const Array<DFPattern>& children) {
+    *any = children.get() == nullptr;
+    for (const DFPattern& x : children) out.push_back(x.get());
   };
   switch (kind) {
     case Kind::kCall:
@@ -128,23 +128,23 @@ void PatternTable::Filter::Add(const Filter& o) {
 
 void PatternTable::FilterCall(Row* r, Filter* f) const {
   static const Op add = Op::Get("add"), multiply = Op::Get("multiply"), divide = Op::Get("divide");
-  const OpNode* op = OpOf(rows_[r->parts[0]].pattern);
-  if (op && !r->any_parts && r->parts.size() == 3) {
+  const OpNode* op = OpOf(rows_[r->children[0]].pattern);
+  if (op && !r->any_children && r->children.size() == 3) {
     r->commutative = op == add.get() || op == multiply.get();
     r->product = op == multiply.get() ? 1 : op == divide.get() ? 2 : 0;
   }
   // One operator, or one of several.
-  std::vector<int32_t> work{r->parts[0]};
+  std::vector<int32_t> work{r->children[0]};
   while (!work.empty() && !f->kinds) {
     const Row& callee = rows_[work.back()];
     work.pop_back();
     if (const OpNode* one = OpOf(callee.pattern)) {
       f->called.push_back(one);
     } else if (callee.kind == Kind::kAlt && f->called.size() < 64) {
-      work.push_back(callee.parts[1]);
-      work.push_back(callee.parts[0]);
+      work.push_back(callee.children[1]);
+      work.push_back(callee.children[0]);
     } else if (callee.kind == Kind::kAttr) {
-      work.push_back(callee.parts[0]);
+      work.push_back(callee.children[0]);
     } else {
       f->kinds = 1;
     }
@@ -152,7 +152,7 @@ void PatternTable::FilterCall(Row* r, Filter* f) const {
   if (f->kinds) f->called.clear();
   // a * (b / c) matches (a * b) / c, and the other way round.
   for (size_t k = 1; r->product && k < 3; ++k) {
-    const Row& inner = rows_[r->parts[k]];
+    const Row& inner = rows_[r->children[k]];
     if (inner.kind == Kind::kCall && inner.product == 3 - r->product && (k == 1 || r->product == 1)) {
       f->called.push_back(r->product == 1 ? divide.get() : multiply.get());
     }
@@ -161,42 +161,42 @@ void PatternTable::FilterCall(Row* r, Filter* f) const {
 
 PatternTable::PatternTable(const DFPattern& root) : keep_(root) {
   if (!root.defined()) throw CompileError("a null pattern cannot be matched");
-  PointerMap<int32_t> number;  // -1: waits for its parts
+  PointerMap<int32_t> id;  // -1: waits for its parts
   std::vector<int32_t> uses;
   std::vector<const Object*> stack{root.get()};
   while (!stack.empty()) {
     baton::runtime::PollInterrupt();
     const Object* p = stack.back();
     if (!p) throw CompileError("a part of the pattern is null");
-    Row row{.kind = KindOf(p), .pattern = p, .parts = {}};
-    std::vector<const Object*> parts = PartsOf(row.kind, p, &row.any_parts);
+    Row row{.kind = KindOf(p), .pattern = p, .children = {}};
+    std::vector<const Object*> children = ChildrenOf(row.kind, p, &row.any_children);
     bool fresh = false;
     const int32_t seen = [&] {
-      int32_t& n = number.Insert(p, &fresh);
+      int32_t& n = id.Insert(p, &fresh);
       if (fresh) n = -1;
       return n;
     }();
-    if (fresh && !parts.empty()) {
-      for (size_t i = parts.size(); i-- > 0;) {
-        if (!parts[i] || !number.Has(parts[i])) stack.push_back(parts[i]);
+    if (fresh && !children.empty()) {
+      for (size_t i = children.size(); i-- > 0;) {
+        if (!children[i] || !id.Has(children[i])) stack.push_back(children[i]);
       }
       continue;
     }
     stack.pop_back();
     if (!fresh && seen >= 0) continue;
-    for (const Object* x : parts) {
-      const int32_t n = *number.Find(x);
-      row.parts.push_back(n);
+    for (const Object* x : children) {
+      const int32_t n = *id.Find(x);
+      row.children.push_back(n);
       ++uses[n];
     }
-    number[p] = static_cast<int32_t>(rows_.size());
+    id[p] = static_cast<int32_t>(rows_.size());
     rows_.push_back(std::move(row));
     uses.push_back(0);
   }
   filters_.resize(rows_.size());
   for (int32_t i = 0; i < size(); ++i) {
     Row& r = rows_[i];
-    for (int32_t x : r.parts) r.closed &= rows_[x].closed && uses[x] == 1;
+    for (int32_t x : r.children) r.closed &= rows_[x].closed && uses[x] == 1;
     Filter& f = filters_[i];
     switch (r.kind) {
       case Kind::kWildcard:
@@ -233,14 +233,14 @@ PatternTable::PatternTable(const DFPattern& root) : keep_(root) {
         f.kinds = 16;
         break;
       case Kind::kAlt:
-        f = filters_[r.parts[0]];
-        f.Add(filters_[r.parts[1]]);
+        f = filters_[r.children[0]];
+        f.Add(filters_[r.children[1]]);
         break;
       case Kind::kDominator:
-        f = filters_[r.parts[2]];
+        f = filters_[r.children[2]];
         break;
       default:
-        f = filters_[r.parts[0]];
+        f = filters_[r.children[0]];
     }
     if (f.called.size() > 64) f.any = true;  // alternatives without end: looking costs more than trying
     if (f.any) f.called.clear();

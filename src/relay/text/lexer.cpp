@@ -238,7 +238,7 @@ Token Lexer::Next() {
     size_t i = at_ + 1;
     while (i < text_.size() && IsDigit(text_[i]) && t.number < 100'000'000'000)
       t.number = t.number * 10 + (text_[i++] - '0');
-    return Done(t, Tok::kPart, i);
+    return Done(t, Tok::kField, i);
   }
   switch (c) {
     case '(':

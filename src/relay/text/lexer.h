@@ -17,7 +17,7 @@ enum class Tok : uint8_t {
   kGlobal,  ///< @main
   kNumber,  ///< 12, 0.5, 1e-5, with suffix: 2f, 3i64
   kString,
-  kPart,  ///< .0 behind an expression
+  kField,  ///< .0 behind an expression
   kLParen,
   kRParen,
   kLBrace,

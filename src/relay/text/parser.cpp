@@ -377,9 +377,9 @@ Expr Parser::NumberLiteral(bool negative) {
   std::string digits = (negative ? "-" : "") + std::string(t.text);
   NDArray a = ScalarFrom(digits, t.suffix);
   if (!a.defined()) {
-    Note(
-        t, fmt::format("`{}{}` is no number of a known dtype, or does not fit it", digits, t.suffix), "",
-        "suffixes are f, f16, f64, bf16, i8, i16, i32, i64, u8, u16, u32, u64; none is int32 (int64 where that is too narrow), or float32 with a point");
+    Note(t, fmt::format("`{}{}` is no number of a known dtype, or does not fit it", digits, t.suffix), "",
+         "suffixes are f, f16, f64, bf16, i8, i16, i32, i64, u8, u16, u32, u64; none is int32 (int64 where that is too "
+         "narrow), or float32 with a point");
     a = NDArray::Scalar(int32_t{0}, DataType::Int(32));
   }
   ConstantNode n;
@@ -467,7 +467,7 @@ Expr Parser::Postfix(Expr e, const Token& first) {
   for (;;) {
     if (Is(Tok::kLParen)) {
       e = CallOf(e, first, {});
-    } else if (Is(Tok::kPart)) {
+    } else if (Is(Tok::kField)) {
       int64_t index = tok_.number;
       Advance();
       e = TupleGetItem(WithSpan(TupleGetItemNode{{}, e, index}, From(first)));
@@ -624,13 +624,13 @@ Pattern Parser::ParsePattern() {
     Nest nest(this);
     const Token first = tok_;
     auto list = [&] {
-      Array<Pattern> parts;
+      Array<Pattern> patterns;
       while (!Is(Tok::kRParen)) {
-        parts.push_back(ParsePattern());
+        patterns.push_back(ParsePattern());
         if (!Accept(Tok::kComma)) break;
       }
       Expect(Tok::kRParen, "`)` or `,`", "after the pattern");
-      return parts;
+      return patterns;
     };
     if (Accept(Tok::kUnderscore)) return PatternWildcard(WithSpan(PatternWildcardNode(), From(first)));
     if (Is(Tok::kLocal)) {
@@ -639,8 +639,8 @@ Pattern Parser::ParsePattern() {
       return PatternVar(WithSpan(PatternVarNode{{}, v}, From(first)));
     }
     if (Accept(Tok::kLParen)) {
-      Array<Pattern> parts = list();
-      return PatternTuple(WithSpan(PatternTupleNode{{}, parts}, From(first)));
+      Array<Pattern> patterns = list();
+      return PatternTuple(WithSpan(PatternTupleNode{{}, patterns}, From(first)));
     }
     if (!Is(Tok::kName)) Unexpected("a pattern: `_`, `%x`, a constructor or a tuple");
     Advance();
@@ -652,9 +652,9 @@ Pattern Parser::ParsePattern() {
       Fail(first, fmt::format("there is no constructor `{}`{}", first.text, support::DidYouMean(first.text, known)));
     }
     Constructor c = it->second;
-    Array<Pattern> parts;
-    if (Accept(Tok::kLParen)) parts = list();
-    return PatternConstructor(WithSpan(PatternConstructorNode{{}, c, parts}, From(first)));
+    Array<Pattern> patterns;
+    if (Accept(Tok::kLParen)) patterns = list();
+    return PatternConstructor(WithSpan(PatternConstructorNode{{}, c, patterns}, From(first)));
   });
 }
 

@@ -7,9 +7,9 @@
 #include <baton/support/stack.h>
 #include <baton/tir/expr.h>
 #include <fmt/format.h>
-#include <relay/types/builtin_types.h>
 #include <relay/text/literal.h>
 #include <relay/text/parser.h>
+#include <relay/types/builtin_types.h>
 
 #include <algorithm>
 #include <charconv>
@@ -132,16 +132,16 @@ Type Parser::ParseType() {
     const Token t = tok_;
     if (Accept(Tok::kUnderscore)) return IncompleteType(IncompleteTypeNode());
     if (Accept(Tok::kLParen)) {
-      Array<Type> parts;
+      Array<Type> types;
       bool tuple = Is(Tok::kRParen);
       while (!Is(Tok::kRParen)) {
-        parts.push_back(ParseType());
+        types.push_back(ParseType());
         if (!Accept(Tok::kComma)) break;
         tuple = true;
       }
       Expect(Tok::kRParen, "`)` or `,`", "after the type");
-      if (!tuple) return parts[0];
-      return TupleType(parts);
+      if (!tuple) return types[0];
+      return TupleType(types);
     }
     if (!Is(Tok::kName)) Unexpected("a type");
     if (t.text == "Tensor") {
@@ -615,8 +615,8 @@ using namespace baton;  // NOLINT
 using runtime::Args;
 using runtime::RetValue;
 
-std::string TextArg(Args args, int i, const char* otherwise) {
-  return args.size() > i && !args[i].is_null() ? args[i].As<std::string>() : otherwise;
+std::string TextArg(Args args, int i, const char* default_value) {
+  return args.size() > i && !args[i].is_null() ? args[i].As<std::string>() : default_value;
 }
 
 BATON_REGISTER_GLOBAL("relay.parser.ParseModule").set_body([](Args args, RetValue* rv) {

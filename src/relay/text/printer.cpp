@@ -54,19 +54,20 @@ void Printer::Prepare(const Expr& root) {
   }
   for (size_t b = 2; b < first_line_.size(); ++b) first_line_[b] += first_line_[b - 1];
   lines_.resize(lines.size());
-  for (size_t at = 0; at < lines.size(); ++at) lines_[first_line_[index_->placement(lines[at]).scope + 1]++] = lines[at];
+  for (size_t at = 0; at < lines.size(); ++at)
+    lines_[first_line_[index_->placement(lines[at]).scope + 1]++] = lines[at];
 }
 
 /// A child of a node. Most have a line of their own, so the node need not be read.
-void Printer::Part(uint32_t number) {
-  const int32_t line = number == ExprIndex::kNone ? -1 : line_of_[number];
+void Printer::Operand(uint32_t id) {
+  const int32_t line = id == ExprIndex::kNone ? -1 : line_of_[id];
   if (line >= 0) {
     char text[16];
     char* const end = std::to_chars(text, text + sizeof(text), line).ptr;
     text_ += '%';
     text_.append(text, static_cast<size_t>(end - text));
   } else {
-    Atom(number == ExprIndex::kNone ? nullptr : (*index_)[number]);
+    Atom(id == ExprIndex::kNone ? nullptr : (*index_)[id]);
   }
 }
 
@@ -97,9 +98,9 @@ void Printer::Atom(const ExprNode* n) {
   }
 }
 
-void Printer::Node(uint32_t number) {
-  const ExprNode* n = index_->Visit(number);
-  const std::span<const uint32_t> parts = index_->Operands(number);
+void Printer::Node(uint32_t id) {
+  const ExprNode* n = index_->Visit(id);
+  const std::span<const uint32_t> operands = index_->Operands(id);
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
     if (const auto* k = c->op.as<ConstructorNode>()) {
@@ -110,7 +111,7 @@ void Printer::Node(uint32_t number) {
         return;
       }
     } else {
-      Part(parts[0]);
+      Operand(operands[0]);
     }
     if (!c->type_args.empty()) {
       text_ += '[';
@@ -122,10 +123,10 @@ void Printer::Node(uint32_t number) {
     }
     text_ += '(';
     bool first = true;
-    for (uint32_t a : parts.subspan(1)) {
+    for (uint32_t a : operands.subspan(1)) {
       if (!first) text_ += ", ";
       first = false;
-      Part(a);
+      Operand(a);
     }
     CallAttrs(c, first);
     text_ += ')';
@@ -134,58 +135,58 @@ void Printer::Node(uint32_t number) {
   } else if (n->IsInstance<TupleNode>()) {
     text_ += '(';
     bool first = true;
-    for (uint32_t a : parts) {
+    for (uint32_t a : operands) {
       if (!first) text_ += ", ";
       first = false;
-      Part(a);
+      Operand(a);
     }
-    text_ += parts.size() == 1 ? ",)" : ")";
+    text_ += operands.size() == 1 ? ",)" : ")";
   } else if (n->IsInstance<TupleGetItemNode>()) {
-    Part(parts[0]);
+    Operand(operands[0]);
     text_ += '.';
     text_ += std::to_string(static_cast<const TupleGetItemNode*>(n)->index);
   } else if (n->IsInstance<RefCreateNode>()) {
     text_ += "ref(";
-    Part(parts[0]);
+    Operand(operands[0]);
     text_ += ')';
   } else if (n->IsInstance<RefReadNode>()) {
     text_ += "ref_read(";
-    Part(parts[0]);
+    Operand(operands[0]);
     text_ += ')';
   } else if (n->IsInstance<RefWriteNode>()) {
     text_ += "ref_write(";
-    Part(parts[0]);
+    Operand(operands[0]);
     text_ += ", ";
-    Part(parts[1]);
+    Operand(operands[1]);
     text_ += ')';
   } else if (n->IsInstance<IfNode>()) {
     text_ += "if (";
-    Part(parts[0]);
+    Operand(operands[0]);
     text_ += ") {\n";
     ++indent_;
-    const int32_t b = index_->placement(number).own_scope;
+    const int32_t b = index_->placement(id).own_scope;
     Push(kClose);
-    Push(kBlock, parts[2], b + 1);
+    Push(kBlock, operands[2], b + 1);
     Push(kElse);
-    Push(kBlock, parts[1], b);
+    Push(kBlock, operands[1], b);
   } else if (n->IsInstance<FunctionNode>()) {
     text_ += "fn ";
     Signature(static_cast<const FunctionNode*>(n));
     ++indent_;
     Push(kClose);
-    Push(kBlock, parts.back(), index_->placement(number).own_scope);
+    Push(kBlock, operands.back(), index_->placement(id).own_scope);
   } else if (n->IsInstance<LetNode>()) {
     text_ += "{\n";
     ++indent_;
     Push(kClose);
-    Push(kLet, number);
+    Push(kLet, id);
   } else if (n->IsInstance<MatchNode>()) {
     text_ += static_cast<const MatchNode*>(n)->complete ? "match (" : "match? (";
-    Part(parts[0]);
+    Operand(operands[0]);
     text_ += ") {\n";
     ++indent_;
     Push(kClose);
-    Push(kClause, number);
+    Push(kClause, id);
   } else {
     Atom(n);
   }
@@ -228,7 +229,7 @@ void Printer::Loop() {
         if (t.node != ExprIndex::kNone && index_->placement(t.node).in_place && !index_->atom(t.node))
           Node(t.node);
         else
-          Part(t.node);
+          Operand(t.node);
         break;
       }
       case kClose:
@@ -248,7 +249,7 @@ void Printer::Loop() {
           const uint32_t n = nodes[t.at];
           Indent();
           line_of_[n] = next_line_++;
-          Part(n);
+          Operand(n);
           text_ += " = ";
           ++t.at;
           tasks_.push_back(t);

@@ -50,8 +50,8 @@ class Printer final : private TypePrinter {
   void Loop();
   void Pass();
   std::string Rest();
-  void Node(uint32_t number);
-  void Part(uint32_t number);
+  void Node(uint32_t id);
+  void Operand(uint32_t id);
   void Atom(const ExprNode* n);
   void Signature(const FunctionNode* f);
   void CallAttrs(const CallNode* call, bool first);

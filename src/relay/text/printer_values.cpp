@@ -74,7 +74,7 @@ int32_t Printer::Height(const Type& root) {
     }
     int32_t height = 0;
     bool ready = true;
-    auto part = [&](const Type& p) {
+    auto child = [&](const Type& p) {
       if (!p.defined()) {
         height = -1;
       } else if (const int32_t* h = known(p)) {
@@ -85,13 +85,13 @@ int32_t Printer::Height(const Type& root) {
       }
     };
     if (const auto* tuple = t.as<TupleTypeNode>()) {
-      for (const Type& f : tuple->fields) part(f);
+      for (const Type& f : tuple->fields) child(f);
     } else if (const auto* f = t.as<FuncTypeNode>()) {
       if (!f->type_params.empty() || !f->type_constraints.empty()) height = -1;
-      for (const Type& a : f->arg_types) part(a);
-      part(f->ret_type);
+      for (const Type& a : f->arg_types) child(a);
+      child(f->ret_type);
     } else {
-      part(t.as<RelayRefTypeNode>()->value);
+      child(t.as<RelayRefTypeNode>()->value);
     }
     if (!ready) continue;
     heights_[t.get()] = height;
@@ -285,15 +285,15 @@ void Printer::CallAttrs(const CallNode* call, bool first) {
 
 void Printer::PrintPattern(const Pattern& p) {
   support::WithStack([&] {
-    auto list = [&](const Array<Pattern>& parts, bool tuple) {
+    auto list = [&](const Array<Pattern>& patterns, bool tuple) {
       text_ += '(';
       bool first = true;
-      for (const Pattern& x : parts) {
+      for (const Pattern& x : patterns) {
         if (!first) text_ += ", ";
         first = false;
         PrintPattern(x);
       }
-      text_ += tuple && parts.size() == 1 ? ",)" : ")";
+      text_ += tuple && patterns.size() == 1 ? ",)" : ")";
     };
     if (const auto* v = p.as<PatternVarNode>()) {
       Atom(v->var.get());

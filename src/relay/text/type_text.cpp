@@ -39,7 +39,9 @@ void TypePrinter::PrintDim(const PrimExpr& dim) {
   } else if (IsExtentText(dim)) {
     *out_ += arith::ExtentText(
         dim,
-        [](void* self, const tir::VarNode* v) { return static_cast<TypePrinter*>(self)->DimName(v, v->name_hint.str()); },
+        [](void* self, const tir::VarNode* v) {
+          return static_cast<TypePrinter*>(self)->DimName(v, v->name_hint.str());
+        },
         this);
   } else {
     Other(dim);

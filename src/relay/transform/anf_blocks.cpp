@@ -3,8 +3,8 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
 #include <relay/expr/children.h>
-#include <relay/transform/let_inserter.h>
 #include <relay/transform/anf_blocks.h>
+#include <relay/transform/let_inserter.h>
 
 #include <utility>
 

@@ -114,20 +114,25 @@ class Annotator : public MixedModeMutator {
 }  // namespace
 
 Pass AnnotateTarget(const AnnotateTargetOptions& options) {
-  return MakePass<AnnotateTarget>(options, {
-      .doc = "Puts annotation.compiler_begin and compiler_end around calls that one of `targets` takes, the first that "
-             "does: operators say so by their attribute target.NAME, f(call) -> bool; composites by their name, "
-             "NAME.x. What none takes is annotated for \"default\", which is Baton itself. With include_non_call_ops, "
-             "tuples of what one target computes go with it.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .run =
-          [targets = options.targets, include_non_call_ops = options.include_non_call_ops](Function f, IRModule,
-                                                                                           PassContext) {
-            return IsOpaqueFunction(f.get()) || targets.empty() ? f
-                                                                : Annotator(targets, include_non_call_ops).Mutate(f);
-          },
-  });
+  return MakePass<AnnotateTarget>(
+      options,
+      {
+          .doc =
+              "Puts annotation.compiler_begin and compiler_end around calls that one of `targets` takes, the first "
+              "that "
+              "does: operators say so by their attribute target.NAME, f(call) -> bool; composites by their name, "
+              "NAME.x. What none takes is annotated for \"default\", which is Baton itself. With include_non_call_ops, "
+              "tuples of what one target computes go with it.",
+          .opt_level = 0,
+          .required = {"InferType"},
+          .run =
+              [targets = options.targets, include_non_call_ops = options.include_non_call_ops](Function f, IRModule,
+                                                                                               PassContext) {
+                return IsOpaqueFunction(f.get()) || targets.empty()
+                           ? f
+                           : Annotator(targets, include_non_call_ops).Mutate(f);
+              },
+      });
 }
 
 namespace {

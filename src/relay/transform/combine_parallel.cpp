@@ -67,13 +67,13 @@ class Finder {
     size_t i = 0;
     for (const ExprNode* n : graph_.nodes()) {
       const std::span<const uint32_t> parts = graph_.Operands(i);
-      for (uint32_t part : parts) {
-        if (part != ExprIndex::kNone) depth_[i] = std::max(depth_[i], depth_[part]);
+      for (uint32_t operand : parts) {
+        if (operand != ExprIndex::kNone) depth_[i] = std::max(depth_[i], depth_[operand]);
       }
       if (n->IsInstance<CallNode>()) {
         const auto* call = static_cast<const CallNode*>(n);
-        for (uint32_t part : parts.subspan(1)) {
-          if (part != ExprIndex::kNone) user_[part] = static_cast<uint32_t>(i);
+        for (uint32_t operand : parts.subspan(1)) {
+          if (operand != ExprIndex::kNone) user_[operand] = static_cast<uint32_t>(i);
         }
         if (Start(call, i)) ++depth_[i];
       }
@@ -97,13 +97,13 @@ class Finder {
   }
   int32_t DepthOf(const Expr& e) const { return DepthOf(e.get()); }
 
-  bool Start(const CallNode* call, size_t number) {
+  bool Start(const CallNode* call, size_t id) {
     if (call->args.size() != 2 || !call->op->IsInstance<OpNode>()) return false;
     Ints key;
     Attrs attrs;
     if (!call->checked_type_.defined() || !rule_.Match(call, &key, &attrs)) return false;
-    key.push_back(graph_.placement(number).scope);
-    const uint32_t source = graph_.Operands(number)[1];
+    key.push_back(graph_.placement(id).scope);
+    const uint32_t source = graph_.Operands(id)[1];
     uint64_t h = source + (attrs.defined() ? StructuralHash(attrs) : 0);
     for (int64_t k : key) h = h * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(k);
     std::vector<size_t>& same = index_[h];

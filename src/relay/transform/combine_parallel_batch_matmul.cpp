@@ -35,15 +35,17 @@ class BatchMatmulRule : public ParallelRule {
 Pass CombineParallelBatchMatmul(const CombineParallelBatchMatmulOptions& options) {
   const int64_t min_num_branches = options.min_num_branches;
   CheckMinBranches(min_num_branches, "CombineParallelBatchMatmul");
-  return MakePass<CombineParallelBatchMatmul>(options, {
-      .doc = "One nn.batch_matmul for at least min_num_branches (3) with the same first factor, together with the "
-             "elementwise operators that follow all of them.",
-      .opt_level = 4,
-      .required = {"InferType"},
-      .reassociates = true,
-      .run = [min_num_branches](Function f, IRModule,
-                                PassContext) { return CombineParallel(f, BatchMatmulRule(), min_num_branches); },
-  });
+  return MakePass<CombineParallelBatchMatmul>(
+      options,
+      {
+          .doc = "One nn.batch_matmul for at least min_num_branches (3) with the same first factor, together with the "
+                 "elementwise operators that follow all of them.",
+          .opt_level = 4,
+          .required = {"InferType"},
+          .reassociates = true,
+          .run = [min_num_branches](Function f, IRModule,
+                                    PassContext) { return CombineParallel(f, BatchMatmulRule(), min_num_branches); },
+      });
 }
 
 namespace {

@@ -59,15 +59,18 @@ class Conv2DRule : public ParallelRule {
 Pass CombineParallelConv2D(const CombineParallelConv2DOptions& options) {
   const int64_t min_num_branches = options.min_num_branches;
   CheckMinBranches(min_num_branches, "CombineParallelConv2D");
-  return MakePass<CombineParallelConv2D>(options, {
-      .doc = "One nn.conv2d with all output channels for at least min_num_branches (3) on the same data that differ in "
-             "their weights alone, together with the elementwise operators that follow all of them.",
-      .opt_level = 4,
-      .required = {"InferType"},
-      .reassociates = true,
-      .run = [min_num_branches](Function f, IRModule,
-                                PassContext) { return CombineParallel(f, Conv2DRule(), min_num_branches); },
-  });
+  return MakePass<CombineParallelConv2D>(
+      options,
+      {
+          .doc = "One nn.conv2d with all output channels for at least min_num_branches (3) on the same data that "
+                 "differ in "
+                 "their weights alone, together with the elementwise operators that follow all of them.",
+          .opt_level = 4,
+          .required = {"InferType"},
+          .reassociates = true,
+          .run = [min_num_branches](Function f, IRModule,
+                                    PassContext) { return CombineParallel(f, Conv2DRule(), min_num_branches); },
+      });
 }
 
 namespace {

@@ -67,17 +67,20 @@ class DenseRule : public ParallelRule {
 Pass CombineParallelDense(const CombineParallelDenseOptions& options) {
   const int64_t min_num_branches = options.min_num_branches;
   CheckMinBranches(min_num_branches, "CombineParallelDense");
-  return MakePass<CombineParallelDense>(options, {
-      .doc = "One product for at least min_num_branches (3) nn.dense of the same data, together with the elementwise "
-             "operators that follow all of them: nn.batch_matmul of weights of one shape, or, with to_batch_matmul "
-             "false, nn.dense with all units, which may differ.",
-      .opt_level = 4,
-      .required = {"InferType"},
-      .reassociates = true,
-      .run = [min_num_branches, to_batch_matmul = options.to_batch_matmul](
-                 Function f, IRModule,
-                 PassContext) { return CombineParallel(f, DenseRule(to_batch_matmul), min_num_branches); },
-  });
+  return MakePass<CombineParallelDense>(
+      options,
+      {
+          .doc =
+              "One product for at least min_num_branches (3) nn.dense of the same data, together with the elementwise "
+              "operators that follow all of them: nn.batch_matmul of weights of one shape, or, with to_batch_matmul "
+              "false, nn.dense with all units, which may differ.",
+          .opt_level = 4,
+          .required = {"InferType"},
+          .reassociates = true,
+          .run = [min_num_branches, to_batch_matmul = options.to_batch_matmul](
+                     Function f, IRModule,
+                     PassContext) { return CombineParallel(f, DenseRule(to_batch_matmul), min_num_branches); },
+      });
 }
 
 namespace {

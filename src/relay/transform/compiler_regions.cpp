@@ -69,15 +69,15 @@ CompilerRegions::CompilerRegions(const Function& f) {
         continue;
       }
       number_[e] = id;
-      ForEachChild(e, [&](const ExprNode* part) { stack.push_back(part); });
+      ForEachChild(e, [&](const ExprNode* operand) { stack.push_back(operand); });
     }
   }
   Collect();
 }
 
-int CompilerRegions::Find(int number) const {
-  while (parent_[number] != number) number = parent_[number] = parent_[parent_[number]];
-  return number;
+int CompilerRegions::Find(int id) const {
+  while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
+  return id;
 }
 
 void CompilerRegions::Union(int a, int b) {
@@ -134,8 +134,8 @@ struct CompilerRegions::Units {
     inputs.resize(count);
     std::vector<std::vector<int>> users(count);
     std::vector<int> open(count);
-    auto needs = [&](const ExprNode* n, const ExprNode* part) {
-      const int* v = part ? of.Find(part) : nullptr;
+    auto needs = [&](const ExprNode* n, const ExprNode* operand) {
+      const int* v = operand ? of.Find(operand) : nullptr;
       const int u = of[n];
       if (!v || *v == u) return;
       inputs[u].push_back(*v);
@@ -143,7 +143,7 @@ struct CompilerRegions::Units {
       ++open[u];
     };
     for (const ExprNode* n : all.nodes_) {
-      ForEachChild(n, [&](const ExprNode* part) { needs(n, part); });
+      ForEachChild(n, [&](const ExprNode* operand) { needs(n, operand); });
       // A function may use the variable that it is bound to; any other value is there before.
       const auto* let = n->IsInstance<LetNode>() ? static_cast<const LetNode*>(n) : nullptr;
       if (let && !let->value.as<FunctionNode>()) needs(let->var.get(), let->value.get());

@@ -37,9 +37,9 @@ class CompilerRegions {
   int Of(const CallNode* end) const { return Find(*number_.Find(end)); }
   /// Whether a begin takes the result of the region that it belongs to, since both became one.
   bool IsInner(const CallNode* begin) const;
-  const Region& operator[](int number) const { return regions_[number]; }
+  const Region& operator[](int id) const { return regions_[id]; }
   size_t size() const { return regions_.size(); }
-  int Find(int number) const;
+  int Find(int id) const;
 
  private:
   struct Units;

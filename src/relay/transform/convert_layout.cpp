@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/transform/convert_layout.h"
 
+#include <baton/ir/structural.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/make.h>
@@ -9,7 +10,6 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
-#include <baton/ir/structural.h>
 #include <baton/te/tensor.h>
 #include <relay/expr/children.h>
 #include <relay/transform/layout_order.h>
@@ -58,8 +58,8 @@ void CheckOrder(const std::string& op, const Order& order) {
 bool EachChannelAlone(const CallNode* pre) {
   const size_t at = TextField(pre->attrs, "kernel_layout").find('I');
   const auto* weight = pre->args.size() > 1 ? pre->args[1]->checked_type_.as<TensorTypeNode>() : nullptr;
-  return HasField(pre->attrs, "groups") && runtime::GetField(pre->attrs.get(), "groups").As<int64_t>() > 1 &&
-         weight && at < weight->shape.size() && DimOf(weight->shape[static_cast<int64_t>(at)]) == 1;
+  return HasField(pre->attrs, "groups") && runtime::GetField(pre->attrs.get(), "groups").As<int64_t>() > 1 && weight &&
+         at < weight->shape.size() && DimOf(weight->shape[static_cast<int64_t>(at)]) == 1;
 }
 
 bool IsCounted(const Op& op) {
@@ -626,15 +626,18 @@ Function AlterRegistered(const Function& f) {
 
 Pass ConvertLayout(const ConvertLayoutOptions& options) {
   CheckOps(options.desired_layouts);
-  return MakePass<ConvertLayout>(options, {
-      .doc = "Runs operators in other orders of dimensions, desired_layouts {\"nn.conv2d\": [\"NHWC\", \"default\"]}, "
-             "and what lies between them too, so that transforms stand at the ends alone.",
-      .opt_level = 3,
-      .required = {"CanonicalizeOps", "InferType"},
-      .reassociates = true,
-      .run = [layouts = options.desired_layouts](Function f, IRModule,
-                                                 PassContext) { return Converter(layouts).Mutate(f); },
-  });
+  return MakePass<ConvertLayout>(
+      options,
+      {
+          .doc =
+              "Runs operators in other orders of dimensions, desired_layouts {\"nn.conv2d\": [\"NHWC\", \"default\"]}, "
+              "and what lies between them too, so that transforms stand at the ends alone.",
+          .opt_level = 3,
+          .required = {"CanonicalizeOps", "InferType"},
+          .reassociates = true,
+          .run = [layouts = options.desired_layouts](Function f, IRModule,
+                                                     PassContext) { return Converter(layouts).Mutate(f); },
+      });
 }
 
 namespace {

@@ -52,7 +52,7 @@ struct Needs {
         work.push_back(match->data.get());
         for (const Clause& c : match->clauses) work.push_back(c->rhs.get());
       } else {
-        ForEachChild(n, [&](const ExprNode* part) { work.push_back(part); });
+        ForEachChild(n, [&](const ExprNode* child) { work.push_back(child); });
       }
     }
   }
@@ -140,34 +140,40 @@ IRModule RemoveUnreached(const IRModule& mod, const Array<String>& entries) {
 }  // namespace
 
 Pass DeadCodeElimination(const DeadCodeEliminationOptions& options) {
-  return MakePass<DeadCodeElimination>(options, {
-      .doc =
-          "Drops bindings that are never used and have no effect, with ignore_impurity those with effects too; with "
-          "inline_once also those used once, into their use, unless they read or write state. In a module that has a "
-          "`main`, drops functions that it does not reach.",
-      .opt_level = 1,
-      .run =
-          [inline_once = options.inline_once, ignore_impurity = options.ignore_impurity](IRModule mod, PassContext) {
-            IRModule out = mod;
-            for (const auto& [var, func] : mod->functions) {
-              if (!func.as<FunctionNode>() || func->HasNonzeroAttr(attr::kSkipOptimization)) continue;
-              Function f = Downcast<Function>(func);
-              if (!AnyNode(f, [](const ExprNode* n) { return n->IsInstance<LetNode>(); })) continue;
-              f = Downcast<Function>(Eliminator(f, inline_once, ignore_impurity).Mutate(f));
-              if (!f.same_as(func)) out.CopyOnWrite()->functions.Set(var, f);
-            }
-            return mod->ContainGlobalVar("main") && mod->functions.size() > 1 ? RemoveUnreached(out, {"main"}) : out;
-          },
-  });
+  return MakePass<DeadCodeElimination>(
+      options, {
+                   .doc = "Drops bindings that are never used and have no effect, with ignore_impurity those with "
+                          "effects too; with "
+                          "inline_once also those used once, into their use, unless they read or write state. In a "
+                          "module that has a "
+                          "`main`, drops functions that it does not reach.",
+                   .opt_level = 1,
+                   .run =
+                       [inline_once = options.inline_once, ignore_impurity = options.ignore_impurity](IRModule mod,
+                                                                                                      PassContext) {
+                         IRModule out = mod;
+                         for (const auto& [var, func] : mod->functions) {
+                           if (!func.as<FunctionNode>() || func->HasNonzeroAttr(attr::kSkipOptimization)) continue;
+                           Function f = Downcast<Function>(func);
+                           if (!AnyNode(f, [](const ExprNode* n) { return n->IsInstance<LetNode>(); })) continue;
+                           f = Downcast<Function>(Eliminator(f, inline_once, ignore_impurity).Mutate(f));
+                           if (!f.same_as(func)) out.CopyOnWrite()->functions.Set(var, f);
+                         }
+                         return mod->ContainGlobalVar("main") && mod->functions.size() > 1
+                                    ? RemoveUnreached(out, {"main"})
+                                    : out;
+                       },
+               });
 }
 
 Pass RemoveUnusedFunctions(const RemoveUnusedFunctionsOptions& options) {
-  return MakePass<RemoveUnusedFunctions>(options, {
-      .doc = "Drops functions that no entry function reaches.",
-      .opt_level = 1,
-      .run = [entries = options.entry_functions](IRModule mod,
-                                                 PassContext) { return RemoveUnreached(mod, entries); },
-  });
+  return MakePass<RemoveUnusedFunctions>(
+      options, {
+                   .doc = "Drops functions that no entry function reaches.",
+                   .opt_level = 1,
+                   .run = [entries = options.entry_functions](IRModule mod,
+                                                              PassContext) { return RemoveUnreached(mod, entries); },
+               });
 }
 
 namespace {

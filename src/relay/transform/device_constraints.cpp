@@ -59,25 +59,25 @@ bool IsFixed(const Expr& e) {
   return c && c->op.same_as(op::on_device) && AttrsAs<OnDeviceAttrs>(c->attrs).is_fixed;
 }
 
-bool BodyPlan::Movable(const ExprNode* part) {
-  if (part->IsInstance<VarNode>() || info_[part].uses > 1) return true;
-  if (!part->IsInstance<CallNode>()) return false;
-  const Expr& op = static_cast<const CallNode*>(part)->op;
+bool BodyPlan::Movable(const ExprNode* operand) {
+  if (operand->IsInstance<VarNode>() || info_[operand].uses > 1) return true;
+  if (!operand->IsInstance<CallNode>()) return false;
+  const Expr& op = static_cast<const CallNode*>(operand)->op;
   return !op.as<OpNode>() && !op.as<ConstructorNode>();
 }
 
-void BodyPlan::Edge(const ExprNode* by, const Expr& part, Id want, How how, const char* rule, int index) {
+void BodyPlan::Edge(const ExprNode* by, const Expr& operand, Id want, How how, const char* rule, int index) {
   if (how == How::kApart) return;
-  if (const auto* g = part.as<GlobalVarNode>()) {
+  if (const auto* g = operand.as<GlobalVarNode>()) {
     d_.Unify(Instance(g, by, index), want, by, rule);
-  } else if (part.as<ConstructorNode>() || part.as<OpNode>()) {
+  } else if (operand.as<ConstructorNode>() || operand.as<OpNode>()) {
     std::vector<Id> leaves;
     d_.Leaves(want, &leaves);
     for (size_t i = 1; i < leaves.size(); ++i) d_.Unify(leaves[0], leaves[i], by, rule);
-  } else if (HasDomain(part.get())) {
-    const Id have = Dom(part.get());
+  } else if (HasDomain(operand.get())) {
+    const Id have = Dom(operand.get());
     const bool function = DeviceDomains::IsFunction(have) || DeviceDomains::IsFunction(want);
-    if (!function && (how == How::kSoft || (how == How::kFollow && Movable(part.get()))))
+    if (!function && (how == How::kSoft || (how == How::kFollow && Movable(operand.get()))))
       soft_.push_back({have, want, by, rule});
     else
       d_.Unify(have, want, by, rule);
@@ -96,7 +96,7 @@ void BodyPlan::CallOf(const CallNode* c) {
   if (!c->op.as<OpNode>()) {
     if (c->op.as<ConstructorNode>()) return;
     const Id callee = CalleeOf(c);
-    d_.Unify(Dom(c), DeviceDomains::IsFunction(callee) ? d_.PartsOf(callee).back() : callee, c, "result of a call");
+    d_.Unify(Dom(c), DeviceDomains::IsFunction(callee) ? d_.SignatureOf(callee).back() : callee, c, "result of a call");
     return;
   }
   switch (KindOf(c->op)) {
@@ -136,9 +136,9 @@ void BodyPlan::CallOf(const CallNode* c) {
 void BodyPlan::FunctionOf(const FunctionNode* fn) {
   const Id own = Dom(fn);
   if (!DeviceDomains::IsFunction(own)) return;
-  const std::vector<Id> parts = d_.PartsOf(own);
-  for (size_t i = 0; i < fn->params.size() && i + 1 < parts.size(); ++i)
-    d_.Unify(Dom(fn->params[i].get()), parts[i], fn, "parameter");
+  const std::vector<Id> signature = d_.SignatureOf(own);
+  for (size_t i = 0; i < fn->params.size() && i + 1 < signature.size(); ++i)
+    d_.Unify(Dom(fn->params[i].get()), signature[i], fn, "parameter");
   if (fn->HasNonzeroAttr(attr::kPrimitive)) {
     std::vector<Id> leaves;
     d_.Leaves(own, &leaves);
@@ -163,7 +163,7 @@ void BodyPlan::FunctionOf(const FunctionNode* fn) {
       } else if (devices.object() && devices.object()->IsInstance<runtime::ArrayObj>() &&
                  set_lists_.insert({d_.FindFunction(id), devices.object()}).second) {
         Array<Any> list = devices.As<Array<Any>>();
-        const std::vector<Id>& ids = d_.PartsOf(id);
+        const std::vector<Id>& ids = d_.SignatureOf(id);
         for (size_t i = std::min(list.size(), ids.size()); i-- > 0;) work.push_back({ids[i], list[i]});
       }
     }
@@ -172,12 +172,13 @@ void BodyPlan::FunctionOf(const FunctionNode* fn) {
   for (const auto& e : fn->attrs->dict) {
     if (e.first == kParamDevices) {
       Array<Any> list = e.second.template As<Array<Any>>();
-      for (size_t i = 0; i < list.size() && i + 1 < parts.size(); ++i) set(parts[i], list[static_cast<int64_t>(i)]);
+      for (size_t i = 0; i < list.size() && i + 1 < signature.size(); ++i)
+        set(signature[i], list[static_cast<int64_t>(i)]);
     } else if (e.first == kResultDevice) {
       // A function that it gives is known by now, with what it gives itself.
-      if (DeviceDomains::IsFunction(parts.back()) && HasDomain(fn->body.get()))
-        d_.Unify(Dom(fn->body.get()), parts.back(), fn, "result of a function");
-      set(parts.back(), e.second);
+      if (DeviceDomains::IsFunction(signature.back()) && HasDomain(fn->body.get()))
+        d_.Unify(Dom(fn->body.get()), signature.back(), fn, "result of a function");
+      set(signature.back(), e.second);
     }
   }
 }
@@ -197,8 +198,8 @@ void BodyPlan::Node(const ExprNode* n) {
           [](const Constructor&) {});
     });
   }
-  ForEachUse(n, [&](const Expr& part, Id want, How how, const char* rule, int index) {
-    Edge(n, part, want, how, rule, index);
+  ForEachUse(n, [&](const Expr& operand, Id want, How how, const char* rule, int index) {
+    Edge(n, operand, want, how, rule, index);
   });
 }
 
@@ -230,8 +231,8 @@ void BodyPlan::Constrain() {
 }
 
 void BodyPlan::Settle(bool use_default) {
-  for (const Soft& s : soft_) d_.Try(s.part, s.want, s.by, s.rule);
-  for (const Soft& s : ends_) d_.Try(s.part, s.want, s.by, s.rule);
+  for (const Soft& s : soft_) d_.Try(s.operand, s.want, s.by, s.rule);
+  for (const Soft& s : ends_) d_.Try(s.operand, s.want, s.by, s.rule);
   if (use_default) d_.Default(mod_->default_device());
   std::set<std::pair<const void*, const void*>> told;
   for (const auto& c : d_.conflicts()) {

@@ -26,15 +26,15 @@ DeviceDomains::Id DeviceDomains::FindFunction(Id id) {
   return root;
 }
 
-const std::vector<DeviceDomains::Id>& DeviceDomains::PartsOf(Id function) {
+const std::vector<DeviceDomains::Id>& DeviceDomains::SignatureOf(Id function) {
   Func& f = functions_[-FindFunction(function) - 1];
-  if (f.parts.empty()) {
-    std::vector<Id> parts;
-    for (const Type& t : f.type->arg_types) parts.push_back(OfType(t));
-    parts.push_back(OfType(f.type->ret_type));
-    f.parts = std::move(parts);
+  if (f.signature.empty()) {
+    std::vector<Id> signature;
+    for (const Type& t : f.type->arg_types) signature.push_back(OfType(t));
+    signature.push_back(OfType(f.type->ret_type));
+    f.signature = std::move(signature);
   }
-  return f.parts;
+  return f.signature;
 }
 
 void DeviceDomains::Leaves(Id id, std::vector<Id>* out) {
@@ -46,8 +46,8 @@ void DeviceDomains::Leaves(Id id, std::vector<Id>* out) {
       out->push_back(i);
       continue;
     }
-    const auto& parts = PartsOf(i);
-    work.insert(work.end(), parts.rbegin(), parts.rend());
+    const auto& signature = SignatureOf(i);
+    work.insert(work.end(), signature.rbegin(), signature.rend());
   }
 }
 
@@ -93,12 +93,12 @@ void DeviceDomains::Share(Id x, Id y, std::vector<std::pair<Id, Id>>* work) {
   Func &f = functions_[-x - 1], &g = functions_[-y - 1];
   // Each of the two types keeps its own components: a type parameter may stand for a function type.
   const bool one = f.type == g.type;
-  if (!one || (!f.parts.empty() && !g.parts.empty())) {
-    const std::vector<Id>&p = PartsOf(x), &q = PartsOf(y);
+  if (!one || (!f.signature.empty() && !g.signature.empty())) {
+    const std::vector<Id>&p = SignatureOf(x), &q = SignatureOf(y);
     for (size_t i = p.size(); i-- > 0;) work->push_back({p[i], q[i]});
   }
   if (!one) return;
-  if (f.parts.empty() && !g.parts.empty()) {
+  if (f.signature.empty() && !g.signature.empty()) {
     f.same = y;
   } else {
     g.same = x;

@@ -52,7 +52,7 @@ class DeviceDomains {
   /// The function that stands for all that share their unknowns with this one.
   Id FindFunction(Id function);
   /// Parameters, then the result.
-  const std::vector<Id>& PartsOf(Id function);
+  const std::vector<Id>& SignatureOf(Id function);
   Id Find(Id leaf) {
     while (parent_[leaf] != leaf) leaf = parent_[leaf] = parent_[parent_[leaf]];
     return leaf;
@@ -91,8 +91,8 @@ class DeviceDomains {
   int64_t default_ = kUnknown;
   struct Func {
     const FuncTypeNode* type;
-    Id same = 0;            ///< the function that it shares its unknowns with; 0: itself
-    std::vector<Id> parts;  ///< empty until they are asked for: a function has a result
+    Id same = 0;                ///< the function that it shares its unknowns with; 0: itself
+    std::vector<Id> signature;  ///< empty until they are asked for: a function has a result
   };
   std::deque<Func> functions_;  ///< places that stay
   std::vector<Type> keep_;

@@ -135,7 +135,7 @@ class BodyPlan {
     uint32_t uses = 0;
   };
   struct Soft {
-    Id part, want;
+    Id operand, want;
     const ExprNode* by;
     const char* rule;
   };
@@ -173,12 +173,12 @@ class BodyPlan {
   void Node(const ExprNode* n);
   void CallOf(const CallNode* c);
   void FunctionOf(const FunctionNode* fn);
-  void Edge(const ExprNode* by, const Expr& part, Id want, How how, const char* rule, int index);
-  bool Movable(const ExprNode* part);
+  void Edge(const ExprNode* by, const Expr& operand, Id want, How how, const char* rule, int index);
+  bool Movable(const ExprNode* operand);
   static bool OfOperator(const ExprNode* by);
   bool Known(int64_t type, const char* what, const ExprNode* by);
 
-  Expr Part(const ExprNode* by, const Expr& part, Id want, How how, const char* rule, int index);
+  Expr Operand(const ExprNode* by, const Expr& operand, Id want, How how, const char* rule, int index);
   Expr Moved(const ExprNode* by, const Expr& value, int64_t from, int64_t to, const char* rule);
   void Tell(const ExprNode* value, int64_t from, int64_t to, std::string because);
   Expr Rebuild(const ExprNode* n);
@@ -202,9 +202,9 @@ class BodyPlan {
   std::map<std::pair<const ExprNode*, int>, Id> instances_;
   std::vector<NodeList> orders_;
   std::vector<Soft> soft_;
-  std::vector<Soft> ends_;  ///< annotations at ends of functions, which say where the result lies
+  std::vector<Soft> ends_;                    ///< annotations at ends of functions, which say where the result lies
   PointerMap<Expr> made_;                     // of what did not stay as it was
-  std::vector<Expr> parts_;                   // of the node that is rebuilt
+  std::vector<Expr> operands_;                // of the node that is rebuilt
   PointerMap<std::vector<Copy>> copies_;      // by what is copied
   PointerMap<Expr> said_;                     // by what is copied
   PointerMap<Copy> copy_of_;                  // by the copy
@@ -243,7 +243,7 @@ void BodyPlan::ForEachUse(const ExprNode* n, F f) {
       for (size_t i = 0; i < args.size(); ++i) {
         Id want = Dom(n);
         if (DeviceDomains::IsFunction(callee)) {
-          if (i + 1 < d_.PartsOf(callee).size()) want = d_.PartsOf(callee)[i];
+          if (i + 1 < d_.SignatureOf(callee).size()) want = d_.SignatureOf(callee)[i];
         } else {
           want = callee;
         }
@@ -266,7 +266,7 @@ void BodyPlan::ForEachUse(const ExprNode* n, F f) {
     f(i->false_branch, Dom(n), How::kFollow, "branch of an if", 2);
   } else if (n->IsInstance<FunctionNode>()) {
     const Id own = Dom(n);
-    f(static_cast<const FunctionNode*>(n)->body, DeviceDomains::IsFunction(own) ? d_.PartsOf(own).back() : own,
+    f(static_cast<const FunctionNode*>(n)->body, DeviceDomains::IsFunction(own) ? d_.SignatureOf(own).back() : own,
       How::kFollow, "result of a function", 0);
   } else if (n->IsInstance<RefCreateNode>()) {
     f(static_cast<const RefCreateNode*>(n)->value, Dom(n), How::kFollow, "value of a reference", 0);

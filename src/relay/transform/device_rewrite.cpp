@@ -69,22 +69,22 @@ Expr BodyPlan::Moved(const ExprNode* by, const Expr& value, int64_t from, int64_
   return out;
 }
 
-Expr BodyPlan::Part(const ExprNode* by, const Expr& part, Id want, How how, const char* rule, int index) {
-  if (const auto* g = part.as<GlobalVarNode>()) return mod_->Specialise(g, Resolve(Instance(g, by, index)));
+Expr BodyPlan::Operand(const ExprNode* by, const Expr& child, Id want, How how, const char* rule, int index) {
+  if (const auto* g = child.as<GlobalVarNode>()) return mod_->Specialise(g, Resolve(Instance(g, by, index)));
   const bool fix = how == How::kApart || by->IsInstance<MatchNode>() || by->IsInstance<LetNode>();
   const bool value = index == 0;  // of a let or match: the bodies live where the whole does
-  if (!HasDomain(part.get())) {
-    if (mod_->placed && part.as<ConstantNode>() && how != How::kApart && !OfOperator(by)) {
+  if (!HasDomain(child.get())) {
+    if (mod_->placed && child.as<ConstantNode>() && how != How::kApart && !OfOperator(by)) {
       const int64_t device = Device(want);
-      return device == kHost || device < 0 ? part : Fixed(part, device);
+      return device == kHost || device < 0 ? child : Fixed(child, device);
     }
-    if (!fix || !value || !(part.as<ConstantNode>())) return part;
+    if (!fix || !value || !(child.as<ConstantNode>())) return child;
     const int64_t device = how == How::kApart ? mod_->default_device() : Device(want);
-    return device < 0 ? part : Fixed(part, device);
+    return device < 0 ? child : Fixed(child, device);
   }
-  const Expr* made = made_.Find(part.get());
-  Expr out = made ? *made : part;
-  const int64_t have = Device(Dom(part.get()));
+  const Expr* made = made_.Find(child.get());
+  Expr out = made ? *made : child;
+  const int64_t have = Device(Dom(child.get()));
   if (have < 0) return out;
   if (how != How::kApart && Device(want) >= 0 && have != Device(want)) return Moved(by, out, have, Device(want), rule);
   if (!fix || (how != How::kApart && !value)) return out;
@@ -108,16 +108,16 @@ Any BodyPlan::DevicesOf(Id id) {
     const Id f = work.back();
     bool ready = !lists_.count(f);
     if (ready) {
-      for (Id part : d_.PartsOf(f)) {
-        if (!DeviceDomains::IsFunction(part) || lists_.count(d_.FindFunction(part))) continue;
-        work.push_back(d_.FindFunction(part));
+      for (Id child : d_.SignatureOf(f)) {
+        if (!DeviceDomains::IsFunction(child) || lists_.count(d_.FindFunction(child))) continue;
+        work.push_back(d_.FindFunction(child));
         ready = false;
       }
       if (!ready) continue;
       Array<Any> list;
-      for (Id part : d_.PartsOf(f)) {
-        list.push_back(DeviceDomains::IsFunction(part) ? Any(lists_.at(d_.FindFunction(part)))
-                                                       : Any(d_.DeviceOf(part)));
+      for (Id child : d_.SignatureOf(f)) {
+        list.push_back(DeviceDomains::IsFunction(child) ? Any(lists_.at(d_.FindFunction(child)))
+                                                        : Any(d_.DeviceOf(child)));
       }
       lists_.emplace(f, list);
     }
@@ -151,15 +151,15 @@ int64_t BodyPlan::NumberOf(const Any& devices) {
   if (!outermost) return of(devices);
   std::vector<const runtime::ArrayObj*> work;
   for (const Any& v : outermost->items) {
-    if (const auto* part = list_of(v)) work.push_back(part);
+    if (const auto* child = list_of(v)) work.push_back(child);
   }
   while (!work.empty()) {
     const runtime::ArrayObj* list = work.back();
     bool ready = !list_numbers_.count(list);
     if (ready) {
       for (const Any& v : list->items) {
-        const auto* part = list_of(v);
-        if (part && !list_numbers_.count(part)) work.push_back(part), ready = false;
+        const auto* child = list_of(v);
+        if (child && !list_numbers_.count(child)) work.push_back(child), ready = false;
       }
       if (!ready) continue;
       list_numbers_[list] = of_list(list);
@@ -170,23 +170,23 @@ int64_t BodyPlan::NumberOf(const Any& devices) {
 }
 
 Expr BodyPlan::RebuildCall(const CallNode* c, bool changed) {
-  if (c->op.same_as(op::on_device) && !IsFixed(GetRef<Expr>(c)) && parts_.size() == 1) {
+  if (c->op.same_as(op::on_device) && !IsFixed(GetRef<Expr>(c)) && operands_.size() == 1) {
     const Id inner = Aux(c), outer = Dom(c);
-    if (DeviceDomains::IsFunction(inner) || Device(inner) == Device(outer)) return parts_[0];
-    return Moved(c, parts_[0], Device(inner), Device(outer), "value");
+    if (DeviceDomains::IsFunction(inner) || Device(inner) == Device(outer)) return operands_[0];
+    return Moved(c, operands_[0], Device(inner), Device(outer), "value");
   }
   Expr callee = c->op;
   if (const auto* g = c->op.as<GlobalVarNode>()) {
     callee = mod_->Specialise(g, Resolve(Instance(g, c, -1)));
     changed = changed || !callee.same_as(c->op);
   } else if (!c->op.as<OpNode>() && !c->op.as<ConstructorNode>()) {
-    callee = parts_[0];
-    parts_.erase(parts_.begin());
+    callee = operands_[0];
+    operands_.erase(operands_.begin());
   }
   if (!changed) return GetRef<Expr>(c);
   auto node = make_object<CallNode>(*c);
   node->op = callee;
-  node->args = Array<Expr>(parts_);
+  node->args = Array<Expr>(operands_);
   return Typed(node, c);
 }
 
@@ -196,14 +196,14 @@ Expr BodyPlan::RebuildFunction(const FunctionNode* fn, bool changed) {
   Array<Any> devices;
   Any result;
   if (DeviceDomains::IsFunction(own)) {
-    const std::vector<Id> ids = d_.PartsOf(own);
+    const std::vector<Id> ids = d_.SignatureOf(own);
     for (size_t i = 0; i + 1 < ids.size(); ++i) devices.push_back(DevicesOf(ids[i]));
     result = DevicesOf(ids.back());
   }
   Function out = GetRef<Function>(fn);
   if (changed) {
     auto node = make_object<FunctionNode>(*fn);
-    node->body = parts_[0];
+    node->body = operands_[0];
     node->checked_type_ = fn->checked_type_;
     out = Function(node);
   }
@@ -223,12 +223,12 @@ Expr BodyPlan::RebuildFunction(const FunctionNode* fn, bool changed) {
 
 Expr BodyPlan::Rebuild(const ExprNode* n) {
   Expr old = GetRef<Expr>(n);
-  std::vector<Expr>& parts = parts_;
-  parts.clear();
+  std::vector<Expr>& operands = operands_;
+  operands.clear();
   bool changed = false;
-  ForEachUse(n, [&](const Expr& part, Id want, How how, const char* rule, int index) {
-    parts.push_back(Part(n, part, want, how, rule, index));
-    changed = changed || !parts.back().same_as(part);
+  ForEachUse(n, [&](const Expr& child, Id want, How how, const char* rule, int index) {
+    operands.push_back(Operand(n, child, want, how, rule, index));
+    changed = changed || !operands.back().same_as(child);
   });
   auto done = [&](auto node) { return Typed(node, n); };
   if (n->IsInstance<CallNode>()) return RebuildCall(static_cast<const CallNode*>(n), changed);
@@ -236,45 +236,45 @@ Expr BodyPlan::Rebuild(const ExprNode* n) {
   if (!changed) return old;
   if (n->IsInstance<TupleNode>()) {
     auto node = make_object<TupleNode>(*static_cast<const TupleNode*>(n));
-    node->fields = Array<Expr>(parts);
+    node->fields = Array<Expr>(operands);
     return done(node);
   }
   if (n->IsInstance<TupleGetItemNode>()) {
     auto node = make_object<TupleGetItemNode>(*static_cast<const TupleGetItemNode*>(n));
-    node->tuple = parts[0];
+    node->tuple = operands[0];
     return done(node);
   }
   if (n->IsInstance<LetNode>()) {
     auto node = make_object<LetNode>(*static_cast<const LetNode*>(n));
-    node->value = parts[0], node->body = parts[1];
+    node->value = operands[0], node->body = operands[1];
     return done(node);
   }
   if (n->IsInstance<IfNode>()) {
     auto node = make_object<IfNode>(*static_cast<const IfNode*>(n));
-    node->cond = parts[0], node->true_branch = parts[1], node->false_branch = parts[2];
+    node->cond = operands[0], node->true_branch = operands[1], node->false_branch = operands[2];
     return done(node);
   }
   if (n->IsInstance<RefCreateNode>()) {
     auto node = make_object<RefCreateNode>(*static_cast<const RefCreateNode*>(n));
-    node->value = parts[0];
+    node->value = operands[0];
     return done(node);
   }
   if (n->IsInstance<RefReadNode>()) {
     auto node = make_object<RefReadNode>(*static_cast<const RefReadNode*>(n));
-    node->ref = parts[0];
+    node->ref = operands[0];
     return done(node);
   }
   if (n->IsInstance<RefWriteNode>()) {
     auto node = make_object<RefWriteNode>(*static_cast<const RefWriteNode*>(n));
-    node->ref = parts[0], node->value = parts[1];
+    node->ref = operands[0], node->value = operands[1];
     return done(node);
   }
   ICHECK(n->IsInstance<MatchNode>()) << "planning devices of a " << n->GetTypeKey();
   auto node = make_object<MatchNode>(*static_cast<const MatchNode*>(n));
-  node->data = parts[0];
+  node->data = operands[0];
   size_t i = 0;
   ForEachClause(static_cast<const MatchNode*>(n), [&](const Clause& c) {
-    if (!parts[i + 1].same_as(c->rhs)) node->clauses.Set(i, Clause(c->lhs, parts[i + 1]));
+    if (!operands[i + 1].same_as(c->rhs)) node->clauses.Set(i, Clause(c->lhs, operands[i + 1]));
     ++i;
   });
   return done(node);

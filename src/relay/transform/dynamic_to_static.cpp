@@ -89,34 +89,37 @@ class Staticizer : public MixedModeMutator {
 }  // namespace
 
 Pass DynamicToStatic(const DynamicToStaticOptions& options) {
-  return MakePass<DynamicToStatic>(options, {
-      .doc = "Replaces dyn.* operators whose shape-like operands are constants by their static forms, as far as that "
-             "spreads.",
-      .opt_level = 0,
-      .reassociates = true,
-      .run =
-          [symbolic = options.symbolic](IRModule mod, PassContext) {
-            // Folding makes operands constant, static forms give shapes to fold: each round reaches one operator
-            // further along a chain of them, and stops when nothing changes.
-            Pass infer = InferType(), fold = FoldConstant();
-            for (int round = 0; round < 64; ++round) {
-              mod = infer(mod);
-              mod = fold(mod);
-              IRModule next = mod.Copy();
-              bool changed = false;
-              for (const auto& [var, func] : mod->functions) {
-                if (!func.as<FunctionNode>()) continue;
-                Function f = Downcast<Function>(func), g = Staticizer(symbolic).Mutate(f);
-                if (g.same_as(f)) continue;
-                next.CopyOnWrite()->Update(var, g);
-                changed = true;
-              }
-              if (!changed) break;
-              mod = next;
-            }
-            return infer(mod);
-          },
-  });
+  return MakePass<DynamicToStatic>(
+      options,
+      {
+          .doc =
+              "Replaces dyn.* operators whose shape-like operands are constants by their static forms, as far as that "
+              "spreads.",
+          .opt_level = 0,
+          .reassociates = true,
+          .run =
+              [symbolic = options.symbolic](IRModule mod, PassContext) {
+                // Folding makes operands constant, static forms give shapes to fold: each round reaches one operator
+                // further along a chain of them, and stops when nothing changes.
+                Pass infer = InferType(), fold = FoldConstant();
+                for (int round = 0; round < 64; ++round) {
+                  mod = infer(mod);
+                  mod = fold(mod);
+                  IRModule next = mod.Copy();
+                  bool changed = false;
+                  for (const auto& [var, func] : mod->functions) {
+                    if (!func.as<FunctionNode>()) continue;
+                    Function f = Downcast<Function>(func), g = Staticizer(symbolic).Mutate(f);
+                    if (g.same_as(f)) continue;
+                    next.CopyOnWrite()->Update(var, g);
+                    changed = true;
+                  }
+                  if (!changed) break;
+                  mod = next;
+                }
+                return infer(mod);
+              },
+      });
 }
 
 namespace {

@@ -164,15 +164,18 @@ class SubexprReplacer : public MixedModeMutator {
 }  // namespace
 
 Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& options) {
-  return MakePass<EliminateCommonSubexpr>(options, {
-      .doc = "One computation for equal calls of operators without effects. `fskip(call)` true leaves a call alone.",
-      .opt_level = 3,
-      .required = {"InferType"},
-      .run = [fskip = options.fskip](Function f, IRModule, PassContext) -> Function {
-        const ValueNumbers values(f->body, fskip);
-        return values.any_equal() ? SubexprReplacer(values).Mutate(f) : f;
-      },
-  });
+  return MakePass<EliminateCommonSubexpr>(
+      options,
+      {
+          .doc =
+              "One computation for equal calls of operators without effects. `fskip(call)` true leaves a call alone.",
+          .opt_level = 3,
+          .required = {"InferType"},
+          .run = [fskip = options.fskip](Function f, IRModule, PassContext) -> Function {
+            const ValueNumbers values(f->body, fskip);
+            return values.any_equal() ? SubexprReplacer(values).Mutate(f) : f;
+          },
+      });
 }
 
 namespace {

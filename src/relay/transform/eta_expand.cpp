@@ -71,18 +71,21 @@ class Expander : public MixedModeMutator {
 }  // namespace
 
 Pass EtaExpand(const EtaExpandOptions& options) {
-  return MakePass<EtaExpand>(options, {
-      .doc = "Constructors (and, if asked for, global functions) that are not called become functions that call them.",
-      .opt_level = 1,
-      .run =
-          [expand_constructor = options.expand_constructor, expand_global_var = options.expand_global_var](
-              Function f, IRModule mod, PassContext) {
-            const bool any = AnyNode(f, [](const ExprNode* n) {
-              return n->IsInstance<ConstructorNode>() || n->IsInstance<GlobalVarNode>();
-            });
-            return any ? Expander(mod, expand_constructor, expand_global_var).Mutate(f) : f;
-          },
-  });
+  return MakePass<EtaExpand>(
+      options,
+      {
+          .doc =
+              "Constructors (and, if asked for, global functions) that are not called become functions that call them.",
+          .opt_level = 1,
+          .run =
+              [expand_constructor = options.expand_constructor, expand_global_var = options.expand_global_var](
+                  Function f, IRModule mod, PassContext) {
+                const bool any = AnyNode(f, [](const ExprNode* n) {
+                  return n->IsInstance<ConstructorNode>() || n->IsInstance<GlobalVarNode>();
+                });
+                return any ? Expander(mod, expand_constructor, expand_global_var).Mutate(f) : f;
+              },
+      });
 }
 
 namespace {

@@ -116,7 +116,7 @@ class Integers : public MixedModeMutator {
       if (!t) return integers::Failed();
       // The arguments were rewritten before: a region stands behind them.
       return integers::Affine(VisitExpr(call->args[0]), VisitExpr(call->args[1]), VisitExpr(call->args[2]), t->dtype,
-                    AttrsAs<DequantizeAttrs>(call->attrs).axis);
+                              AttrsAs<DequantizeAttrs>(call->attrs).axis);
     }
     if (!HasRule(call)) return integers::Failed();
     std::vector<IntegerValue> args;
@@ -134,7 +134,7 @@ class Integers : public MixedModeMutator {
 
   /// A rule of the program: f(call on integers, affine types by expression) -> [expression, affine type].
   IntegerValue Asked(const PackedFunc& f, const CallNode* call, const std::vector<IntegerValue>& args,
-              const TensorAffineTypeNode* out) {
+                     const TensorAffineTypeNode* out) {
     Map<Expr, AffineType> types;
     Array<Expr> exprs;
     for (const IntegerValue& v : args) {
@@ -171,18 +171,20 @@ Pass FakeQuantizationToInteger(const FakeQuantizationToIntegerOptions& options) 
         "FakeQuantizationToInteger: use_qat converts operators that no qnn.quantize follows, which is not there; put "
         "one "
         "behind them");
-  return MakePass<FakeQuantizationToInteger>(options, {
-      .doc =
-          "What stands between qnn.dequantize and qnn.quantize is computed in integers, by a rule for each operator; "
-          "regions with an operator that has none stay. Results change as far as rounding between steps does.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .changes_results = true,
-      .run =
-          [hard_fail = options.hard_fail](Function f, IRModule, PassContext) {
-            return AnyCallOf(f, op::qnn::quantize) ? Integers(hard_fail).Mutate(f) : f;  // where regions end
-          },
-  });
+  return MakePass<FakeQuantizationToInteger>(
+      options,
+      {
+          .doc = "What stands between qnn.dequantize and qnn.quantize is computed in integers, by a rule for each "
+                 "operator; "
+                 "regions with an operator that has none stay. Results change as far as rounding between steps does.",
+          .opt_level = 0,
+          .required = {"InferType"},
+          .changes_results = true,
+          .run =
+              [hard_fail = options.hard_fail](Function f, IRModule, PassContext) {
+                return AnyCallOf(f, op::qnn::quantize) ? Integers(hard_fail).Mutate(f) : f;  // where regions end
+              },
+      });
 }
 
 namespace {

@@ -12,9 +12,9 @@
 namespace baton::relay::transform {
 namespace {
 
-double ConstantScalar(const Expr& e, double otherwise) {
+double ConstantScalar(const Expr& e, double default_value) {
   const auto* c = e.as<ConstantNode>();
-  return c && c->data->ndim == 0 ? c->data.GetDouble(0) : otherwise;
+  return c && c->data->ndim == 0 ? c->data.GetDouble(0) : default_value;
 }
 
 /// batch_to_space(conv2d(space_to_batch(x), w)): the convolution of every b-th element is one with dilation b. Block i

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kFoldGrowth = 16;
 constexpr size_t kFoldSlack = 1 << 20;
 // What a value may have that is only computed on the way to a smaller one, and all such values of a function together.
-constexpr size_t kLargestPassing = size_t{256} << 20;
+constexpr size_t kMaxTransientBytes = size_t{256} << 20;
 
 /// Whether an expression is a constant: a Constant, or a Tuple of constants. Answers are kept for tuples alone.
 class ConstantChecker : private ExprVisitor {
@@ -80,9 +80,9 @@ class ConstantFolder : public MixedModeMutator {
     MixedModeMutator::PreVisitLet_(op);
     Expr value = VisitExpr(op->value);
     if (value.as<ConstantNode>()) Put(op->var, value);
-    if (auto it = passing_.find(value.get()); it != passing_.end()) {
-      Passing same = it->second;
-      passing_[op->var.get()] = same;
+    if (auto it = transient_.find(value.get()); it != transient_.end()) {
+      TransientValue same = it->second;
+      transient_[op->var.get()] = same;
     }
   }
 
@@ -108,17 +108,17 @@ class ConstantFolder : public MixedModeMutator {
     if (!fold_qnn_ && op->name.view().starts_with("qnn.")) return post;
     size_t in_bytes = 0;
     for (const Expr& a : call->args) {
-      auto passing = passing_.find(a.get());
-      if (passing == passing_.end() && !checker_.Check(a)) return post;
-      in_bytes += passing == passing_.end() ? ConstantBytes(a) : passing->second.from;
+      auto transient = transient_.find(a.get());
+      if (transient == transient_.end() && !checker_.Check(a)) return post;
+      in_bytes += transient == transient_.end() ? ConstantBytes(a) : transient->second.from;
     }
     if (pre->checked_type_.defined()) {
       size_t bytes = BytesOf(Downcast<Type>(pre->checked_type_));
       if (bytes > kFoldGrowth * in_bytes + kFoldSlack) {
         if (bytes > growth_) {
           // Too large to keep; values computed from it may be small.
-          if (passing_bytes_ + bytes <= kLargestPassing) {
-            passing_[post.get()] = {post, ObjectRef(), in_bytes};
+          if (passing_bytes_ + bytes <= kMaxTransientBytes) {
+            transient_[post.get()] = {post, ObjectRef(), in_bytes};
             passing_bytes_ += bytes;
           }
           return post;
@@ -139,7 +139,7 @@ class ConstantFolder : public MixedModeMutator {
   }
 
   /// A value that is known but too large to stand in the program: computed when something needs it.
-  struct Passing {
+  struct TransientValue {
     Expr expr;
     ObjectRef value;
     size_t from = 0;  ///< bytes of the constants that it is computed from
@@ -149,8 +149,8 @@ class ConstantFolder : public MixedModeMutator {
     std::vector<Expr> work{root};
     while (!work.empty()) {
       const Expr e = work.back();
-      auto it = passing_.find(e.get());
-      if (it == passing_.end() || it->second.value.defined()) {
+      auto it = transient_.find(e.get());
+      if (it == transient_.end() || it->second.value.defined()) {
         work.pop_back();
         continue;
       }
@@ -158,20 +158,20 @@ class ConstantFolder : public MixedModeMutator {
       const auto* call = expr.as<CallNode>();
       bool ready = true;
       for (const Expr& a : call->args) {
-        auto arg = passing_.find(a.get());
-        if (arg != passing_.end() && !arg->second.value.defined()) work.push_back(a), ready = false;
+        auto arg = transient_.find(a.get());
+        if (arg != transient_.end() && !arg->second.value.defined()) work.push_back(a), ready = false;
       }
       if (!ready) continue;
       Array<ObjectRef> args;
       for (const Expr& a : call->args) args.push_back(Ready(a));
-      passing_[e.get()].value = Evaluator::Get().EvalOp(Downcast<Op>(call->op), call->attrs, args);
+      transient_[e.get()].value = Evaluator::Get().EvalOp(Downcast<Op>(call->op), call->attrs, args);
       work.pop_back();
     }
     return Ready(root);
   }
   ObjectRef Ready(const Expr& e) {
-    auto it = passing_.find(e.get());
-    return it != passing_.end() ? it->second.value : Interpret(e, mod_);
+    auto it = transient_.find(e.get());
+    return it != transient_.end() ? it->second.value : Interpret(e, mod_);
   }
 
   static size_t ConstantBytes(const Expr& e) {
@@ -216,7 +216,7 @@ class ConstantFolder : public MixedModeMutator {
   IRModule mod_;
   size_t growth_;
   bool fold_qnn_;
-  std::unordered_map<const Object*, Passing> passing_;
+  std::unordered_map<const Object*, TransientValue> transient_;
   size_t passing_bytes_ = 0;
   ConstantChecker checker_;
   std::optional<TupleFields> fields_;
@@ -255,11 +255,9 @@ Pass FoldWeights(const FoldWeightsOptions& options) {
           .opt_level = 2,
           .required = {"InferType"},
           .reassociates = true,
-          .run =
-              [budget = static_cast<size_t>(std::max<int64_t>(options.max_bytes, 0))](
-                  Function f, IRModule m, PassContext) {
-                return Downcast<Function>(ConstantFolder(m, budget).Fold(f));
-              },
+          .run = [budget = static_cast<size_t>(std::max<int64_t>(options.max_bytes, 0))](
+                     Function f, IRModule m,
+                     PassContext) { return Downcast<Function>(ConstantFolder(m, budget).Fold(f)); },
       });
 }
 namespace {

@@ -71,8 +71,7 @@ Pass FoldExplicitPadding() {
   return MakePass<FoldExplicitPadding>({
       .doc = "Zeros that nn.pad puts around the spatial dimensions become padding of the convolution that reads them.",
       .opt_level = 0,
-      .run =
-          [](Function f, IRModule, PassContext) { return AnyCallOf(f, op::pad) ? PaddingFolder().Mutate(f) : f; },
+      .run = [](Function f, IRModule, PassContext) { return AnyCallOf(f, op::pad) ? PaddingFolder().Mutate(f) : f; },
   });
 }
 

@@ -202,10 +202,8 @@ Pass ForwardFoldScaleAxis() {
       .opt_level = 3,
       .required = {"InferType"},
       .reassociates = true,
-      .run =
-          [](Function f, IRModule, PassContext) {
-            return AnyCallOf(f, op::multiply) ? Downcast<Function>(Forward().Mutate(f)) : f;
-          },
+      .run = [](Function f, IRModule,
+                PassContext) { return AnyCallOf(f, op::multiply) ? Downcast<Function>(Forward().Mutate(f)) : f; },
   });
 }
 /// Backward first, then forward, with folding between so that scaled weights are constants again.

@@ -5,10 +5,10 @@
 #include <baton/runtime/named.h>
 #include <fmt/format.h>
 #include <relay/expr/children.h>
-#include <relay/transform/function_types.h>
-#include <relay/transform/anf_blocks.h>
-#include <relay/types/type_solver.h>
 #include <relay/text/type_text.h>
+#include <relay/transform/anf_blocks.h>
+#include <relay/transform/function_types.h>
+#include <relay/types/type_solver.h>
 
 namespace baton::relay {
 
@@ -35,7 +35,7 @@ const TypeDataNode* FunctionTypes::Definition(const Type& header) const {
 namespace {
 /// Calls f for each part of a type; true as soon as it does not want the parts of one, which is found.
 template <class F>
-bool AnyPart(const Type& t, F found) {
+bool AnyChild(const Type& t, F found) {
   PointerSet seen;
   std::vector<const TypeNode*> stack{t.get()};
   while (!stack.empty()) {
@@ -69,7 +69,7 @@ bool FunctionTypes::DefinitionHasFunction(const Type& header) {
     rest.pop_back();
     for (const Constructor& k : d->constructors) {
       for (const Type& t : k->inputs) {
-        has = has || AnyPart(t, [&](const TypeNode* n) {
+        has = has || AnyChild(t, [&](const TypeNode* n) {
                 if (n->IsInstance<TypeCallNode>()) {
                   const TypeDataNode* other = Definition(static_cast<const TypeCallNode*>(n)->func);
                   if (other && seen.Add(other)) rest.push_back(other);
@@ -88,12 +88,12 @@ bool FunctionTypes::HasFunction(const Type& t) {
   keep_.push_back(t);
   struct Entry {
     const TypeNode* n;
-    bool parts_known;
+    bool children_known;
   };
   std::vector<Entry> stack{{t.get(), false}};
-  std::vector<const TypeNode*> parts;
+  std::vector<const TypeNode*> children;
   while (!stack.empty()) {
-    const auto [n, parts_known] = stack.back();
+    const auto [n, children_known] = stack.back();
     if (has_.Has(n)) {
       stack.pop_back();
       continue;
@@ -101,23 +101,23 @@ bool FunctionTypes::HasFunction(const Type& t) {
     const bool own =
         n->IsInstance<FuncTypeNode>() ||
         (n->IsInstance<TypeCallNode>() && DefinitionHasFunction(static_cast<const TypeCallNode*>(n)->func));
-    parts.clear();
+    children.clear();
     if (!own && n->IsInstance<TupleTypeNode>()) {
-      for (const Type& f : static_cast<const TupleTypeNode*>(n)->fields) parts.push_back(f.get());
+      for (const Type& f : static_cast<const TupleTypeNode*>(n)->fields) children.push_back(f.get());
     } else if (!own && n->IsInstance<RelayRefTypeNode>()) {
-      parts.push_back(static_cast<const RelayRefTypeNode*>(n)->value.get());
+      children.push_back(static_cast<const RelayRefTypeNode*>(n)->value.get());
     } else if (!own && n->IsInstance<TypeCallNode>()) {
-      for (const Type& a : static_cast<const TypeCallNode*>(n)->args) parts.push_back(a.get());
+      for (const Type& a : static_cast<const TypeCallNode*>(n)->args) children.push_back(a.get());
     }
-    if (parts_known || parts.empty()) {
+    if (children_known || children.empty()) {
       bool has = own;
-      for (const TypeNode* p : parts) has = has || (p && *has_.Find(p));
+      for (const TypeNode* p : children) has = has || (p && *has_.Find(p));
       has_[n] = has;
       stack.pop_back();
       continue;
     }
-    stack.back().parts_known = true;
-    for (const TypeNode* p : parts) {
+    stack.back().children_known = true;
+    for (const TypeNode* p : children) {
       if (p && !has_.Has(p)) stack.push_back({p, false});
     }
   }
@@ -267,8 +267,8 @@ bool HigherGlobals::Own(const Function& f, std::vector<std::string>* callees) {
     const ExprNode* callee = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n)->op.get() : nullptr;
     // Patterns name constructors and do not use them.
     if (!n->IsInstance<MatchNode>()) {
-      ForEachChild(n, [&](const ExprNode* part) {
-        if (part && part != callee && is_name(part)) higher = true;
+      ForEachChild(n, [&](const ExprNode* child) {
+        if (child && child != callee && is_name(child)) higher = true;
       });
     }
     if (n->IsInstance<FunctionNode>() && IsPrimitiveFunction(GetRef<Expr>(n))) continue;

@@ -53,8 +53,8 @@ bool SameShape(const ExprNode* a, const ExprNode* b) {
   return true;
 }
 
-/// Whether a type can be an input or output of a kernel: tensors whose extents are literals or follow from variables, and
-/// flat tuples of them.
+/// Whether a type can be an input or output of a kernel: tensors whose extents are literals or follow from variables,
+/// and flat tuples of them.
 bool KernelType(const Type& type) {
   if (const auto* tensor = type.as<TensorTypeNode>()) return HasKnownExtents(tensor->shape);
   const auto* tuple = type.as<TupleTypeNode>();
@@ -65,14 +65,14 @@ bool KernelType(const Type& type) {
   return true;
 }
 
-/// Whether a call can become a kernel: it has loops, and every extent has a name. Views, where they are left outside, cost
-/// nothing by themselves; inside a kernel they cost index arithmetic. What stays outside runs operator by operator, with
-/// the shapes of the moment.
+/// Whether a call can become a kernel: it has loops, and every extent has a name. Views, where they are left outside,
+/// cost nothing by themselves; inside a kernel they cost index arithmetic. What stays outside runs operator by
+/// operator, with the shapes of the moment.
 bool KernelCall(const CallNode* call, bool views) {
   const OpDef* def = DefOf(call->op);
   if (!def || !def->lower || def->stateful || (!views && IsView(call->op))) return false;
   if (const auto* copy = AsDeviceCopy(call->op, call->attrs); copy && copy->src_dev_type != copy->dst_dev_type)
-    return false;  // not the work of one device
+    return false;                                       // not the work of one device
   if (AsOnDevice(call->op, call->attrs)) return false;  // says something of its argument, and computes nothing
   auto fits = [](const ObjectRef& type) { return type.defined() && KernelType(Downcast<Type>(type)); };
   if (!fits(call->checked_type_)) return false;
@@ -428,23 +428,23 @@ class Fuser {
 
 }  // namespace
 
-
 /// Every operator that has a lowering ends in a function with attribute Primitive, alone or with others.
 Pass FuseOps(const FuseOpsOptions& options) {
-  return MakePass<FuseOps>(options, {
-      .doc = "Groups operators into primitive functions, one kernel each.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .run =
-          [fuse_opt_level = options.fuse_opt_level, max_depth = options.max_depth, views = options.views](
-              Function f, IRModule, PassContext ctx) {
-            if (f->HasNonzeroAttr(attr::kPrimitive)) return f;
-            int level = fuse_opt_level < 0 ? ctx->opt_level : fuse_opt_level;
-            return Fuser(level >= 1 ? static_cast<int>(OpPattern::kOutEWiseFusable) : -1,
-                         static_cast<size_t>(std::min(max_depth, static_cast<int64_t>(kMaxGroup))), views)
-                .Run(f);
-          },
-  });
+  return MakePass<FuseOps>(
+      options, {
+                   .doc = "Groups operators into primitive functions, one kernel each.",
+                   .opt_level = 0,
+                   .required = {"InferType"},
+                   .run =
+                       [fuse_opt_level = options.fuse_opt_level, max_depth = options.max_depth, views = options.views](
+                           Function f, IRModule, PassContext ctx) {
+                         if (f->HasNonzeroAttr(attr::kPrimitive)) return f;
+                         int level = fuse_opt_level < 0 ? ctx->opt_level : fuse_opt_level;
+                         return Fuser(level >= 1 ? static_cast<int>(OpPattern::kOutEWiseFusable) : -1,
+                                      static_cast<size_t>(std::min(max_depth, static_cast<int64_t>(kMaxGroup))), views)
+                             .Run(f);
+                       },
+               });
 }
 
 namespace {

@@ -211,8 +211,8 @@ void Include(Adjoint* a, const Expr& e, const Type& type) {
   a->fields.resize(tuple->fields.size());
   const auto* literal = e.as<TupleNode>();
   for (size_t i = 0; i < tuple->fields.size(); ++i) {
-    Expr part = literal ? literal->fields[i] : Expr(TupleGetItem(TupleGetItemNode{.tuple = e, .index = (int64_t)i}));
-    if (part.defined()) support::WithStack([&] { Include(&a->fields[i], part, tuple->fields[i]); });
+    Expr field = literal ? literal->fields[i] : Expr(TupleGetItem(TupleGetItemNode{.tuple = e, .index = (int64_t)i}));
+    if (field.defined()) support::WithStack([&] { Include(&a->fields[i], field, tuple->fields[i]); });
   }
 }
 /// Adds what `from` says.
@@ -236,10 +236,10 @@ Expr Whole(const Adjoint& a, const Expr& value, const Type& type) {
   if (!tuple) return a.whole.defined() ? a.whole : FilledTensor(type.as<TensorTypeNode>(), value, false);
   Array<Expr> fields;
   for (size_t i = 0; i < tuple->fields.size(); ++i) {
-    Expr part = TupleGetItem(TupleGetItemNode{.tuple = value, .index = static_cast<int64_t>(i)});
-    part->checked_type_ = tuple->fields[i];
+    Expr field = TupleGetItem(TupleGetItemNode{.tuple = value, .index = static_cast<int64_t>(i)});
+    field->checked_type_ = tuple->fields[i];
     fields.push_back(
-        support::WithStack([&] { return Whole(a.fields.empty() ? a : a.fields[i], part, tuple->fields[i]); }));
+        support::WithStack([&] { return Whole(a.fields.empty() ? a : a.fields[i], field, tuple->fields[i]); }));
   }
   return Tuple(fields);
 }
@@ -251,9 +251,9 @@ Adjoint Ones(const Expr& value, const Type& type) {
   }
   const auto* tuple = type.as<TupleTypeNode>();
   for (size_t i = 0; i < tuple->fields.size(); ++i) {
-    Expr part = TupleGetItem(TupleGetItemNode{.tuple = value, .index = static_cast<int64_t>(i)});
-    part->checked_type_ = tuple->fields[i];
-    a.fields.push_back(support::WithStack([&] { return Ones(part, tuple->fields[i]); }));
+    Expr field = TupleGetItem(TupleGetItemNode{.tuple = value, .index = static_cast<int64_t>(i)});
+    field->checked_type_ = tuple->fields[i];
+    a.fields.push_back(support::WithStack([&] { return Ones(field, tuple->fields[i]); }));
   }
   return a;
 }

@@ -8,8 +8,8 @@
 #include <baton/relay/type_functor.h>
 #include <baton/support/stack.h>
 #include <fmt/format.h>
-#include <relay/transform/let_inserter.h>
 #include <relay/text/type_text.h>
+#include <relay/transform/let_inserter.h>
 
 #include <unordered_map>
 
@@ -169,8 +169,8 @@ class HigherOrder {
     if (!tuple || !HasFloating(type)) return value;
     Array<Expr> fields;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
-      Expr part = Item(value, i, tuple->fields[i]);
-      fields.push_back(support::WithStack([&] { return Pair(part, tuple->fields[i], chain); }));
+      Expr field = Item(value, i, tuple->fields[i]);
+      fields.push_back(support::WithStack([&] { return Pair(field, tuple->fields[i], chain); }));
     }
     return chain->Push(Tuple(fields), paired_.Mutate(type), &Names::pair);
   }
@@ -180,8 +180,8 @@ class HigherOrder {
     if (!tuple || !HasFloating(type)) return pair;
     Array<Expr> fields;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
-      Expr part = Item(pair, i, paired_.Mutate(tuple->fields[i]));
-      fields.push_back(support::WithStack([&] { return Primal(part, tuple->fields[i]); }));
+      Expr field = Item(pair, i, paired_.Mutate(tuple->fields[i]));
+      fields.push_back(support::WithStack([&] { return Primal(field, tuple->fields[i]); }));
     }
     Expr out = Tuple(fields);
     out->checked_type_ = type;
@@ -195,8 +195,8 @@ class HigherOrder {
     const auto* tuple = type.as<TupleTypeNode>();
     Array<Expr> fields;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
-      Expr part = Item(pair, i, paired_.Mutate(tuple->fields[i]));
-      fields.push_back(support::WithStack([&] { return Adjoint(part, tuple->fields[i], chain); }));
+      Expr field = Item(pair, i, paired_.Mutate(tuple->fields[i]));
+      fields.push_back(support::WithStack([&] { return Adjoint(field, tuple->fields[i], chain); }));
     }
     return chain->Push(Tuple(fields), type, &Names::adjoint);
   }
@@ -325,14 +325,14 @@ class HigherOrder {
     }
     if (const auto* c = p.as<PatternConstructorNode>()) {
       CheckConstructor(c->constructor, at);
-      Array<Pattern> parts;
-      for (const Pattern& q : c->patterns) parts.push_back(support::WithStack([&] { return Own(q, at); }));
-      return PatternConstructor(c->constructor, parts);
+      Array<Pattern> patterns;
+      for (const Pattern& q : c->patterns) patterns.push_back(support::WithStack([&] { return Own(q, at); }));
+      return PatternConstructor(c->constructor, patterns);
     }
     if (const auto* t = p.as<PatternTupleNode>()) {
-      Array<Pattern> parts;
-      for (const Pattern& q : t->patterns) parts.push_back(support::WithStack([&] { return Own(q, at); }));
-      return PatternTuple(parts);
+      Array<Pattern> patterns;
+      for (const Pattern& q : t->patterns) patterns.push_back(support::WithStack([&] { return Own(q, at); }));
+      return PatternTuple(patterns);
     }
     return p;
   }

@@ -160,7 +160,7 @@ IRModule InferModuleTypes(const IRModule& mod) {
   DiagnosticList errors;
   TypePool pool;
   std::vector<Function> result;
-  for (Mode mode : {Mode::kNew, Mode::kParts, Mode::kAll}) {
+  for (Mode mode : {Mode::kNew, Mode::kChildren, Mode::kAll}) {
     errors.Clear();
     result.assign(funcs.size(), Function());
     try {

@@ -71,15 +71,16 @@ IRModule WithoutUncalled(IRModule mod, const std::unordered_map<std::string_view
 Pass Inline() {
   return MakePass<Inline>({
       .doc = "Calls of global functions with the attribute Inline become their bodies; recursive ones stay "
-             "calls, and functions for another compiler are called where they stand. A function without a call left is dropped.",
+             "calls, and functions for another compiler are called where they stand. A function without a call left is "
+             "dropped.",
       .opt_level = 1,
       .run =
           [](IRModule mod, PassContext) {
             std::vector<std::pair<GlobalVar, Function>> funcs;
-            std::unordered_map<std::string_view, size_t> number;
+            std::unordered_map<std::string_view, size_t> index_of;
             for (const auto& [var, func] : mod->functions) {
               if (!func.as<FunctionNode>()) continue;
-              number[var->name_hint.view()] = funcs.size();
+              index_of[var->name_hint.view()] = funcs.size();
               funcs.push_back({var, Downcast<Function>(func)});
             }
             const auto inlined = [](const auto& f) { return f.second->HasNonzeroAttr(attr::kInline); };
@@ -88,8 +89,8 @@ Pass Inline() {
             for (size_t i = 0; i < funcs.size(); ++i) {
               for (const ExprNode* n : PostOrderNodes(funcs[i].second)) {
                 if (!n->IsInstance<GlobalVarNode>()) continue;
-                auto it = number.find(static_cast<const GlobalVarNode*>(n)->name_hint.view());
-                if (it != number.end()) calls[i].push_back(it->second);
+                auto it = index_of.find(static_cast<const GlobalVarNode*>(n)->name_hint.view());
+                if (it != index_of.end()) calls[i].push_back(it->second);
               }
             }
             IRModule out = mod;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
-#include <relay/transform/let_inserter.h>
 #include <relay/expr/with_body.h>
+#include <relay/transform/let_inserter.h>
 
 #include <string_view>
 #include <unordered_map>
@@ -79,46 +79,50 @@ class CompilerFunctionInliner : public MixedModeMutator {
 }  // namespace
 
 Pass InlineCompilerFunctions(const InlineCompilerFunctionsOptions& options) {
-  return MakePass<InlineCompilerFunctions>(options, {
-      .doc = "Calls of functions that PartitionGraph made for other compilers become their bodies, and composites in "
-             "all functions too; functions that nothing calls any more are dropped. `names`: just these functions.",
-      .opt_level = 0,
-      .run =
-          [names = options.names](IRModule mod, PassContext) {
-            const Bodies none;
-            std::unordered_set<std::string_view> only;
-            for (const String& n : names) only.insert(n.view());
-            Bodies bodies;
-            for (const auto& [var, func] : mod->functions) {
-              const auto* f = func.as<FunctionNode>();
-              if (!f || !IsForCompiler(f) || (!only.empty() && !only.count(var->name_hint.view()))) continue;
-              bodies[var->name_hint.view()] = CompilerFunctionInliner(none).Inline(GetRef<Function>(f));
-            }
-            if (bodies.empty()) return mod;
-            std::unordered_map<const Object*, Function> others;
-            std::unordered_set<std::string_view> used{"main"};
-            for (const auto& [var, func] : mod->functions) {
-              const auto* f = func.as<FunctionNode>();
-              if (!f || bodies.count(var->name_hint.view())) continue;
-              const Function made = CompilerFunctionInliner(bodies).Inline(GetRef<Function>(f));
-              others[var.get()] = made;
-              for (const ExprNode* n : PostOrderNodes(made)) {
-                if (n->IsInstance<GlobalVarNode>()) used.insert(static_cast<const GlobalVarNode*>(n)->name_hint.view());
-              }
-            }
-            Map<GlobalVar, BaseFunc> functions;
-            for (const auto& [var, func] : mod->functions) {
-              if (auto it = others.find(var.get()); it != others.end()) {
-                functions.Set(var, it->second);
-              } else if (!bodies.count(var->name_hint.view()) || used.count(var->name_hint.view())) {
-                functions.Set(var, func);
-              }
-            }
-            IRModule out = mod.Copy();
-            out.CopyOnWrite()->functions = functions;
-            return out;
-          },
-  });
+  return MakePass<InlineCompilerFunctions>(
+      options,
+      {
+          .doc =
+              "Calls of functions that PartitionGraph made for other compilers become their bodies, and composites in "
+              "all functions too; functions that nothing calls any more are dropped. `names`: just these functions.",
+          .opt_level = 0,
+          .run =
+              [names = options.names](IRModule mod, PassContext) {
+                const Bodies none;
+                std::unordered_set<std::string_view> only;
+                for (const String& n : names) only.insert(n.view());
+                Bodies bodies;
+                for (const auto& [var, func] : mod->functions) {
+                  const auto* f = func.as<FunctionNode>();
+                  if (!f || !IsForCompiler(f) || (!only.empty() && !only.count(var->name_hint.view()))) continue;
+                  bodies[var->name_hint.view()] = CompilerFunctionInliner(none).Inline(GetRef<Function>(f));
+                }
+                if (bodies.empty()) return mod;
+                std::unordered_map<const Object*, Function> others;
+                std::unordered_set<std::string_view> used{"main"};
+                for (const auto& [var, func] : mod->functions) {
+                  const auto* f = func.as<FunctionNode>();
+                  if (!f || bodies.count(var->name_hint.view())) continue;
+                  const Function made = CompilerFunctionInliner(bodies).Inline(GetRef<Function>(f));
+                  others[var.get()] = made;
+                  for (const ExprNode* n : PostOrderNodes(made)) {
+                    if (n->IsInstance<GlobalVarNode>())
+                      used.insert(static_cast<const GlobalVarNode*>(n)->name_hint.view());
+                  }
+                }
+                Map<GlobalVar, BaseFunc> functions;
+                for (const auto& [var, func] : mod->functions) {
+                  if (auto it = others.find(var.get()); it != others.end()) {
+                    functions.Set(var, it->second);
+                  } else if (!bodies.count(var->name_hint.view()) || used.count(var->name_hint.view())) {
+                    functions.Set(var, func);
+                  }
+                }
+                IRModule out = mod.Copy();
+                out.CopyOnWrite()->functions = functions;
+                return out;
+              },
+      });
 }
 
 namespace {

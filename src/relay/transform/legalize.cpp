@@ -37,19 +37,21 @@ class Legalizer : public MixedModeMutator {
 }  // namespace
 
 Pass Legalize(const LegalizeOptions& options) {
-  return MakePass<Legalize>(options, {
-      .doc = "Replaces calls by what the attribute FTVMLegalize (or another, by name) of their operator makes of them: "
-             "f(attrs, arguments, types of arguments and result), which gives an expression or nothing.",
-      .opt_level = 1,
-      .required = {"InferType"},
-      .reassociates = true,
-      .run =
-          [key = options.legalize_map_attr_name.str()](Function f, IRModule, PassContext) {
-            const bool any =
-                AnyCallWhere(f, [&](const OpNode* op) { return !GetRef<Op>(op).GetAttrValue(key.c_str()).is_null(); });
-            return any ? Legalizer(key).Mutate(f) : f;
-          },
-  });
+  return MakePass<Legalize>(
+      options, {
+                   .doc = "Replaces calls by what the attribute FTVMLegalize (or another, by name) of their operator "
+                          "makes of them: "
+                          "f(attrs, arguments, types of arguments and result), which gives an expression or nothing.",
+                   .opt_level = 1,
+                   .required = {"InferType"},
+                   .reassociates = true,
+                   .run =
+                       [key = options.legalize_map_attr_name.str()](Function f, IRModule, PassContext) {
+                         const bool any = AnyCallWhere(
+                             f, [&](const OpNode* op) { return !GetRef<Op>(op).GetAttrValue(key.c_str()).is_null(); });
+                         return any ? Legalizer(key).Mutate(f) : f;
+                       },
+               });
 }
 
 namespace {

@@ -56,7 +56,7 @@ class LetInserter {
   /// The replacement of the i-th operand.
   const Expr& Of(uint32_t n, size_t i) { return rep_[graph_.Operands(n)[i]]; }
   /// The same where the part is the value of the node's block `own`.
-  Expr Body(uint32_t n, int own, uint32_t part) { return Wrap(graph_.placement(n).own_scope + own, rep_[part]); }
+  Expr Body(uint32_t n, int own, uint32_t operand) { return Wrap(graph_.placement(n).own_scope + own, rep_[operand]); }
 
   Expr root_;
   LetForm form_;
@@ -80,16 +80,16 @@ void LetInserter::FindShared() {
   for (uint32_t i : graph_.ids()) {
     const ExprIndex::Placement& info = graph_.placement(i);
     if (graph_.kind(i) == ExprIndex::kFunction && IsPrimitive(graph_[i])) continue;
-    graph_.ForEachEdge(i, [&](uint32_t part, int own, bool) {
-      if (part == ExprIndex::kNone || graph_.atom(part)) return;
-      if (graph_.placement(part).scope == (own < 0 ? info.scope : info.own_scope + own)) return;
-      marks_[part] |= kBound;
+    graph_.ForEachEdge(i, [&](uint32_t operand, int own, bool) {
+      if (operand == ExprIndex::kNone || graph_.atom(operand)) return;
+      if (graph_.placement(operand).scope == (own < 0 ? info.scope : info.own_scope + own)) return;
+      marks_[operand] |= kBound;
       changed_ = true;
     });
   }
   if (!changed_) return;
   // A binding is evaluated before the rest of its block, so what has effects is bound too, and stays in order.
-  const support::PageStack<uint8_t> impure = ImpureNumbers(graph_);
+  const support::PageStack<uint8_t> impure = ImpureIds(graph_);
   for (uint32_t i : graph_.ids()) {
     const ExprIndex::Kind kind = graph_.kind(i);
     if (kind == ExprIndex::kAtom || kind == ExprIndex::kFunction || graph_.placement(i).in_place) continue;
@@ -108,12 +108,12 @@ void LetInserter::Visit(uint32_t root) {
       continue;
     }
     const ExprIndex::Kind kind = graph_.kind(n);
-    const std::span<const uint32_t> parts = graph_.Operands(n);
+    const std::span<const uint32_t> operands = graph_.Operands(n);
     if (kind == ExprIndex::kAtom) {
       rep_[n] = GetRef<Expr>(graph_[n]);
       stack.pop_back();
     } else if (kind == ExprIndex::kLet) {
-      const uint32_t value = parts[0];
+      const uint32_t value = operands[0];
       if (phase == 0) {
         if (form_ == LetForm::kAll) {
           home_[graph_.placement(n).own_scope] = home_[graph_.placement(n).scope];
@@ -125,7 +125,7 @@ void LetInserter::Visit(uint32_t root) {
         if (form_ == LetForm::kAll) {
           Add(home_[graph_.placement(n).scope], static_cast<const LetNode*>(graph_[n])->var, rep_[value]);
         }
-        stack.push_back({parts[2], 0});
+        stack.push_back({operands[2], 0});
       } else {
         stack.pop_back();
         EndLet(n);
@@ -133,8 +133,8 @@ void LetInserter::Visit(uint32_t root) {
     } else if (phase == 0) {
       if (kind == ExprIndex::kFunction && IsPrimitive(graph_[n])) continue;
       const size_t base = stack.size();
-      graph_.ForEachEdge(n, [&](uint32_t part, int, bool) {
-        if (part != ExprIndex::kNone && !rep_[part].defined()) stack.push_back({part, 0});
+      graph_.ForEachEdge(n, [&](uint32_t operand, int, bool) {
+        if (operand != ExprIndex::kNone && !rep_[operand].defined()) stack.push_back({operand, 0});
       });
       std::reverse(stack.begin() + base, stack.end());
     } else {
@@ -165,16 +165,17 @@ void LetInserter::Done(uint32_t n) {
   rep_[n] = bind ? Expr(Bind(n, all ? 'x' : 'b', made)) : made;
 }
 
-Expr LetInserter::Rebuild(uint32_t number) {
-  const ExprNode* n = graph_.Visit(number);
-  const std::span<const uint32_t> parts = graph_.Operands(number);
+Expr LetInserter::Rebuild(uint32_t id) {
+  const ExprNode* n = graph_.Visit(id);
+  const std::span<const uint32_t> operands = graph_.Operands(id);
   auto done = [&](auto node) { return Expr(ObjectPtr<Object>(node)); };
   Expr out{ObjectPtr<Object>(nullptr)};
   const auto in_place = [&](const auto* node) {
     const bool kept =
-        std::ranges::all_of(parts, [&](uint32_t part) { return rep_[part].get() == graph_[part]; });
-    out = kept ? GetRef<Expr>(n)
-               : Expr(WithChildren<Family<Expr>>(node, [this, at = parts.begin()]() mutable { return rep_[*at++]; }));
+        std::ranges::all_of(operands, [&](uint32_t operand) { return rep_[operand].get() == graph_[operand]; });
+    out = kept
+              ? GetRef<Expr>(n)
+              : Expr(WithChildren<Family<Expr>>(node, [this, at = operands.begin()]() mutable { return rep_[*at++]; }));
   };
   if (DispatchKind<CallNode, TupleNode, TupleGetItemNode, RefCreateNode, RefReadNode, RefWriteNode>(n, in_place)) {
     return out;
@@ -182,14 +183,14 @@ Expr LetInserter::Rebuild(uint32_t number) {
   if (n->IsInstance<FunctionNode>()) {
     if (IsPrimitive(n)) return GetRef<Expr>(n);
     auto node = make_object<FunctionNode>(*static_cast<const FunctionNode*>(n));
-    Expr body = Body(number, 0, parts.back());
+    Expr body = Body(id, 0, operands.back());
     if (body.same_as(node->body)) return GetRef<Expr>(n);
     node->body = body;
     return done(node);
   }
   if (n->IsInstance<IfNode>()) {
     auto node = make_object<IfNode>(*static_cast<const IfNode*>(n));
-    Expr c = Of(number, 0), t = Body(number, 0, parts[1]), f = Body(number, 1, parts[2]);
+    Expr c = Of(id, 0), t = Body(id, 0, operands[1]), f = Body(id, 1, operands[2]);
     if (c.same_as(node->cond) && t.same_as(node->true_branch) && f.same_as(node->false_branch)) return GetRef<Expr>(n);
     node->cond = c, node->true_branch = t, node->false_branch = f;
     return done(node);
@@ -197,12 +198,12 @@ Expr LetInserter::Rebuild(uint32_t number) {
   ICHECK(n->IsInstance<MatchNode>()) << "a normal form of a " << n->GetTypeKey();
   const auto* m = static_cast<const MatchNode*>(n);
   auto node = make_object<MatchNode>(*m);
-  bool same = Of(number, 0).same_as(m->data);
-  node->data = Of(number, 0);
+  bool same = Of(id, 0).same_as(m->data);
+  node->data = Of(id, 0);
   int i = 0;
   for (const Clause& c : m->clauses) {
     const int own = i++;
-    Expr rhs = Body(number, own, graph_.IdOf(c->rhs.get()));
+    Expr rhs = Body(id, own, graph_.IdOf(c->rhs.get()));
     if (rhs.same_as(c->rhs)) continue;
     same = false;
     node->clauses.Set(own, Clause(c->lhs, rhs));

@@ -24,22 +24,23 @@ Pass MergeComposite(const MergeCompositeOptions& options) {
     throw CompileError("MergeComposite got " + std::to_string(names.size()) + " names, " +
                        std::to_string(patterns.size()) + " patterns and " + std::to_string(checks.size()) + " checks");
   }
-  return MakePass<MergeComposite>(options, {
-      .doc =
-          "Puts what the patterns of a table match into functions that carry the pattern's name as `Composite`, for a "
-          "code generator that takes them as one. Earlier patterns of the table win.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .run =
-          [names, patterns, checks](Function f, IRModule, PassContext) {
-            Expr e = f;
-            for (size_t i = 0; i < names.size(); ++i) {
-              e = PartitionPattern(patterns[i], e, {{"Composite", Any(names[i])}},
-                                   checks.empty() ? PackedFunc() : checks[i]);
-            }
-            return Downcast<Function>(e);
-          },
-  });
+  return MakePass<MergeComposite>(
+      options, {
+                   .doc = "Puts what the patterns of a table match into functions that carry the pattern's name as "
+                          "`Composite`, for a "
+                          "code generator that takes them as one. Earlier patterns of the table win.",
+                   .opt_level = 0,
+                   .required = {"InferType"},
+                   .run =
+                       [names, patterns, checks](Function f, IRModule, PassContext) {
+                         Expr e = f;
+                         for (size_t i = 0; i < names.size(); ++i) {
+                           e = PartitionPattern(patterns[i], e, {{"Composite", Any(names[i])}},
+                                                checks.empty() ? PackedFunc() : checks[i]);
+                         }
+                         return Downcast<Function>(e);
+                       },
+               });
 }
 
 namespace {

@@ -51,8 +51,9 @@ bool HasUnknown(const Type& type) {
 
 Pass NameDims() {
   return MakePass<NameDims>({
-      .doc = "Gives each unknown extent (`?`) of the parameters of main a name, from the parameter and the dimension, so "
-             "that types can say what follows from it.",
+      .doc =
+          "Gives each unknown extent (`?`) of the parameters of main a name, from the parameter and the dimension, so "
+          "that types can say what follows from it.",
       .opt_level = 0,
       .run =
           [](IRModule mod, PassContext) {

@@ -7,9 +7,9 @@
 
 namespace baton::relay::transform::partial {
 
-Expr Evaluation::Branch(const Expr& body, Frame* frame, const Store& before, std::vector<Store>* after) {
+Expr Evaluation::Branch(const Expr& body, EvalFrame* frame, const Store& before, std::vector<Store>* after) {
   store_ = before;
-  Block inner(&uses_, name_);
+  LetBlock inner(&uses_, name_);
   PValue v = Eval(body, frame, &inner);
   after->push_back(std::move(store_));
   return inner.Close(v->left);
@@ -27,9 +27,9 @@ void Evaluation::Join(const Store& before, const std::vector<Store>& after) {
   }
 }
 
-PValue Evaluation::EvalIf(const IfNode* i, Frame* frame, Block* block) {
+PValue Evaluation::EvalIf(const IfNode* i, EvalFrame* frame, LetBlock* block) {
   PValue cond = Atom(i->cond, frame);
-  if (cond->kind == Value::kTensor) {
+  if (cond->kind == PartialValue::kTensor) {
     NDArray c = Downcast<NDArray>(cond->tensor);
     if (c.numel() == 1) return Eval(c.GetInt(0) ? i->true_branch : i->false_branch, frame, block);
   }
@@ -52,14 +52,14 @@ Evaluation::Answer Evaluation::Matches(const Pattern& pattern, const PValue& val
     if (const auto* var = p.as<PatternVarNode>()) {
       bound->emplace_back(var->var.get(), v);
     } else if (const auto* t = p.as<PatternTupleNode>()) {
-      if (v->kind != Value::kTuple) {
+      if (v->kind != PartialValue::kTuple) {
         answer = kMaybe;
         continue;
       }
       for (size_t i = 0; i < t->patterns.size(); ++i)
         work.push_back({t->patterns[static_cast<int64_t>(i)], v->fields[i]});
     } else if (const auto* k = p.as<PatternConstructorNode>()) {
-      if (v->kind != Value::kData) {
+      if (v->kind != PartialValue::kData) {
         answer = kMaybe;
         continue;
       }
@@ -72,7 +72,7 @@ Evaluation::Answer Evaluation::Matches(const Pattern& pattern, const PValue& val
   return answer;
 }
 
-Pattern Evaluation::Fresh(const Pattern& p, Frame* frame) {
+Pattern Evaluation::Fresh(const Pattern& p, EvalFrame* frame) {
   return support::WithStack([&]() -> Pattern {
     if (const auto* var = p.as<PatternVarNode>()) {
       Var own(var->var->name_hint(), In(var->var->type_annotation, frame));
@@ -98,7 +98,7 @@ Pattern Evaluation::Fresh(const Pattern& p, Frame* frame) {
   });
 }
 
-PValue Evaluation::EvalMatch(const MatchNode* m, Frame* frame, Block* block) {
+PValue Evaluation::EvalMatch(const MatchNode* m, EvalFrame* frame, LetBlock* block) {
   PValue data = Atom(m->data, frame);
   for (const Clause& c : m->clauses) {
     Bindings bound;

@@ -13,7 +13,7 @@ namespace baton::relay::transform::partial {
 namespace {
 
 /// A constant larger than this is computed when the program runs.
-constexpr size_t kLargestConstant = 1 << 16;
+constexpr size_t kMaxConstantBytes = 1 << 16;
 constexpr int64_t kNoMeasure = -1;
 
 }  // namespace
@@ -48,7 +48,7 @@ void Evaluation::Solve(const Type& pattern, const Type& type, Types* out) {
   }
 }
 
-PValue Evaluation::MakeClosure(const Function& f, const Var& self, Frame* frame, Block* block) {
+PValue Evaluation::MakeClosure(const Function& f, const Var& self, EvalFrame* frame, LetBlock* block) {
   auto env = std::make_shared<Bindings>();
   bool recursive = false;
   for (const Var& x : captured_.Of(f.get())) {
@@ -58,11 +58,11 @@ PValue Evaluation::MakeClosure(const Function& f, const Var& self, Frame* frame,
       env->emplace_back(x.get(), *known);
     }
   }
-  auto v = std::make_shared<Value>();
+  auto v = std::make_shared<PartialValue>();
   Var name(self.defined() ? self->name_hint() : String("f"), TypeFor(f.get(), frame));
   v->left = name;
   if (!Opaque(f.get())) {
-    v->kind = Value::kClosure;
+    v->kind = PartialValue::kClosure;
     v->closure = std::make_shared<Closure>();
     v->closure->func = f;
     v->closure->captured = env;
@@ -83,9 +83,9 @@ PValue Evaluation::MakeClosure(const Function& f, const Var& self, Frame* frame,
   return v;
 }
 
-Function Evaluation::Residual(const Function& f, const Bindings& captured, const Frame& around) {
+Function Evaluation::Residual(const Function& f, const Bindings& captured, const EvalFrame& around) {
   return support::WithStack([&] {
-    Frame frame;
+    EvalFrame frame;
     for (const auto& [var, value] : captured) frame.env.Set(var, value);
     frame.typed = around.typed;
     frame.types = around.types;
@@ -98,7 +98,7 @@ Function Evaluation::Residual(const Function& f, const Bindings& captured, const
       params.push_back(own);
       frame.env.Set(p.get(), Unknown(own));
     }
-    Block block(&uses_, name_);
+    LetBlock block(&uses_, name_);
     PValue result = Eval(f->body, &frame, &block);
     auto n = make_object<FunctionNode>(*f.get());
     n->params = params;
@@ -112,8 +112,8 @@ Function Evaluation::Residual(const Function& f, const Bindings& captured, const
 }
 
 int64_t Evaluation::Measure(const PValue& v) {
-  if (v->kind == Value::kData || v->kind == Value::kTuple) return v->size > 0 ? v->size : kNoMeasure;
-  if (v->kind != Value::kTensor || !v->tensor.as<runtime::NDArrayObj>()) return kNoMeasure;
+  if (v->kind == PartialValue::kData || v->kind == PartialValue::kTuple) return v->size > 0 ? v->size : kNoMeasure;
+  if (v->kind != PartialValue::kTensor || !v->tensor.as<runtime::NDArrayObj>()) return kNoMeasure;
   NDArray a = Downcast<NDArray>(v->tensor);
   if (a.numel() != 1 || !(a.dtype().is_int() || a.dtype().is_uint())) return kNoMeasure;
   int64_t n = a.GetInt(0);
@@ -139,7 +139,7 @@ bool Evaluation::Unfolds(const Closure& c, const std::vector<PValue>& args, std:
   return less;
 }
 
-PValue Evaluation::EvalCall(const CallNode* call, Frame* frame, Block* block) {
+PValue Evaluation::EvalCall(const CallNode* call, EvalFrame* frame, LetBlock* block) {
   std::vector<PValue> args;
   for (const Expr& a : call->args) args.push_back(Atom(a, frame));
   if (const auto* op = call->op.as<OpNode>()) {
@@ -147,8 +147,8 @@ PValue Evaluation::EvalCall(const CallNode* call, Frame* frame, Block* block) {
     return Unknown(PushCall(call, call->op, args, frame, block));
   }
   if (const auto* k = call->op.as<ConstructorNode>()) {
-    auto v = std::make_shared<Value>();
-    v->kind = Value::kData;
+    auto v = std::make_shared<PartialValue>();
+    v->kind = PartialValue::kData;
     v->constructor = GetRef<Constructor>(k);
     v->fields = args;
     v->size = 1;
@@ -168,9 +168,9 @@ PValue Evaluation::EvalCall(const CallNode* call, Frame* frame, Block* block) {
     callee = MakeClosure(GetRef<Function>(f), Var(), frame, block);
   }
   std::vector<int64_t> least;
-  if (callee->kind == Value::kClosure && callee->closure->func->params.size() == args.size() &&
+  if (callee->kind == PartialValue::kClosure && callee->closure->func->params.size() == args.size() &&
       Unfolds(*callee->closure, args, &least)) {
-    Frame inner;
+    EvalFrame inner;
     inner.typed = callee->closure->typed;
     inner.types = callee->closure->types;
     Instantiate(callee->closure->func, call, frame, &inner);
@@ -180,8 +180,8 @@ PValue Evaluation::EvalCall(const CallNode* call, Frame* frame, Block* block) {
   return Unknown(PushCall(call, callee->left, args, frame, block));
 }
 
-Expr Evaluation::PushCall(const CallNode* call, const Expr& callee, const std::vector<PValue>& args, Frame* frame,
-                          Block* block) {
+Expr Evaluation::PushCall(const CallNode* call, const Expr& callee, const std::vector<PValue>& args, EvalFrame* frame,
+                          LetBlock* block) {
   auto n = make_object<CallNode>(*call);
   n->op = callee;
   Array<Expr> left;
@@ -195,7 +195,7 @@ Expr Evaluation::PushCall(const CallNode* call, const Expr& callee, const std::v
   return Push(call, Call(n), frame, block);
 }
 
-void Evaluation::Instantiate(const Function& f, const CallNode* call, const Frame* caller, Frame* inner) {
+void Evaluation::Instantiate(const Function& f, const CallNode* call, const EvalFrame* caller, EvalFrame* inner) {
   if (!inner->typed || f->type_params.empty()) return;
   const auto* sig = f->checked_type_.as<FuncTypeNode>();
   Types found;
@@ -217,7 +217,7 @@ void Evaluation::Instantiate(const Function& f, const CallNode* call, const Fram
 }
 
 PValue Evaluation::Unfold(const PValue& callee, const std::vector<PValue>& args, std::vector<int64_t> least,
-                          Frame frame, Block* block) {
+                          EvalFrame frame, LetBlock* block) {
   const Closure& c = *callee->closure;
   if (c.captured) {
     for (const auto& [var, value] : *c.captured) frame.env.Set(var, value);
@@ -267,15 +267,15 @@ bool Evaluation::Small(const Type& type) {
   if (!StaticShape(t->shape, &shape)) return true;  // its arguments are known, and small
   size_t n = static_cast<size_t>(t->dtype.bytes());
   for (int64_t d : shape) n *= static_cast<size_t>(std::max<int64_t>(d, 0));
-  return n <= kLargestConstant;
+  return n <= kMaxConstantBytes;
 }
 
 ObjectRef Evaluation::Known(const PValue& v) {
-  if (v->kind == Value::kTensor) return v->tensor;
-  if (v->kind != Value::kTuple) return ObjectRef();
+  if (v->kind == PartialValue::kTensor) return v->tensor;
+  if (v->kind != PartialValue::kTuple) return ObjectRef();
   Array<ObjectRef> fields;
   for (const PValue& f : v->fields) {
-    if (f->kind != Value::kTensor) return ObjectRef();
+    if (f->kind != PartialValue::kTensor) return ObjectRef();
     fields.push_back(f->tensor);
   }
   return fields;
@@ -286,8 +286,8 @@ PValue Evaluation::FromValue(const ObjectRef& value, const Span& span) {
   if (!left.defined()) return nullptr;
   left->span = span;
   if (value.as<runtime::NDArrayObj>()) return Tensor(Downcast<NDArray>(value), left);
-  auto v = std::make_shared<Value>();
-  v->kind = Value::kTuple;
+  auto v = std::make_shared<PartialValue>();
+  v->kind = PartialValue::kTuple;
   v->left = left;
   for (const ObjectRef& f : Downcast<Array<ObjectRef>>(value)) {
     v->fields.push_back(FromValue(f, span));

@@ -15,7 +15,7 @@
 namespace baton::relay::transform {
 namespace partial {
 
-PValue Evaluation::Eval(const Expr& expr, Frame* frame, Block* block) {
+PValue Evaluation::Eval(const Expr& expr, EvalFrame* frame, LetBlock* block) {
   return support::WithStack([&] {
     Expr e = expr;
     while (const auto* let = e.as<LetNode>()) {
@@ -33,7 +33,7 @@ PValue Evaluation::Eval(const Expr& expr, Frame* frame, Block* block) {
   });
 }
 
-PValue Evaluation::Atom(const Expr& e, Frame* frame) {
+PValue Evaluation::Atom(const Expr& e, EvalFrame* frame) {
   if (e->IsInstance<VarNode>()) {
     const PValue* known = frame->env.Find(e.get());
     if (!known) throw CompileError("`%" + Downcast<Var>(e)->name_hint().str() + "` has no value here");
@@ -41,14 +41,14 @@ PValue Evaluation::Atom(const Expr& e, Frame* frame) {
   }
   if (const auto* c = e.as<ConstantNode>()) return Tensor(c->data, e);
   if (const auto* g = e.as<GlobalVarNode>()) {
-    auto v = std::make_shared<Value>();
+    auto v = std::make_shared<PartialValue>();
     v->left = e;
     const GlobalVar name = GetRef<GlobalVar>(g);
     if (mod_->functions.count(name) || mod_->ContainGlobalVar(g->name_hint.view())) {
       BaseFunc f = mod_->Lookup(name);
       const auto* fn = Expr(f).as<FunctionNode>();
       if (fn && !Opaque(fn)) {
-        v->kind = Value::kClosure;
+        v->kind = PartialValue::kClosure;
         v->closure = std::make_shared<Closure>();
         v->closure->func = GetRef<Function>(fn);
         v->closure->recursive = recursive_.count(fn) != 0;
@@ -60,8 +60,8 @@ PValue Evaluation::Atom(const Expr& e, Frame* frame) {
 }
 
 PValue Evaluation::Tensor(const NDArray& data, const Expr& left) {
-  auto v = std::make_shared<Value>();
-  v->kind = Value::kTensor;
+  auto v = std::make_shared<PartialValue>();
+  v->kind = PartialValue::kTensor;
   v->tensor = data;
   v->left = left;
   return v;
@@ -72,26 +72,26 @@ bool Evaluation::Opaque(const FunctionNode* f) {
          (f->attrs.defined() && f->attrs->dict.count("Compiler"));
 }
 
-Type Evaluation::In(const Type& type, const Frame* frame) {
+Type Evaluation::In(const Type& type, const EvalFrame* frame) {
   if (!frame->typed || !type.defined()) return Type();
   return frame->types.empty() ? type : TypeSolver::Substitute(type, frame->types);
 }
 
-Type Evaluation::TypeFor(const ExprNode* e, const Frame* frame) {
+Type Evaluation::TypeFor(const ExprNode* e, const EvalFrame* frame) {
   return e->checked_type_.defined() ? In(Downcast<Type>(e->checked_type_), frame) : Type();
 }
 
-Expr Evaluation::Push(const ExprNode* original, Expr value, Frame* frame, Block* block) {
+Expr Evaluation::Push(const ExprNode* original, Expr value, EvalFrame* frame, LetBlock* block) {
   --budget_;
   value->span = original->span;
   return block->Push(std::move(value), TypeFor(original, frame), original->span);
 }
 
-PValue Evaluation::EvalValue(const Expr& e, Frame* frame, Block* block) {
+PValue Evaluation::EvalValue(const Expr& e, EvalFrame* frame, LetBlock* block) {
   if (const auto* c = e.as<CallNode>()) return EvalCall(c, frame, block);
   if (const auto* t = e.as<TupleNode>()) {
-    auto v = std::make_shared<Value>();
-    v->kind = Value::kTuple;
+    auto v = std::make_shared<PartialValue>();
+    v->kind = PartialValue::kTuple;
     Array<Expr> left;
     for (const Expr& f : t->fields) {
       v->fields.push_back(Atom(f, frame));
@@ -103,7 +103,7 @@ PValue Evaluation::EvalValue(const Expr& e, Frame* frame, Block* block) {
   }
   if (const auto* g = e.as<TupleGetItemNode>()) {
     PValue tuple = Atom(g->tuple, frame);
-    if (tuple->kind == Value::kTuple) return tuple->fields[static_cast<size_t>(g->index)];
+    if (tuple->kind == PartialValue::kTuple) return tuple->fields[static_cast<size_t>(g->index)];
     return Unknown(Push(g, TupleGetItem(tuple->left, g->index), frame, block));
   }
   if (const auto* i = e.as<IfNode>()) return EvalIf(i, frame, block);
@@ -111,8 +111,8 @@ PValue Evaluation::EvalValue(const Expr& e, Frame* frame, Block* block) {
   if (const auto* f = e.as<FunctionNode>()) return MakeClosure(GetRef<Function>(f), Var(), frame, block);
   if (const auto* r = e.as<RefCreateNode>()) {
     PValue held = Atom(r->value, frame);
-    auto v = std::make_shared<Value>();
-    v->kind = Value::kRef;
+    auto v = std::make_shared<PartialValue>();
+    v->kind = PartialValue::kRef;
     v->ref = next_ref_++;
     v->left = Push(r, RefCreate(held->left), frame, block);
     store_[v->ref] = held;
@@ -120,23 +120,23 @@ PValue Evaluation::EvalValue(const Expr& e, Frame* frame, Block* block) {
   }
   if (const auto* r = e.as<RefReadNode>()) {
     PValue ref = Atom(r->ref, frame);
-    if (ref->kind == Value::kRef) {
+    if (ref->kind == PartialValue::kRef) {
       if (auto it = store_.find(ref->ref); it != store_.end()) return it->second;
     }
     PValue v = Unknown(Push(r, RefRead(ref->left), frame, block));
-    if (ref->kind == Value::kRef) store_[ref->ref] = v;
+    if (ref->kind == PartialValue::kRef) store_[ref->ref] = v;
     return v;
   }
   if (const auto* w = e.as<RefWriteNode>()) {
     PValue ref = Atom(w->ref, frame), held = Atom(w->value, frame);
     // A reference that is not known may be any.
-    if (ref->kind == Value::kRef) {
+    if (ref->kind == PartialValue::kRef) {
       store_[ref->ref] = held;
     } else {
       store_.clear();
     }
-    auto v = std::make_shared<Value>();
-    v->kind = Value::kTuple;
+    auto v = std::make_shared<PartialValue>();
+    v->kind = PartialValue::kTuple;
     v->left = Push(w, RefWrite(ref->left, held->left), frame, block);
     return v;
   }

@@ -20,34 +20,34 @@ class Evaluation {
   Evaluation(const IRModule& mod, int64_t nodes, const std::unordered_set<const Object*>& recursive)
       : mod_(mod), budget_(kGrowth * nodes + kSlack), recursive_(recursive) {}
 
-  Function Run(const Function& f) { return Residual(f, Bindings(), Frame()); }
+  Function Run(const Function& f) { return Residual(f, Bindings(), EvalFrame()); }
 
  private:
   // ---- Blocks
 
   /// Evaluates a chain of lets; residual bindings go into `block`.
-  PValue Eval(const Expr& expr, Frame* frame, Block* block);
+  PValue Eval(const Expr& expr, EvalFrame* frame, LetBlock* block);
 
-  PValue Atom(const Expr& e, Frame* frame);
+  PValue Atom(const Expr& e, EvalFrame* frame);
 
   static PValue Tensor(const NDArray& data, const Expr& left);
 
   static bool Opaque(const FunctionNode* f);
 
-  static Type In(const Type& type, const Frame* frame);
-  static Type TypeFor(const ExprNode* e, const Frame* frame);
+  static Type In(const Type& type, const EvalFrame* frame);
+  static Type TypeFor(const ExprNode* e, const EvalFrame* frame);
   /// What the type parameters in `pattern` stand for, where `type` is what the pattern is.
   static void Solve(const Type& pattern, const Type& type, Types* out);
-  Expr Push(const ExprNode* original, Expr value, Frame* frame, Block* block);
+  Expr Push(const ExprNode* original, Expr value, EvalFrame* frame, LetBlock* block);
 
-  PValue EvalValue(const Expr& e, Frame* frame, Block* block);
+  PValue EvalValue(const Expr& e, EvalFrame* frame, LetBlock* block);
 
   // ---- Functions
 
-  PValue MakeClosure(const Function& f, const Var& self, Frame* frame, Block* block);
+  PValue MakeClosure(const Function& f, const Var& self, EvalFrame* frame, LetBlock* block);
 
   /// The function with known values in its body computed; its parameters are unknown.
-  Function Residual(const Function& f, const Bindings& captured, const Frame& around);
+  Function Residual(const Function& f, const Bindings& captured, const EvalFrame& around);
 
   // ---- Calls
 
@@ -58,15 +58,16 @@ class Evaluation {
   /// there: each place can do so only finitely often.
   bool Unfolds(const Closure& c, const std::vector<PValue>& args, std::vector<int64_t>* least);
 
-  PValue EvalCall(const CallNode* call, Frame* frame, Block* block);
+  PValue EvalCall(const CallNode* call, EvalFrame* frame, LetBlock* block);
 
-  Expr PushCall(const CallNode* call, const Expr& callee, const std::vector<PValue>& args, Frame* frame, Block* block);
+  Expr PushCall(const CallNode* call, const Expr& callee, const std::vector<PValue>& args, EvalFrame* frame,
+                LetBlock* block);
 
   /// The type arguments of a call of a function.
-  static void Instantiate(const Function& f, const CallNode* call, const Frame* caller, Frame* inner);
+  static void Instantiate(const Function& f, const CallNode* call, const EvalFrame* caller, EvalFrame* inner);
 
-  PValue Unfold(const PValue& callee, const std::vector<PValue>& args, std::vector<int64_t> least, Frame frame,
-                Block* block);
+  PValue Unfold(const PValue& callee, const std::vector<PValue>& args, std::vector<int64_t> least, EvalFrame frame,
+                LetBlock* block);
 
   /// The value of an operator whose arguments are known; null to leave the call.
   PValue EvalOp(const CallNode* call, const OpNode* op, const std::vector<PValue>& args);
@@ -80,20 +81,20 @@ class Evaluation {
   // ---- Branches
 
   /// Evaluates one of several alternative blocks; each starts with the current knowledge.
-  Expr Branch(const Expr& body, Frame* frame, const Store& before, std::vector<Store>* after);
+  Expr Branch(const Expr& body, EvalFrame* frame, const Store& before, std::vector<Store>* after);
   /// Contents of references after the branches: those on which all branches agree.
   void Join(const Store& before, const std::vector<Store>& after);
 
-  PValue EvalIf(const IfNode* i, Frame* frame, Block* block);
+  PValue EvalIf(const IfNode* i, EvalFrame* frame, LetBlock* block);
 
   enum Answer { kNo, kYes, kMaybe };
   /// Whether a value fits; variables of the pattern get what they stand for.
   Answer Matches(const Pattern& pattern, const PValue& value, Bindings* bound);
 
   /// The pattern with variables of its own, which are not known.
-  Pattern Fresh(const Pattern& p, Frame* frame);
+  Pattern Fresh(const Pattern& p, EvalFrame* frame);
 
-  PValue EvalMatch(const MatchNode* m, Frame* frame, Block* block);
+  PValue EvalMatch(const MatchNode* m, EvalFrame* frame, LetBlock* block);
 
   const IRModule& mod_;
   int64_t budget_;

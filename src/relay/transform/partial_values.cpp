@@ -6,15 +6,15 @@
 namespace baton::relay::transform::partial {
 
 PValue Unknown(Expr left) {
-  auto v = std::make_shared<Value>();
+  auto v = std::make_shared<PartialValue>();
   v->left = std::move(left);
   return v;
 }
 
 namespace {
 
-/// Adds `by` to the uses of the variables that a residual value names itself. Blocks within it (branches, clauses, bodies
-/// of functions) count their own.
+/// Adds `by` to the uses of the variables that a residual value names itself. Blocks within it (branches, clauses,
+/// bodies of functions) count their own.
 void Count(const Expr& value, int64_t by, Uses* uses) {
   const auto one = [&](const ExprNode* e) {
     if (e->IsInstance<VarNode>()) (*uses)[e] += by;
@@ -43,13 +43,13 @@ bool WithoutEffect(const Expr& value) {
 
 }  // namespace
 
-Expr Block::Bind(const Var& v, Expr value) {
+Expr LetBlock::Bind(const Var& v, Expr value) {
   Count(value, 1, uses_);
   bindings_.emplace_back(v, std::move(value));
   return v;
 }
 
-Expr Block::Close(Expr result) {
+Expr LetBlock::Close(Expr result) {
   Count(result, 1, uses_);
   for (size_t i = bindings_.size(); i-- > 0;) {
     baton::runtime::PollInterrupt();

@@ -14,8 +14,8 @@
 
 namespace baton::relay::transform::partial {
 
-struct Value;
-using PValue = std::shared_ptr<const Value>;
+struct PartialValue;
+using PValue = std::shared_ptr<const PartialValue>;
 /// Values of a few variables.
 using Bindings = std::vector<std::pair<const Object*, PValue>>;
 
@@ -31,7 +31,7 @@ struct Closure {
   Types types;
 };
 
-struct Value {
+struct PartialValue {
   enum Kind { kUnknown, kTensor, kTuple, kData, kClosure, kRef } kind = kUnknown;
   Expr left;  ///< stands for the value in what is left
   ObjectRef tensor;
@@ -41,16 +41,16 @@ struct Value {
   int64_t ref = -1;
   int64_t size = 0;  ///< number of constructors that are known
 
-  Value() = default;
-  Value(const Value&) = default;
-  Value& operator=(const Value&) = default;
+  PartialValue() = default;
+  PartialValue(const PartialValue&) = default;
+  PartialValue& operator=(const PartialValue&) = default;
   /// Values are as deep as the program: what only this one holds ends one after the other, not one within the other.
-  ~Value() {
+  ~PartialValue() {
     PValue list;
     GiveUp(&list);
     while (list) {
       const PValue v = std::move(list);
-      auto* last = const_cast<Value*>(v.get());  // not shared
+      auto* last = const_cast<PartialValue*>(v.get());  // not shared
       list = std::move(last->next);
       last->GiveUp(&list);
     }
@@ -61,7 +61,7 @@ struct Value {
   void GiveUp(PValue* list) {
     const auto give = [list](PValue& v) {
       if (!v || v.use_count() != 1) return;
-      const_cast<Value*>(v.get())->next = std::move(*list);
+      const_cast<PartialValue*>(v.get())->next = std::move(*list);
       *list = std::move(v);
     };
     for (PValue& f : fields) give(f);
@@ -76,9 +76,9 @@ PValue Unknown(Expr left);
 using Uses = PointerMap<int64_t>;
 
 /// Bindings of one block, in order.
-class Block {
+class LetBlock {
  public:
-  Block(Uses* uses, const String& name) : uses_(uses), name_(name) {}
+  LetBlock(Uses* uses, const String& name) : uses_(uses), name_(name) {}
   Expr Push(Expr value, const Type& type, const Span& span) {
     Var v(name_, type);
     v->span = span;
@@ -128,7 +128,7 @@ class Env {
   std::vector<PValue> values_;
 };
 
-struct Frame {
+struct EvalFrame {
   Env env;
   bool typed = true;  ///< what type parameters stand for is known: `types`
   Types types;

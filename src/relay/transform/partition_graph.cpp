@@ -33,7 +33,7 @@ class Extractor : public MixedModeMutator {
 
 class Partitioner : public MixedModeMutator {
  public:
-  /// `name(compiler, number)` is the name of a new function.
+  /// `name(compiler, region_id)` is the name of a new function.
   Partitioner(const CompilerRegions& regions, std::vector<std::pair<GlobalVar, Function>>* out,
               std::unordered_set<std::string>* names, std::string prefix, std::string within, bool bind_constants)
       : regions_(regions),
@@ -59,13 +59,13 @@ class Partitioner : public MixedModeMutator {
     const std::string_view compiler = EndsRegion(pre);
     if (compiler.empty()) return post;
     if (compiler == kDefault) return post.as<CallNode>()->args[0];
-    const int number = regions_.Of(pre);
-    auto [it, fresh] = made_.try_emplace(number);
+    const int region_id = regions_.Of(pre);
+    auto [it, fresh] = made_.try_emplace(region_id);
     if (fresh) {
-      Made m = Make(regions_[number]);
-      made_[number] = std::move(m);
+      Made m = Make(regions_[region_id]);
+      made_[region_id] = std::move(m);
     }
-    const Made& m = made_[number];
+    const Made& m = made_[region_id];
     return m.several ? TupleGetItem(m.call, m.field.at(pre->args[0].get())) : m.call;
   }
 
@@ -138,37 +138,40 @@ class Partitioner : public MixedModeMutator {
 }  // namespace
 
 Pass PartitionGraph(const PartitionGraphOptions& options) {
-  return MakePass<PartitionGraph>(options, {
-      .doc = "Makes a global function of each region that is annotated for a compiler, with the attributes Compiler, "
-             "global_symbol, Primitive and Inline. A value that leaves a region becomes its result, several a tuple. "
-             "With bind_constants, constants that a region takes stand in its function; else they are arguments. "
-             "mod_name is part of the functions' names, tvmgen_default_NAME_main_0.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .run =
-          [mod_name = options.mod_name, bind_constants = options.bind_constants](IRModule mod, PassContext) {
-            // By name a module finds its functions one by one, so they are put in place at the end.
-            std::vector<std::pair<GlobalVar, Function>> made;
-            std::unordered_set<std::string> names;
-            for (const auto& [var, func] : mod->functions) names.insert(var->name_hint.str());
-            const std::string prefix = mod_name.empty() ? "tvmgen" : "tvmgen_" + mod_name.str();
-            for (const auto& [var, func] : mod->functions) {
-              const auto* fn = func.as<FunctionNode>();
-              if (!fn || IsOpaqueFunction(fn)) continue;
-              const Function f = GetRef<Function>(fn);
-              const CompilerRegions regions(f);
-              if (!regions.size()) continue;
-              regions.CheckOrder();
-              const Function rest =
-                  Partitioner(regions, &made, &names, prefix, var->name_hint.str(), bind_constants).Mutate(f);
-              made.push_back({var, rest});
-            }
-            if (made.empty()) return mod;
-            IRModule out = mod.Copy();
-            for (const auto& [var, func] : made) out.CopyOnWrite()->functions.Set(var, func);
-            return out;
-          },
-  });
+  return MakePass<PartitionGraph>(
+      options,
+      {
+          .doc =
+              "Makes a global function of each region that is annotated for a compiler, with the attributes Compiler, "
+              "global_symbol, Primitive and Inline. A value that leaves a region becomes its result, several a tuple. "
+              "With bind_constants, constants that a region takes stand in its function; else they are arguments. "
+              "mod_name is part of the functions' names, tvmgen_default_NAME_main_0.",
+          .opt_level = 0,
+          .required = {"InferType"},
+          .run =
+              [mod_name = options.mod_name, bind_constants = options.bind_constants](IRModule mod, PassContext) {
+                // By name a module finds its functions one by one, so they are put in place at the end.
+                std::vector<std::pair<GlobalVar, Function>> made;
+                std::unordered_set<std::string> names;
+                for (const auto& [var, func] : mod->functions) names.insert(var->name_hint.str());
+                const std::string prefix = mod_name.empty() ? "tvmgen" : "tvmgen_" + mod_name.str();
+                for (const auto& [var, func] : mod->functions) {
+                  const auto* fn = func.as<FunctionNode>();
+                  if (!fn || IsOpaqueFunction(fn)) continue;
+                  const Function f = GetRef<Function>(fn);
+                  const CompilerRegions regions(f);
+                  if (!regions.size()) continue;
+                  regions.CheckOrder();
+                  const Function rest =
+                      Partitioner(regions, &made, &names, prefix, var->name_hint.str(), bind_constants).Mutate(f);
+                  made.push_back({var, rest});
+                }
+                if (made.empty()) return mod;
+                IRModule out = mod.Copy();
+                for (const auto& [var, func] : made) out.CopyOnWrite()->functions.Set(var, func);
+                return out;
+              },
+      });
 }
 
 namespace {

@@ -12,8 +12,8 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
-#include <relay/expr/expr_index.h>
 #include <relay/expr/call_graph.h>
+#include <relay/expr/expr_index.h>
 #include <relay/transform/device_plan.h>
 #include <relay/transform/type_keeper.h>
 
@@ -221,20 +221,21 @@ constexpr int64_t kDeviceOfContext = -1;
 }
 
 Pass PlanDevices(const PlanDevicesOptions& options) {
-  return MakePass<PlanDevices>(options, {
-      .doc =
-          "Decides on which device each expression runs, from on_device and device_copy, and writes that down: copies "
-          "where a value changes device, fixed annotations on bindings, attributes on functions.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .run =
-          [default_device = options.default_device](IRModule mod, PassContext ctx) {
-            int64_t device = default_device != kDeviceOfContext
-                                 ? default_device
-                                 : ctx->GetConfig<int64_t>("relay.fallback_device_type", 1);
-            return PlanModuleDevices(mod, device, nullptr);
-          },
-  });
+  return MakePass<PlanDevices>(
+      options, {
+                   .doc = "Decides on which device each expression runs, from on_device and device_copy, and writes "
+                          "that down: copies "
+                          "where a value changes device, fixed annotations on bindings, attributes on functions.",
+                   .opt_level = 0,
+                   .required = {"InferType"},
+                   .run =
+                       [default_device = options.default_device](IRModule mod, PassContext ctx) {
+                         int64_t device = default_device != kDeviceOfContext
+                                              ? default_device
+                                              : ctx->GetConfig<int64_t>("relay.fallback_device_type", 1);
+                         return PlanModuleDevices(mod, device, nullptr);
+                       },
+               });
 }
 
 namespace {

@@ -118,8 +118,8 @@ struct Rows {
   std::vector<std::unique_ptr<PatternTable>> tables;
   PointerMap<std::vector<int32_t>> of_op;
   Rows() {
-    for (auto* part : {ArithmeticRows, LogicRows, ShapeRows, SliceRows, ReduceRows}) {
-      for (SimplifyRow& r : part()) rows.push_back(std::move(r));
+    for (auto* rows_of : {ArithmeticRows, LogicRows, ShapeRows, SliceRows, ReduceRows}) {
+      for (SimplifyRow& r : rows_of()) rows.push_back(std::move(r));
     }
     for (size_t i = 0; i < rows.size(); ++i) {
       tables.push_back(std::make_unique<PatternTable>(rows[i].pattern));
@@ -251,21 +251,24 @@ class Simplifier : public TypeKeeper {
 Pass SimplifyExpr(const SimplifyExprOptions& options) {
   const String fp = options.fp;
   if (!fp.empty()) Allowed(fp);  // an error now, where it is none
-  return MakePass<SimplifyExpr>(options, {
-      .doc =
-          "Replaces expressions by simpler equal ones, by tables of local identities: moves of elements that undo each "
-          "other, casts, neutral operands, idempotent functions. The option `fp` says what may change in floating "
-          "values: \"strict\" nothing, \"contract\" NaN and the sign of zero, \"fast\" rounding too.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .needs = {"Typed"},
-      .reassociates = true,
-      .run =
-          [fp](Function f, IRModule mod, PassContext ctx) {
-            const String asked = fp.empty() ? ctx->GetConfig<String>("fp", String("strict")) : fp;
-            return Simplifier(f, mod, Allowed(asked), nullptr).Mutate(f);
-          },
-  });
+  return MakePass<SimplifyExpr>(
+      options,
+      {
+          .doc =
+              "Replaces expressions by simpler equal ones, by tables of local identities: moves of elements that undo "
+              "each "
+              "other, casts, neutral operands, idempotent functions. The option `fp` says what may change in floating "
+              "values: \"strict\" nothing, \"contract\" NaN and the sign of zero, \"fast\" rounding too.",
+          .opt_level = 0,
+          .required = {"InferType"},
+          .needs = {"Typed"},
+          .reassociates = true,
+          .run =
+              [fp](Function f, IRModule mod, PassContext ctx) {
+                const String asked = fp.empty() ? ctx->GetConfig<String>("fp", String("strict")) : fp;
+                return Simplifier(f, mod, Allowed(asked), nullptr).Mutate(f);
+              },
+      });
 }
 
 namespace {

@@ -33,20 +33,20 @@ class Splitter : public MixedModeMutator {
     Op join = Downcast<Op>(call->op);
     // Each round leaves a number of parts smaller by the factor `most_`.
     while (static_cast<int64_t>(fields.size()) > most_) {
-      Array<Expr> parts;
+      Array<Expr> pieces;
       const int64_t n = static_cast<int64_t>(fields.size());
       for (int64_t i = 0; i < n; i += most_) {
         Array<Expr> some;
         for (int64_t k = i; k < std::min(n, i + most_); ++k) some.push_back(fields[k]);
         if (some.size() == 1 && join.same_as(concatenate)) {
-          parts.push_back(some[0]);
+          pieces.push_back(some[0]);
           continue;
         }
         Expr joined = MakeCall(join, {Tuple(some)}, attrs);
         joined->span = post->span;
-        parts.push_back(MakeCall(stop, {joined}));
+        pieces.push_back(MakeCall(stop, {joined}));
       }
-      fields = parts;
+      fields = pieces;
       if (join.same_as(stack)) {
         auto along = make_object<ConcatenateAttrs>();
         along->axis = attrs.as<StackAttrs>()->axis;
@@ -68,18 +68,19 @@ Pass SplitArgs(const SplitArgsOptions& options) {
     throw runtime::ValueError("SplitArgs: max_function_args is " + std::to_string(max_function_args) +
                               ", must be at least 2");
   }
-  return MakePass<SplitArgs>(options, {
-      .doc =
-          "Concatenations and stacks of more than max_function_args (255) parts become several, so that no kernel has "
-          "more arguments.",
-      .opt_level = 1,
-      .required = {"InferType"},
-      .run =
-          [=](Function f, IRModule, PassContext) {
-            static const Op concatenate = Op::Get("concatenate"), stack = Op::Get("stack");
-            return AnyCallOf(f, concatenate, stack) ? Splitter(max_function_args).Mutate(f) : f;
-          },
-  });
+  return MakePass<SplitArgs>(
+      options, {
+                   .doc = "Concatenations and stacks of more than max_function_args (255) parts become several, so "
+                          "that no kernel has "
+                          "more arguments.",
+                   .opt_level = 1,
+                   .required = {"InferType"},
+                   .run =
+                       [=](Function f, IRModule, PassContext) {
+                         static const Op concatenate = Op::Get("concatenate"), stack = Op::Get("stack");
+                         return AnyCallOf(f, concatenate, stack) ? Splitter(max_function_args).Mutate(f) : f;
+                       },
+               });
 }
 
 namespace {

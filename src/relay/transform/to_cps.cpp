@@ -9,9 +9,9 @@
 #include <baton/support/pointer_map.h>
 #include <fmt/format.h>
 #include <relay/expr/children.h>
+#include <relay/text/type_text.h>
 #include <relay/transform/anf_blocks.h>
 #include <relay/types/type_solver.h>
-#include <relay/text/type_text.h>
 
 #include <unordered_map>
 #include <utility>

@@ -168,12 +168,10 @@ class Narrower : public MixedModeMutator {
     const OpDef* def = DefOf(op);
     const Precision p = def ? def->traits.precision : Precision::kUnknown;
     if (p == Precision::kUnknown && mode_ == 0) {
-      errors_.Error(
-          call->span,
-          fmt::format("it is not known whether `{}` may be computed in {}", op->name.view(),
-                      runtime::DataType2String(narrow_)),
-          "",
-          "relay.op.register_mixed_precision_conversion says it; missing_op_mode=1 leaves it as it is");
+      errors_.Error(call->span,
+                    fmt::format("it is not known whether `{}` may be computed in {}", op->name.view(),
+                                runtime::DataType2String(narrow_)),
+                    "", "relay.op.register_mixed_precision_conversion says it; missing_op_mode=1 leaves it as it is");
     }
     const Rule rule{p, DataType::Float(32), narrow_};
     if (p != Precision::kUnknown) rules_[op.get()] = rule;
@@ -199,23 +197,27 @@ Pass ToMixedPrecision(const ToMixedPrecisionOptions& options) {
     throw runtime::ValueError("mixed_precision_type is " + runtime::DataType2String(mixed_precision_type) +
                               "; it is float16 or bfloat16");
   if (missing_op_mode < 0 || missing_op_mode > 2)
-    throw runtime::ValueError("missing_op_mode is " + std::to_string(missing_op_mode) +
-                              "; it is 0 (an operator of unknown precision is an error), 1 or 2 (they stay as they are)");
-  return MakePass<ToMixedPrecision>(options, {
-      .doc = "Computes convolutions and products of matrices in a narrow type, with sums in float32, and what follows "
-             "on them where nothing is lost; everything else stays in float32, parameters and results too. Operators "
-             "say what becomes of them by FTVMMixedPrecisionConversionType.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .changes_results = true,
-      .run =
-          [mixed_precision_type, missing_op_mode](Function f, IRModule, PassContext) {
-            Narrower narrower(mixed_precision_type, missing_op_mode, f);
-            Function made = narrower.Mutate(f);
-            narrower.Report();
-            return made;
-          },
-  });
+    throw runtime::ValueError(
+        "missing_op_mode is " + std::to_string(missing_op_mode) +
+        "; it is 0 (an operator of unknown precision is an error), 1 or 2 (they stay as they are)");
+  return MakePass<ToMixedPrecision>(
+      options,
+      {
+          .doc =
+              "Computes convolutions and products of matrices in a narrow type, with sums in float32, and what follows "
+              "on them where nothing is lost; everything else stays in float32, parameters and results too. Operators "
+              "say what becomes of them by FTVMMixedPrecisionConversionType.",
+          .opt_level = 0,
+          .required = {"InferType"},
+          .changes_results = true,
+          .run =
+              [mixed_precision_type, missing_op_mode](Function f, IRModule, PassContext) {
+                Narrower narrower(mixed_precision_type, missing_op_mode, f);
+                Function made = narrower.Mutate(f);
+                narrower.Report();
+                return made;
+              },
+      });
 }
 
 namespace {

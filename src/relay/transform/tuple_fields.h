@@ -36,7 +36,7 @@ class TupleFields {
   bool Impure(const Expr& e, const ExprIndex* graph) {
     const uint32_t i = graph ? graph->IdOf(e.operator->()) : ExprIndex::kNone;
     if (i != ExprIndex::kNone) {
-      if (!numbers_) numbers_ = ImpureNumbers(*graph);
+      if (!numbers_) numbers_ = ImpureIds(*graph);
       return (*numbers_)[i];
     }
     if (!impure_) impure_ = ImpureNodes(root_);

@@ -26,7 +26,7 @@ Array<Type> TypeArgsOf(const Call& call) {
   std::vector<std::pair<const Object*, Type>> with;
   Array<Type> found;
   for (const TypeVar& v : sig->type_params) {
-    found.push_back(solver.NewHole());
+    found.push_back(solver.NewVariable());
     with.push_back({v.get(), found[found.size() - 1]});
   }
   const auto in = TypeSolver::Substitute(TupleType(sig->arg_types), with);
@@ -35,7 +35,7 @@ Array<Type> TypeArgsOf(const Call& call) {
   Array<Type> out;
   for (const Type& t : found) {
     out.push_back(solver.Resolve(t));
-    if (solver.FirstHole(out[out.size() - 1])) return {};
+    if (solver.FirstUnbound(out[out.size() - 1])) return {};
   }
   return out;
 }

@@ -18,11 +18,11 @@
 namespace baton::relay {
 namespace {
 
-constexpr size_t kMostCandidates = 100'000;
+constexpr size_t kMaxCandidates = 100'000;
 
 bool IsAny(const PatternNode* p) { return p->IsInstance<PatternWildcardNode>() || p->IsInstance<PatternVarNode>(); }
 bool IsAny(const Pattern& p) { return IsAny(p.get()); }
-const Array<Pattern>& PartsOf(const PatternNode* p) {
+const Array<Pattern>& ChildrenOf(const PatternNode* p) {
   if (p->IsInstance<PatternConstructorNode>()) return static_cast<const PatternConstructorNode*>(p)->patterns;
   return static_cast<const PatternTupleNode*>(p)->patterns;
 }
@@ -40,7 +40,7 @@ class Cases {
         covers_rest = true;
         break;
       }
-      all.clauses.push_back(static_cast<Number>(clauses_.size()));
+      all.clauses.push_back(static_cast<ClauseIndex>(clauses_.size()));
       clauses_.push_back(c->lhs.get());
     }
     Array<Pattern> out;
@@ -51,7 +51,7 @@ class Cases {
       runtime::PollInterrupt();
       Candidate candidate = std::move(work.back());
       work.pop_back();
-      if (++count > kMostCandidates) {
+      if (++count > kMaxCandidates) {
         throw CompileError(
             "the match has too many cases to check that it covers all; `match?` takes it as it is and fails when it "
             "runs");
@@ -60,7 +60,7 @@ class Cases {
         if (!covers_rest) out.push_back(candidate.pattern);
         continue;
       }
-      Place place;
+      PatternPath place;
       if (const PatternNode* looks = FirstOpen(clauses_[candidate.clauses[0]], candidate.pattern.get(), &place)) {
         Split(candidate, place, looks, &work);
       }
@@ -69,15 +69,15 @@ class Cases {
   }
 
  private:
-  using Number = uint32_t;
-  using Place = std::vector<size_t>;  ///< which part of which part ...
+  using ClauseIndex = uint32_t;
+  using PatternPath = std::vector<size_t>;  ///< which part of which part ...
   struct Candidate {
     Pattern pattern;
-    std::vector<Number> clauses;  ///< none excludes it; in their order
+    std::vector<ClauseIndex> clauses;  ///< none excludes it; in their order
   };
 
   /// What the clause has at the first place that it looks into and the candidate leaves open; null if there is none.
-  static const PatternNode* FirstOpen(const PatternNode* clause, const PatternNode* candidate, Place* place) {
+  static const PatternNode* FirstOpen(const PatternNode* clause, const PatternNode* candidate, PatternPath* place) {
     struct Level {
       const PatternNode *clause, *candidate;
       size_t next = 0;
@@ -87,7 +87,7 @@ class Cases {
     std::vector<Level> stack{{clause, candidate}};
     while (!stack.empty()) {
       Level& l = stack.back();
-      const Array<Pattern>&c = PartsOf(l.clause), &d = PartsOf(l.candidate);
+      const Array<Pattern>&c = ChildrenOf(l.clause), &d = ChildrenOf(l.candidate);
       if (l.next == d.size()) {
         stack.pop_back();
         continue;
@@ -104,40 +104,42 @@ class Cases {
     return nullptr;
   }
   /// What a clause that does not exclude a candidate has at a place of it; null: anything.
-  static const PatternNode* At(const PatternNode* clause, const Place& place) {
+  static const PatternNode* At(const PatternNode* clause, const PatternPath& place) {
     for (size_t i : place) {
       if (IsAny(clause)) return nullptr;
-      clause = PartsOf(clause)[i].get();
+      clause = ChildrenOf(clause)[i].get();
     }
     return IsAny(clause) ? nullptr : clause;
   }
   /// The candidate with `what` at a place.
-  static Pattern With(const Pattern& candidate, const Place& place, Pattern what) {
+  static Pattern With(const Pattern& candidate, const PatternPath& place, Pattern what) {
     std::vector<const PatternNode*> way;
     const PatternNode* p = candidate.get();
     for (size_t i : place) {
       way.push_back(p);
-      p = PartsOf(p)[i].get();
+      p = ChildrenOf(p)[i].get();
     }
     for (size_t k = way.size(); k-- > 0;) {
-      Array<Pattern> parts = PartsOf(way[k]);
-      parts.Set(place[k], what);
+      Array<Pattern> children = ChildrenOf(way[k]);
+      children.Set(place[k], what);
       const bool tuple = way[k]->IsInstance<PatternTupleNode>();
-      what = tuple
-                 ? Pattern(PatternTuple(parts))
-                 : Pattern(PatternConstructor(static_cast<const PatternConstructorNode*>(way[k])->constructor, parts));
+      what =
+          tuple
+              ? Pattern(PatternTuple(children))
+              : Pattern(PatternConstructor(static_cast<const PatternConstructorNode*>(way[k])->constructor, children));
     }
     return what;
   }
   Array<Pattern> Anything(size_t n) { return Array<Pattern>(std::vector<Pattern>(n, any_)); }
 
   /// The candidate as several, by what can stand at a place where a clause has `looks`; the first is to come next.
-  void Split(const Candidate& candidate, const Place& place, const PatternNode* looks, std::vector<Candidate>* work) {
+  void Split(const Candidate& candidate, const PatternPath& place, const PatternNode* looks,
+             std::vector<Candidate>* work) {
     std::vector<std::pair<Pattern, size_t>> kinds;  // with their numbers of fields
     std::unordered_map<std::string_view, size_t> by_name;
     GlobalTypeVar type;
     if (looks->IsInstance<PatternTupleNode>()) {
-      const size_t n = PartsOf(looks).size();
+      const size_t n = ChildrenOf(looks).size();
       kinds.push_back({PatternTuple(Anything(n)), n});
     } else {
       type = static_cast<const PatternConstructorNode*>(looks)->constructor->belong_to;
@@ -146,9 +148,9 @@ class Cases {
         kinds.push_back({PatternConstructor(k, Anything(k->inputs.size())), k->inputs.size()});
       }
     }
-    std::vector<std::vector<Number>> fit(kinds.size());
-    std::vector<Number> fit_all;
-    for (Number c : candidate.clauses) {
+    std::vector<std::vector<ClauseIndex>> fit(kinds.size());
+    std::vector<ClauseIndex> fit_all;
+    for (ClauseIndex c : candidate.clauses) {
       const PatternNode* p = At(clauses_[c], place);
       if (!p) {
         fit_all.push_back(c);
@@ -162,12 +164,12 @@ class Cases {
         if (it == by_name.end() || !(k->constructor->belong_to->name_hint == type->name_hint)) continue;
         kind = it->second;
       }
-      if (PartsOf(p).size() == kinds[kind].second) fit[kind].push_back(c);
+      if (ChildrenOf(p).size() == kinds[kind].second) fit[kind].push_back(c);
     }
     for (size_t i = kinds.size(); i-- > 0;) {
-      Candidate part{With(candidate.pattern, place, kinds[i].first), {}};
-      std::merge(fit[i].begin(), fit[i].end(), fit_all.begin(), fit_all.end(), std::back_inserter(part.clauses));
-      work->push_back(std::move(part));
+      Candidate refined{With(candidate.pattern, place, kinds[i].first), {}};
+      std::merge(fit[i].begin(), fit[i].end(), fit_all.begin(), fit_all.end(), std::back_inserter(refined.clauses));
+      work->push_back(std::move(refined));
     }
   }
 

@@ -27,11 +27,12 @@ bool Declared(const FunctionNode* f) {
   return true;
 }
 
-Type DeclaredType(const FunctionNode* f, Inferencer* holes) {
+Type DeclaredType(const FunctionNode* f, Inferencer* inferencer) {
   Array<Type> params;
   for (const Var& p : f->params)
-    params.push_back(p->type_annotation.defined() || !holes ? p->type_annotation : holes->NewHole());
-  return FuncType(f->type_params, params, f->ret_type.defined() || !holes ? f->ret_type : holes->NewHole(),
+    params.push_back(p->type_annotation.defined() || !inferencer ? p->type_annotation : inferencer->NewVariable());
+  return FuncType(f->type_params, params,
+                  f->ret_type.defined() || !inferencer ? f->ret_type : inferencer->NewVariable(),
                   Array<TypeConstraint>());
 }
 
@@ -44,17 +45,17 @@ void Inferencer::Walk(const Expr& root) {
 }
 
 void Inferencer::Done(const ExprNode* n, Type type) {
-  const uint32_t number = info_.Number(n);
-  Info& i = info_.At(number).info;
+  const uint32_t id = info_.IdOf(n);
+  Info& i = info_.At(id).info;
   i.type = pool_->Share(std::move(type));
   i.changed = true;
   if (n->checked_type_.defined() &&
       (n->checked_type_.same_as(i.type) ||
-       (!solver_.FirstHole(i.type) && pool_->Equal(Existing(n), solver_.Resolve(i.type))))) {
+       (!solver_.FirstUnbound(i.type) && pool_->Equal(Existing(n), solver_.Resolve(i.type))))) {
     i.type = Existing(n);
     i.changed = false;
   }
-  order_.push_back(number);
+  order_.push_back(id);
 }
 
 /// Handles what has no parts, or is taken as it is; true if that was all.
@@ -246,7 +247,7 @@ void Inferencer::StepMatch(const MatchNode* m, uint32_t phase) {
       }
     }
   }
-  Done(m, type.defined() ? type : solver_.NewHole());
+  Done(m, type.defined() ? type : solver_.NewVariable());
 }
 
 void Inferencer::StepReference(const ExprNode* n, uint32_t phase) {
@@ -259,7 +260,7 @@ void Inferencer::StepReference(const ExprNode* n, uint32_t phase) {
   }
   stack_.pop_back();
   if (Keep(n)) return;
-  Type value = w ? TypeOf(w->value.get()) : solver_.NewHole(), type = TypeOf(ref.get());
+  Type value = w ? TypeOf(w->value.get()) : solver_.NewVariable(), type = TypeOf(ref.get());
   if (IsPoison(type)) {
     value = type;
   } else if (!solver_.Unify(type, RelayRefType(value))) {
@@ -278,7 +279,7 @@ void Inferencer::StepReference(const ExprNode* n, uint32_t phase) {
 Type Inferencer::VarType(const VarNode* var) {
   if (const Info* i = info_.Find(var)) return i->type;
   const bool stands = (mode_ != Mode::kAll || variables_stand) && var->checked_type_.defined();
-  Type type = var->type_annotation.defined() ? var->type_annotation : stands ? Existing(var) : solver_.NewHole();
+  Type type = var->type_annotation.defined() ? var->type_annotation : stands ? Existing(var) : solver_.NewVariable();
   Done(var, type);
   return TypeOf(var);
 }
@@ -376,12 +377,12 @@ void Inferencer::Await(Wait w) {
   const uint32_t i = static_cast<uint32_t>(waiting_.size());
   auto on = [&](const Expr& e) {
     // One type variable of each argument: when it is bound the next one is looked for.
-    if (const Object* hole = solver_.FirstHole(TypeOf(e.get()))) watch_[hole].push_back(i);
+    if (const Object* variable = solver_.FirstUnbound(TypeOf(e.get()))) watch_[variable].push_back(i);
   };
   if (w.call) {
     for (const Expr& a : w.call->args) on(a);
     // Some relations follow an argument's type from the result's.
-    if (const Object* hole = solver_.FirstHole(w.result)) watch_[hole].push_back(i);
+    if (const Object* variable = solver_.FirstUnbound(w.result)) watch_[variable].push_back(i);
   } else {
     on(w.item->tuple);
   }
@@ -390,8 +391,8 @@ void Inferencer::Await(Wait w) {
 
 void Inferencer::Solve() {
   for (;;) {
-    for (const Object* hole : solver_.TakeBound()) {
-      if (auto* list = watch_.Find(hole)) {
+    for (const Object* variable : solver_.TakeBound()) {
+      if (auto* list = watch_.Find(variable)) {
         for (uint32_t i : *list) ready_.push_back(i);
         list->clear();
       }
@@ -408,11 +409,11 @@ void Inferencer::Solve() {
         waiting_[i].done = true;
       } else {
         auto on = [&](const Expr& e) {
-          if (const Object* hole = solver_.FirstHole(TypeOf(e.get()))) watch_[hole].push_back(i);
+          if (const Object* variable = solver_.FirstUnbound(TypeOf(e.get()))) watch_[variable].push_back(i);
         };
         if (w.call) {
           for (const Expr& a : w.call->args) on(a);
-          if (const Object* hole = solver_.FirstHole(w.result)) watch_[hole].push_back(i);
+          if (const Object* variable = solver_.FirstUnbound(w.result)) watch_[variable].push_back(i);
         } else {
           on(w.item->tuple);
         }
@@ -441,12 +442,12 @@ void Inferencer::CheckComplete() {
     for (uint32_t at : order_) {
       runtime::PollInterrupt();
       const ExprNode* n = info_.At(at).node;
-      if (!solver_.FirstHole(info_.At(at).info.type) || !n->IsInstance<VarNode>()) continue;
+      if (!solver_.FirstUnbound(info_.At(at).info.type) || !n->IsInstance<VarNode>()) continue;
       const Type found = solver_.Find(TypeOf(n));
       const auto* f = found.as<FuncTypeNode>();
       if ((f != nullptr) != functions) continue;
       const std::string_view name = static_cast<const VarNode*>(n)->name_hint().view();
-      if (f && solver_.FirstHole(f->ret_type)) {
+      if (f && solver_.FirstUnbound(f->ret_type)) {
         Error(n, fmt::format("what `%{}` returns does not follow from its body", name), Text(TypeOf(n)),
               "a function that only calls itself returns nothing: give it a case that ends, or write `-> type`");
       } else {
@@ -467,7 +468,7 @@ void Inferencer::CheckComplete() {
   if (!errors_->empty()) return;
   for (uint32_t at : order_) {
     runtime::PollInterrupt();
-    if (!solver_.FirstHole(info_.At(at).info.type)) continue;
+    if (!solver_.FirstUnbound(info_.At(at).info.type)) continue;
     const ExprNode* n = info_.At(at).node;
     const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
     const auto* callee = call ? call->op.as<GlobalVarNode>() : nullptr;

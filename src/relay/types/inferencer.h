@@ -23,9 +23,9 @@
 #include <baton/runtime/named.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/text/type_text.h>
 #include <relay/types/type_pool.h>
 #include <relay/types/type_solver.h>
-#include <relay/text/type_text.h>
 
 #include <string>
 #include <string_view>
@@ -33,7 +33,7 @@
 
 namespace baton::relay::inference {
 
-enum class Mode { kNew, kParts, kAll };
+enum class Mode { kNew, kChildren, kAll };
 /// Thrown internally to restart in the next mode.
 struct Again {};
 
@@ -54,9 +54,9 @@ class InfoTable {
   }
   bool Has(const ExprNode* n) const { return numbers_.Has(n); }
   /// Until the next is made.
-  Info& operator[](const ExprNode* n) { return entries_[Number(n)].info; }
+  Info& operator[](const ExprNode* n) { return entries_[IdOf(n)].info; }
   /// The node's place among the entries, which it gets if it has none.
-  uint32_t Number(const ExprNode* n) {
+  uint32_t IdOf(const ExprNode* n) {
     bool fresh = false;
     uint32_t& i = numbers_.Insert(n, &fresh);
     if (fresh) {
@@ -65,7 +65,7 @@ class InfoTable {
     }
     return i;
   }
-  Entry& At(uint32_t number) { return entries_[number]; }
+  Entry& At(uint32_t id) { return entries_[id]; }
 
  private:
   PointerMap<uint32_t> numbers_;
@@ -92,14 +92,14 @@ class GlobalTypes {
 
 class Inferencer;
 /// Whether a function says the types of all its parameters and its result, and the type that it says; where it does
-/// not, with type variables of `holes`.
+/// not, with type variables of `inferencer`.
 bool Declared(const FunctionNode* f);
-Type DeclaredType(const FunctionNode* f, Inferencer* holes);
+Type DeclaredType(const FunctionNode* f, Inferencer* inferencer);
 class Inferencer final : private TypeReporter {
  public:
   Inferencer(const IRModule& mod, Mode mode, DiagnosticList* errors, TypePool* pool)
       : mod_(mod), mode_(mode), errors_(errors), pool_(pool), solver_(pool) {
-    scratch_ = solver_.NewHole();
+    scratch_ = solver_.NewVariable();
   }
 
   /// Types of globals that this run has to go by; null: those that the module says, each looked up where it is used,
@@ -118,9 +118,9 @@ class Inferencer final : private TypeReporter {
   }
   Type FinalType(const Expr& e) { return solver_.Resolve(TypeOf(e.get())); }
   /// Whether the type is unknown or incomplete.
-  bool IsOpen(const ExprNode* e) { return solver_.FirstHole(TypeOf(e)) != nullptr; }
+  bool IsOpen(const ExprNode* e) { return solver_.FirstUnbound(TypeOf(e)) != nullptr; }
   bool Unify(const Type& a, const Type& b) { return solver_.Unify(a, b); }
-  Type NewHole() { return solver_.NewHole(); }
+  Type NewVariable() { return solver_.NewVariable(); }
   /// The function with what was assumed of extents in its attribute `extent_guards`, beside what is there.
   Function WithGuards(const Function& f) const;
   /// Reports an error for each type that is not known completely.
@@ -157,15 +157,16 @@ class Inferencer final : private TypeReporter {
     return nullptr;
   }
   /// Where a part stands: a variable or a constructor has the place of its definition, so what it is a part of.
-  static const BaseExprNode* Place(const ExprNode* part, const ExprNode* whole) {
-    const bool own = part->span.defined() && !part->IsInstance<VarNode>() && !part->IsInstance<ConstructorNode>();
-    return own ? part : whole;
+  static const BaseExprNode* Place(const ExprNode* operand, const ExprNode* whole) {
+    const bool own =
+        operand->span.defined() && !operand->IsInstance<VarNode>() && !operand->IsInstance<ConstructorNode>();
+    return own ? operand : whole;
   }
   bool Enter(const ExprNode* n);
   void Done(const ExprNode* n, Type type);
-  void Need(const Expr& part) {
-    if (!part.defined()) throw CompileError("a part of an expression is missing (null)");
-    if (!info_.Has(part.get())) stack_.push_back({part.get(), 0});
+  void Need(const Expr& operand) {
+    if (!operand.defined()) throw CompileError("a part of an expression is missing (null)");
+    if (!info_.Has(operand.get())) stack_.push_back({operand.get(), 0});
   }
   bool Changed(const Expr& e) {
     const Info* i = info_.Find(e.get());
@@ -182,7 +183,7 @@ class Inferencer final : private TypeReporter {
     });
     if (kept) {
       Trust(n);
-      order_.push_back(info_.Number(n));
+      order_.push_back(info_.IdOf(n));
     }
     return kept;
   }
@@ -231,7 +232,7 @@ class Inferencer final : private TypeReporter {
     return f.defined() && poison_.Has(f.get());
   }
   Type Poison() {
-    Type t = solver_.NewHole();
+    Type t = solver_.NewVariable();
     poison_.Add(t.get());
     return t;
   }
@@ -287,8 +288,8 @@ class Inferencer final : private TypeReporter {
   PointerMap<uint32_t> attrs_index_;
   std::vector<Any> keep_;
   const CallNode* call_ = nullptr;
-  bool trusted_ = false;   ///< typed nodes were taken as they are, unseen
-  bool guessing_ = false;  ///< within GuessRest
+  bool trusted_ = false;               ///< typed nodes were taken as they are, unseen
+  bool guessing_ = false;              ///< within GuessRest
   PointerMap<bool> arguments_decide_;  // by signature
   PointerMap<Array<Type>> type_args_;  // of calls that did not state them and whose arguments do not say them
   Type scratch_, scratch_value_;

@@ -32,14 +32,14 @@ void Inferencer::BindPattern(const PatternNode* root, const Type& type, const Ma
         if (mode_ == Mode::kNew && v->checked_type_.defined() && info_.Find(v)->changed) throw Again();
       }
     } else if (p->IsInstance<PatternTupleNode>()) {
-      const auto& parts = static_cast<const PatternTupleNode*>(p)->patterns;
+      const auto& patterns = static_cast<const PatternTupleNode*>(p)->patterns;
       Array<Type> types;
-      for (size_t i = 0; i < parts.size(); ++i) types.push_back(IsPoison(t) ? t : solver_.NewHole());
+      for (size_t i = 0; i < patterns.size(); ++i) types.push_back(IsPoison(t) ? t : solver_.NewVariable());
       if (!IsPoison(t) && !solver_.Unify(t, TupleType(types))) {
-        Error(&at, fmt::format("the pattern is a tuple of {}, it is matched with {}", parts.size(), Text(t)));
+        Error(&at, fmt::format("the pattern is a tuple of {}, it is matched with {}", patterns.size(), Text(t)));
         continue;
       }
-      for (size_t i = parts.size(); i-- > 0;) stack.push_back({parts[i].get(), types[i]});
+      for (size_t i = patterns.size(); i-- > 0;) stack.push_back({patterns[i].get(), types[i]});
     } else {
       const auto* k = static_cast<const PatternConstructorNode*>(p);
       if (!k->constructor.defined()) throw CompileError("a pattern has no constructor");
@@ -91,7 +91,7 @@ Type Inferencer::Instantiate(const FuncTypeNode* f, const Array<Type>& type_args
   if (f->type_params.empty()) return GetRef<Type>(f);
   std::vector<std::pair<const Object*, Type>> with;
   for (size_t i = 0; i < f->type_params.size(); ++i) {
-    with.push_back({f->type_params[i].get(), i < type_args.size() ? type_args[i] : solver_.NewHole()});
+    with.push_back({f->type_params[i].get(), i < type_args.size() ? type_args[i] : solver_.NewVariable()});
   }
   // Type parameters also occur within bound type variables.
   Type open = solver_.Resolve(FuncType(Array<TypeVar>(), f->arg_types, f->ret_type, f->type_constraints));
@@ -163,7 +163,7 @@ void Inferencer::FinishCall(const CallNode* call) {
     } else if (errors_->size() != before) {
       Done(call, Poison());
     } else {
-      Type result = scratch_value_.defined() ? scratch_value_ : solver_.NewHole();
+      Type result = scratch_value_.defined() ? scratch_value_ : solver_.NewVariable();
       Done(call, result);
       Await({call, nullptr, result});
     }
@@ -177,7 +177,7 @@ void Inferencer::FinishCall(const CallNode* call) {
   if (callee->IsInstance<IncompleteTypeNode>()) {
     Array<Type> args;
     for (const Expr& a : call->args) args.push_back(TypeOf(a.get()));
-    Type result = solver_.NewHole();
+    Type result = solver_.NewVariable();
     if (!solver_.Unify(callee, FuncType(Array<TypeVar>(), args, result, Array<TypeConstraint>()))) {
       Error(call, fmt::format("{} is called with itself, which has no type", Named(call->op.get())));
       result = Poison();
@@ -200,7 +200,7 @@ void Inferencer::FinishCall(const CallNode* call) {
   }
   Array<Type> type_args = call->type_args;
   if (type_args.empty() && !sig->type_params.empty()) {
-    for (size_t i = 0; i < sig->type_params.size(); ++i) type_args.push_back(solver_.NewHole());
+    for (size_t i = 0; i < sig->type_params.size(); ++i) type_args.push_back(solver_.NewVariable());
     if (!ArgumentsDecide(sig)) type_args_[call] = type_args;
   }
   Type inst = Instantiate(sig, type_args);
@@ -283,7 +283,7 @@ bool Inferencer::Relation(const CallNode* call, const Type& result, bool last) {
   }
   if (!decided && last) {
     for (size_t i = 0; i < call->args.size(); ++i) {
-      if (solver_.FirstHole(TypeOf(call->args[i].get()))) return false;  // reported where it comes from
+      if (solver_.FirstUnbound(TypeOf(call->args[i].get()))) return false;  // reported where it comes from
     }
     Error(call, fmt::format("[{}] the result's type does not follow from the arguments", op->name.view()),
           ArgsLabel(call));
@@ -292,7 +292,7 @@ bool Inferencer::Relation(const CallNode* call, const Type& result, bool last) {
 }
 
 void Inferencer::FinishTupleGetItem(const TupleGetItemNode* item) {
-  Type result = solver_.NewHole();
+  Type result = solver_.NewVariable();
   Type t = solver_.Find(TypeOf(item->tuple.get()));
   if (const auto* tuple = t.as<TupleTypeNode>();
       tuple && item->index >= 0 && item->index < static_cast<int64_t>(tuple->fields.size())) {

@@ -185,7 +185,7 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
     if (Array<Type>* given = type_args_.Find(n)) {
       bool known = true;
       for (size_t k = 0; k < given->size(); ++k) {
-        known = known && !solver_.FirstHole((*given)[k]);
+        known = known && !solver_.FirstUnbound((*given)[k]);
         given->Set(k, solver_.Resolve((*given)[k]));
       }
       if (!known) *given = Array<Type>();  // of a parameter that nothing has the type of
@@ -201,7 +201,7 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
   }
   if (!copies || !may_copy) {
     for (uint32_t at : order_) {
-        const ExprNode* n = info_.At(at).node;
+      const ExprNode* n = info_.At(at).node;
       const Info& i = info_.At(at).info;
       if (i.changed && !n->checked_type_.defined()) n->checked_type_ = i.type;
     }

@@ -25,7 +25,7 @@ bool SameDim(const PrimExpr& a, const PrimExpr& b) {
   return x && y && x->value == y->value && x->dtype == y->dtype;
 }
 template <class T>
-bool SameParts(const Array<T>& a, const Array<T>& b) {
+bool SameChildren(const Array<T>& a, const Array<T>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
     if (!a[i].same_as(b[i])) return false;
@@ -79,9 +79,9 @@ bool TypePool::Same(const Type& a, const Type& b) {
     }
     return true;
   }
-  if (const auto* x = a.as<TupleTypeNode>()) return SameParts(x->fields, b.as<TupleTypeNode>()->fields);
+  if (const auto* x = a.as<TupleTypeNode>()) return SameChildren(x->fields, b.as<TupleTypeNode>()->fields);
   const auto *x = a.as<FuncTypeNode>(), *y = b.as<FuncTypeNode>();
-  return x->ret_type.same_as(y->ret_type) && SameParts(x->arg_types, y->arg_types);
+  return x->ret_type.same_as(y->ret_type) && SameChildren(x->arg_types, y->arg_types);
 }
 
 template <class Match>
@@ -119,7 +119,7 @@ const Type& TypePool::Find(const Type& t) {
 
 Type TypePool::One(const Type& t) {
   if (!t.defined() || t->IsInstance<TypeVarNode>()) return t;
-  if (HasTypeParts(t.get())) {
+  if (HasTypeChildren(t.get())) {
     if (const Known* k = known_.Find(t.get())) return k->one;
     uint64_t hash = t.type_index();
     ForEachTypeChild(t.get(), [&](const Type& p) { hash = HashCombine(hash, Address(One(p).get())); });
@@ -130,20 +130,20 @@ Type TypePool::One(const Type& t) {
     return ones_.Find(hash, t, [&](const Type& other) {
       if (other.type_index() != t.type_index()) return false;
       if (const auto* g = other.as<FuncTypeNode>()) {
-        if (g->arg_types.size() != f->arg_types.size() || !SameParts(g->type_params, f->type_params) ||
-            !SameParts(g->type_constraints, f->type_constraints)) {
+        if (g->arg_types.size() != f->arg_types.size() || !SameChildren(g->type_params, f->type_params) ||
+            !SameChildren(g->type_constraints, f->type_constraints)) {
           return false;
         }
       }
-      std::vector<const Object*> parts;
-      ForEachTypeChild(t.get(), [&](const Type& p) { parts.push_back(One(p).get()); });
+      std::vector<const Object*> children;
+      ForEachTypeChild(t.get(), [&](const Type& p) { children.push_back(One(p).get()); });
       size_t i = 0;
       bool same = true;
       ForEachTypeChild(other.get(), [&](const Type& p) {
-        same = same && i < parts.size() && parts[i] == One(p).get();
+        same = same && i < children.size() && children[i] == One(p).get();
         ++i;
       });
-      return same && i == parts.size();
+      return same && i == children.size();
     });
   }
   const auto* tensor = t.as<TensorTypeNode>();
@@ -168,23 +168,23 @@ const TypePool::Known& TypePool::Look(const Type& root) {
     const Type t = stack.back();
     const size_t own = stack.size();
     Known made{t, {}, false};
-    bool hole = false, has = known_.Has(t.get());
+    bool variable = false, has = known_.Has(t.get());
     if (!has) {
       const auto* f = t.as<FuncTypeNode>();
       made.binds = f && !Monomorphic(f);
       ForEachTypeChild(t.get(), [&](const Type& p) {
         if (!p.defined()) return;
-        if (p->IsInstance<IncompleteTypeNode>()) hole = true;
-        if (!HasTypeParts(p.get())) return;
+        if (p->IsInstance<IncompleteTypeNode>()) variable = true;
+        if (!HasTypeChildren(p.get())) return;
         if (const Known* k = known_.Find(p.get())) {
-          hole = hole || !k->one.defined();
+          variable = variable || !k->one.defined();
           made.binds = made.binds || k->binds;
         } else {
           stack.push_back(p);
         }
       });
       if (stack.size() != own) continue;
-      if (!hole) made.one = One(t);
+      if (!variable) made.one = One(t);
       known_[t.get()] = made;
     }
     stack.pop_back();
@@ -195,7 +195,7 @@ const TypePool::Known& TypePool::Look(const Type& root) {
 bool TypePool::Equal(const Type& a, const Type& b) {
   if (a.same_as(b)) return true;
   if (!a.defined() || !b.defined() || a.type_index() != b.type_index()) return false;
-  if (!HasTypeParts(a.get())) return StructuralEqual(a, b);
+  if (!HasTypeChildren(a.get())) return StructuralEqual(a, b);
   const Known x = Look(a), y = Look(b);
   if (x.one.defined() && x.one.same_as(y.one)) return true;
   return ((x.binds && y.binds) || !x.one.defined() || !y.one.defined()) && StructuralEqual(a, b);

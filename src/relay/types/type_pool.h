@@ -11,7 +11,7 @@
 
 namespace baton::relay {
 
-inline bool HasTypeParts(const Object* t) {
+inline bool HasTypeChildren(const Object* t) {
   return t->IsInstance<TupleTypeNode>() || t->IsInstance<FuncTypeNode>() || t->IsInstance<RelayRefTypeNode>() ||
          t->IsInstance<TypeCallNode>();
 }
@@ -45,7 +45,7 @@ class TypePool {
   bool Plain(const Type& t) {
     if (!t.defined()) return false;
     if (t.get() == recent_plain_) return true;  // mostly
-    if (!HasTypeParts(t.get()) || !Look(t).one.defined()) return false;
+    if (!HasTypeChildren(t.get()) || !Look(t).one.defined()) return false;
     recent_plain_ = t.get();
     return true;
   }

@@ -54,10 +54,10 @@ Type MapType(const Type& t, Leaf leaf) {
 
 }  // namespace
 
-Type TypeSolver::NewHole() {
-  IncompleteType hole{IncompleteTypeNode()};
-  keep_.push_back(hole);
-  return hole;
+Type TypeSolver::NewVariable() {
+  IncompleteType variable{IncompleteTypeNode()};
+  keep_.push_back(variable);
+  return variable;
 }
 
 Type TypeSolver::Find(const Type& t) {
@@ -72,11 +72,11 @@ Type TypeSolver::Find(const Type& t) {
   return cur;
 }
 
-const Object* TypeSolver::FirstHole(const Type& root) {
+const Object* TypeSolver::FirstUnbound(const Type& root) {
   if (!root.defined() || root->IsInstance<TensorTypeNode>() || Closed(root)) return nullptr;
   const Type top = Find(root);
   if (top->IsInstance<IncompleteTypeNode>()) return top.get();
-  if (!HasTypeParts(top.get()) || Closed(top)) return nullptr;
+  if (!HasTypeChildren(top.get()) || Closed(top)) return nullptr;
   std::vector<Type> stack{top}, found;
   PointerSet seen;
   while (!stack.empty()) {
@@ -85,7 +85,7 @@ const Object* TypeSolver::FirstHole(const Type& root) {
     stack.pop_back();
     if (!t.defined()) continue;
     if (t->IsInstance<IncompleteTypeNode>()) return t.get();
-    if (!HasTypeParts(t.get()) || Closed(t) || !seen.Add(t.get())) continue;
+    if (!HasTypeChildren(t.get()) || Closed(t) || !seen.Add(t.get())) continue;
     found.push_back(t);
     ForEachTypeChild(t.get(), [&](const Type& p) { stack.push_back(p); });
   }
@@ -98,23 +98,23 @@ const Object* TypeSolver::FirstHole(const Type& root) {
   return nullptr;
 }
 
-bool TypeSolver::Bind(const Type& hole, const Type& to) {
+bool TypeSolver::Bind(const Type& variable, const Type& to) {
   // A type that contains itself has no end. One without unbound type variables does not contain this one.
-  if (HasTypeParts(to.get()) && FirstHole(to)) {
+  if (HasTypeChildren(to.get()) && FirstUnbound(to)) {
     std::vector<Type> stack{to};
     PointerSet seen;
     while (!stack.empty()) {
       pool_->CountStep();
       const Type t = Find(stack.back());
       stack.pop_back();
-      if (t.same_as(hole)) return false;
-      if (!t.defined() || !HasTypeParts(t.get()) || Closed(t) || !seen.Add(t.get())) continue;
+      if (t.same_as(variable)) return false;
+      if (!t.defined() || !HasTypeChildren(t.get()) || Closed(t) || !seen.Add(t.get())) continue;
       ForEachTypeChild(t.get(), [&](const Type& p) { stack.push_back(p); });
     }
   }
-  keep_.push_back(hole);
-  bound_[hole.get()] = to;
-  bound_now_.push_back(hole.get());
+  keep_.push_back(variable);
+  bound_[variable.get()] = to;
+  bound_now_.push_back(variable.get());
   return true;
 }
 
@@ -140,18 +140,18 @@ bool TypeSolver::UnifyAssuming(const Type& a, const Type& b, Assumed* assumed) {
 
 bool TypeSolver::Unify(const Type& x, const Type& y) {
   std::vector<const Object*> noted;
-  if (UnifyParts(x, y, &noted)) return true;
+  if (UnifyChildren(x, y, &noted)) return true;
   for (const Object* t : noted) agreed_.Erase(t);
   return false;
 }
 
-bool TypeSolver::UnifyParts(const Type& x, const Type& y, std::vector<const Object*>* noted) {
+bool TypeSolver::UnifyChildren(const Type& x, const Type& y, std::vector<const Object*>* noted) {
   std::vector<std::pair<Type, Type>> stack{{x, y}};
   // Of two types without unbound type variables nothing gets bound: that they agree is found once, not once for each
   // type that they are parts of.
   if (const Type a = Find(x), b = Find(y);
-      a.defined() && b.defined() && !a.same_as(b) && HasTypeParts(a.get()) && HasTypeParts(b.get())) {
-    FirstHole(a), FirstHole(b);
+      a.defined() && b.defined() && !a.same_as(b) && HasTypeChildren(a.get()) && HasTypeChildren(b.get())) {
+    FirstUnbound(a), FirstUnbound(b);
   }
   while (!stack.empty()) {
     pool_->CountStep();
@@ -159,7 +159,7 @@ bool TypeSolver::UnifyParts(const Type& x, const Type& y, std::vector<const Obje
     stack.pop_back();
     if (a.same_as(b)) continue;
     if (!a.defined() || !b.defined()) return false;
-    if (HasTypeParts(a.get()) && HasTypeParts(b.get()) && Closed(a) && Closed(b)) {
+    if (HasTypeChildren(a.get()) && HasTypeChildren(b.get()) && Closed(a) && Closed(b)) {
       if (pool_->Plain(a) && pool_->Plain(b) && pool_->Equal(a, b)) continue;
       const auto known = [&](const Type& p, const Type& q) {
         const Object*& with = agreed_.Insert(p.get());
@@ -202,9 +202,9 @@ bool TypeSolver::UnifyParts(const Type& x, const Type& y, std::vector<const Obje
         // Type parameters also occur within bound type variables. Parameters that only one of both has are open:
         // `fn[A](A) -> A` serves where `fn(int32) -> int32` is wanted.
         std::vector<std::pair<const Object*, Type>> with_p, with_q;
-        for (size_t i = nq; i < np; ++i) with_p.push_back({p->type_params[i].get(), NewHole()});
+        for (size_t i = nq; i < np; ++i) with_p.push_back({p->type_params[i].get(), NewVariable()});
         for (size_t i = 0; i < nq; ++i)
-          with_q.push_back({q->type_params[i].get(), i < np ? Type(p->type_params[i]) : NewHole()});
+          with_q.push_back({q->type_params[i].get(), i < np ? Type(p->type_params[i]) : NewVariable()});
         other = Substitute(Resolve(FuncType(Array<TypeVar>(), q->arg_types, q->ret_type, q->type_constraints)), with_q);
         q = other.as<FuncTypeNode>();
         if (!with_p.empty()) {
@@ -233,7 +233,7 @@ Type TypeSolver::Resolve(const Type& t) {
   if (!t.defined() || t->IsInstance<TensorTypeNode>() || pool_->Plain(t)) return t;
   if (const Type* known = resolved_.Find(t.get())) return *known;
   // Of what has no unbound type variable, each part is mapped once, not once for each type that it is a part of.
-  const bool whole = HasTypeParts(t.get()) && !FirstHole(t);
+  const bool whole = HasTypeChildren(t.get()) && !FirstUnbound(t);
   return MapType(
       t,
       [this](const Type& leaf) -> Type {
@@ -242,15 +242,15 @@ Type TypeSolver::Resolve(const Type& t) {
         // Unbound, or bound to something that may have type variables of its own.
         return to->IsInstance<IncompleteTypeNode>() ? to : Resolve(to);
       },
-      [this](const Type& part) -> const Type* {
+      [this](const Type& child) -> const Type* {
         pool_->CountStep();
-        const Type* known = resolved_.Find(part.get());
-        return known || !pool_->Plain(part) ? known : &part;
+        const Type* known = resolved_.Find(child.get());
+        return known || !pool_->Plain(child) ? known : &child;
       },
-      [&](const Type& part, const Type& out) {
-        if (!whole || !HasTypeParts(part.get())) return;
-        keep_.push_back(part);
-        resolved_[part.get()] = out;
+      [&](const Type& child, const Type& out) {
+        if (!whole || !HasTypeChildren(child.get())) return;
+        keep_.push_back(child);
+        resolved_[child.get()] = out;
       });
 }
 

@@ -15,7 +15,7 @@ class TypeSolver {
  public:
   /// `pool` knows types without type variables, also those that solvers before this one met.
   explicit TypeSolver(TypePool* pool) : pool_(pool) {}
-  Type NewHole();
+  Type NewVariable();
   /// The type that `t` stands for: follows bound type variables at the outermost level only.
   Type Find(const Type& t);
   /// Makes both equal, binding type variables; false if they are not. A dimension `?` agrees with any.
@@ -27,7 +27,7 @@ class TypeSolver {
   /// `t` with bound type variables replaced at every depth; the same object if there was none.
   Type Resolve(const Type& t);
   /// The first unbound type variable in `t`, or null.
-  const Object* FirstHole(const Type& t);
+  const Object* FirstUnbound(const Type& t);
   /// The more general of two unified types: a dimension that differs becomes `?`.
   Type Join(const Type& a, const Type& b);
   /// Replaces type parameters.
@@ -37,9 +37,9 @@ class TypeSolver {
 
  private:
   bool SameDim(const PrimExpr& a, const PrimExpr& b);
-  bool Bind(const Type& hole, const Type& to);
+  bool Bind(const Type& variable, const Type& to);
   /// Unify; `noted` receives its entries in agreed_, which are invalid if unification fails.
-  bool UnifyParts(const Type& x, const Type& y, std::vector<const Object*>* noted);
+  bool UnifyChildren(const Type& x, const Type& y, std::vector<const Object*>* noted);
   /// Whether `t` is known to have no type variable but bound ones; looks at nothing else. Such types live as long as
   /// this.
   bool Closed(const Type& t) { return pool_->Plain(t) || closed_.Has(t.get()); }

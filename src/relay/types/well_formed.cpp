@@ -9,13 +9,13 @@
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
 #include <relay/expr/expr_index.h>
-#include <relay/types/type_children.h>
 #include <relay/types/builtin_types.h>
+#include <relay/types/type_children.h>
 
 namespace baton::relay {
 namespace {
 
-constexpr size_t kMost = 50;
+constexpr size_t kMax = 50;
 
 class Verifier {
  public:
@@ -25,7 +25,7 @@ class Verifier {
   void Check(const Expr& root, bool closed);
   void Problem(const Object* at, const std::string& text) {
     ++count_;
-    if (!out_ || count_ > kMost) return;
+    if (!out_ || count_ > kMax) return;
     if (!out_->empty()) *out_ += '\n';
     if (!name_.empty()) *out_ += fmt::format("@{}: ", name_);
     const auto* e = at && at->IsInstance<BaseExprNode>() ? static_cast<const BaseExprNode*>(at) : nullptr;
@@ -42,7 +42,7 @@ class Verifier {
     bool seen = false;
   };
   void Bind(const Var& var, int32_t block, int32_t also, const ExprNode* by);
-  void Parts(const ExprNode* n);
+  void CheckChildren(const ExprNode* n);
   void CheckType(const Type& type, const ExprNode* at);
   static std::string Name(const Var& v) { return fmt::format("%{}", v->vid.defined() ? v->name_hint().view() : ""); }
 
@@ -97,7 +97,7 @@ void Verifier::CheckType(const Type& type, const ExprNode* at) {
 }
 
 /// Checks of a single node.
-void Verifier::Parts(const ExprNode* n) {
+void Verifier::CheckChildren(const ExprNode* n) {
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
     for (const Type& t : c->type_args) CheckType(t, n);
@@ -149,7 +149,7 @@ void Verifier::Check(const Expr& root, bool closed) {
   bound_.Clear();
   size_t at = 0;
   for (const ExprNode* n : index.nodes()) {
-    Parts(n);
+    CheckChildren(n);
     const ExprIndex::Kind kind = index.kind(at);
     const int32_t first = index.placement(at++).own_scope;
     if (kind == ExprIndex::kLet) {
@@ -168,10 +168,10 @@ void Verifier::Check(const Expr& root, bool closed) {
       }
     }
   }
-  auto use = [&](uint32_t part, int32_t in, size_t by) {
-    if (part == ExprIndex::kNone || !index.atom(part) || !index[part]->IsInstance<VarNode>()) return;
-    const Binding* b = bound_.Find(index[part]);
-    auto name = [&] { return Name(GetRef<Var>(static_cast<const VarNode*>(index[part]))); };
+  auto use = [&](uint32_t operand, int32_t in, size_t by) {
+    if (operand == ExprIndex::kNone || !index.atom(operand) || !index[operand]->IsInstance<VarNode>()) return;
+    const Binding* b = bound_.Find(index[operand]);
+    auto name = [&] { return Name(GetRef<Var>(static_cast<const VarNode*>(index[operand]))); };
     if (!b) {
       if (closed) Problem(index[by], fmt::format("{} is used but bound nowhere", name()));
     } else if (!index.Within(in, b->block) && (b->also < 0 || !index.Within(in, b->also))) {
@@ -181,9 +181,8 @@ void Verifier::Check(const Expr& root, bool closed) {
   use(static_cast<uint32_t>(index.size() - 1), 0, index.size() - 1);
   for (uint32_t i : index.ids()) {
     const ExprIndex::Placement& info = index.placement(i);
-    index.ForEachEdge(i, [&](uint32_t operand, int own, bool) {
-      use(operand, own >= 0 ? info.own_scope + own : info.scope, i);
-    });
+    index.ForEachEdge(
+        i, [&](uint32_t operand, int own, bool) { use(operand, own >= 0 ? info.own_scope + own : info.scope, i); });
   }
 }
 

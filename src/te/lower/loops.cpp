@@ -106,8 +106,7 @@ Stmt Guard(PrimExpr cond, Stmt body) {
   return tir::IfThenElse(std::move(n));
 }
 
-Stmt VectorLoop(const Axis& axis, int64_t lanes, const std::function<Stmt(const PrimExpr&)>& body,
-                const Work& work) {
+Stmt VectorLoop(const Axis& axis, int64_t lanes, const std::function<Stmt(const PrimExpr&)>& body, const Work& work) {
   const int64_t* n = tir::as_const_int(axis.extent);
   Var vo(axis.var->name_hint.str() + "_o"), vi(axis.var->name_hint.str() + "_v"), vt(axis.var->name_hint.str() + "_t");
   if (n && *n < lanes) {

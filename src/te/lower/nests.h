@@ -28,8 +28,7 @@ class NestEmitter {
   /// memory of its own for `scratch`, which is for one round.
   Stmt OuterLoops(const std::vector<Axis>& axes, Stmt body, const Work& work, const std::vector<Buffer>& scratch = {});
   /// Loops over `axes` of pure stores.
-  Stmt EmitStores(std::vector<Axis> axes, std::vector<Store> stores, const Work& work, bool outer,
-                  int depth = 0);
+  Stmt EmitStores(std::vector<Axis> axes, std::vector<Store> stores, const Work& work, bool outer, int depth = 0);
   /// Loops over `axes` of a reduction whose results go to `index` of `homes`.
   Stmt EmitReduce(const Stage& s, const std::vector<Home>& homes, const std::vector<PrimExpr>& index,
                   std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition, const Work& work,

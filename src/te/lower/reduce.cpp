@@ -329,8 +329,8 @@ class Reduction {
 }  // namespace
 
 Stmt NestEmitter::EmitReduce(const Stage& s, const std::vector<Home>& homes, const std::vector<PrimExpr>& index,
-                             std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition,
-                             const Work& work, bool outermost, int depth) {
+                             std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition, const Work& work,
+                             bool outermost, int depth) {
   Analyzer an;
   for (const Axis& a : axes) an.Bind(a.var, 0, a.extent);
   for (const Axis& a : s.raxes) an.Bind(a.var, 0, a.extent);

@@ -150,8 +150,7 @@ Stmt NestEmitter::EmitStores(std::vector<Axis> axes, std::vector<Store> stores, 
     return OuterLoops(outer_axes, body, outer ? work : Work());
   }
   bool flat = outer && outer_axes.empty();
-  Stmt body = VectorLoop(
-      last, lanes, [&](const PrimExpr& i) { return store_all(axes, i); }, flat ? work : Work());
+  Stmt body = VectorLoop(last, lanes, [&](const PrimExpr& i) { return store_all(axes, i); }, flat ? work : Work());
   return OuterLoops(outer_axes, body, outer ? work : Work());
 }
 

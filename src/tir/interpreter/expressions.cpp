@@ -5,7 +5,7 @@
 
 namespace baton::tir::interpreter {
 
-Value Interpreter::EvalNode(const PrimExpr& e, int lane) {
+Scalar Interpreter::EvalNode(const PrimExpr& e, int lane) {
   const Object* n = e.get();
   DataType t = e.dtype();
   uint32_t k = n->type_index();
@@ -99,7 +99,7 @@ Value Interpreter::EvalNode(const PrimExpr& e, int lane) {
   throw UnsupportedError("the interpreter does not know " + n->GetTypeKey());
 }
 
-Value Interpreter::Convert(Value v, DataType from, DataType to) {
+Scalar Interpreter::Convert(Scalar v, DataType from, DataType to) {
   if (IsFloat(from)) {
     if (IsFloat(to)) return OfFloat(v.f, to);
     if (to.is_bool()) return {v.f != 0, 0};
@@ -122,7 +122,7 @@ Value Interpreter::Convert(Value v, DataType from, DataType to) {
   return OfInt(v.i, to);
 }
 
-Value Interpreter::Reinterpret(Value v, DataType from, DataType to) {
+Scalar Interpreter::Reinterpret(Scalar v, DataType from, DataType to) {
   NDArray cell = NDArray::Empty({8}, DataType::UInt(8));
   memset(cell.data(), 0, 8);
   if (IsFloat(from)) {
@@ -131,7 +131,7 @@ Value Interpreter::Reinterpret(Value v, DataType from, DataType to) {
     memcpy(cell.data(), &v.i, 8);
   }
   NDArray as = cell.View({8 / to.bytes()}, to);
-  return IsFloat(to) ? Value{0, as.GetDouble(0)} : Value{as.GetInt(0), 0};
+  return IsFloat(to) ? Scalar{0, as.GetDouble(0)} : Scalar{as.GetInt(0), 0};
 }
 
 }  // namespace baton::tir::interpreter

@@ -21,7 +21,7 @@
 namespace baton::tir::interpreter {
 
 /// A scalar: `i` for integers and bools (uint64 by its bits), `f` for floats.
-struct Value {
+struct Scalar {
   int64_t i = 0;
   double f = 0;
 };
@@ -56,8 +56,8 @@ class Interpreter {
  private:
   /// The state of a thread. Arrays are shared.
   struct State {
-    std::unordered_map<const Object*, Value> vars;
-    std::unordered_map<const Object*, std::vector<Value>> vectors;  // bound by statements
+    std::unordered_map<const Object*, Scalar> vars;
+    std::unordered_map<const Object*, std::vector<Scalar>> vectors;  // bound by statements
     std::unordered_map<const Object*, Memory> memory;
   };
   using Team = std::vector<State*>;
@@ -74,8 +74,8 @@ class Interpreter {
   static bool IsFloat(DataType t) { return t.is_floating(); }
   int64_t Int(const PrimExpr& e, int lane = 0) { return Eval(e, lane).i; }
   double Float(const PrimExpr& e, int lane = 0) { return Eval(e, lane).f; }
-  static Value OfInt(int64_t v, DataType t) { return {WrapInt(v, t), 0}; }
-  static Value OfFloat(double v, DataType t) { return {0, Round(v, t)}; }
+  static Scalar OfInt(int64_t v, DataType t) { return {WrapInt(v, t), 0}; }
+  static Scalar OfFloat(double v, DataType t) { return {0, Round(v, t)}; }
 
   /// The flat position of a lane's element.
   int64_t Position(const Buffer& b, const Array<PrimExpr>& indices, int lane) {
@@ -108,14 +108,14 @@ class Interpreter {
                          std::to_string(m.size) + " elements");
     }
   }
-  Value Load(const Buffer& b, int64_t at) {
+  Scalar Load(const Buffer& b, int64_t at) {
     Memory& m = MemoryOf(b);
     CheckBounds(b, m, at);
     at += m.first;
     if (IsFloat(b->dtype)) return {0, m.array.GetDouble(at)};
     return {m.array.GetInt(at), 0};
   }
-  void Store(const Buffer& b, int64_t at, Value v) {
+  void Store(const Buffer& b, int64_t at, Scalar v) {
     Memory& m = MemoryOf(b);
     CheckBounds(b, m, at);
     at += m.first;
@@ -128,21 +128,21 @@ class Interpreter {
     memcpy(p, &v.i, static_cast<size_t>(t.bytes()));  // little-endian: the low bytes
   }
 
-  Value Eval(const PrimExpr& e, int lane) {
+  Scalar Eval(const PrimExpr& e, int lane) {
     Step();
     return support::WithStack([&] { return EvalNode(e, lane); });
   }
 
   template <class FF, class FI, class FU>
-  Value Arith(const PrimExpr& ea, const PrimExpr& eb, DataType t, int lane, FF ff, FI fi, FU fu) {
-    Value a = Eval(ea, lane), b = Eval(eb, lane);
+  Scalar Arith(const PrimExpr& ea, const PrimExpr& eb, DataType t, int lane, FF ff, FI fi, FU fu) {
+    Scalar a = Eval(ea, lane), b = Eval(eb, lane);
     if (IsFloat(t)) return OfFloat(ff(a.f, b.f), t);
     if (t.is_uint()) return OfInt(static_cast<int64_t>(fu(static_cast<uint64_t>(a.i), static_cast<uint64_t>(b.i))), t);
     return OfInt(fi(a.i, b.i), t);
   }
   template <class FF, class FI, class FU>
-  Value Compare(const PrimExpr& ea, const PrimExpr& eb, int lane, FF ff, FI fi, FU fu) {
-    Value a = Eval(ea, lane), b = Eval(eb, lane);
+  Scalar Compare(const PrimExpr& ea, const PrimExpr& eb, int lane, FF ff, FI fi, FU fu) {
+    Scalar a = Eval(ea, lane), b = Eval(eb, lane);
     DataType t = ea.dtype();
     bool r = IsFloat(t)    ? ff(a.f, b.f)
              : t.is_uint() ? fu(static_cast<uint64_t>(a.i), static_cast<uint64_t>(b.i))
@@ -150,18 +150,18 @@ class Interpreter {
     return {r, 0};
   }
 
-  Value EvalNode(const PrimExpr& e, int lane);
+  Scalar EvalNode(const PrimExpr& e, int lane);
 
-  static Value Convert(Value v, DataType from, DataType to);
+  static Scalar Convert(Scalar v, DataType from, DataType to);
 
   template <class F>
-  Value Halves(const PrimExpr& v, F combine) {
+  Scalar Halves(const PrimExpr& v, F combine) {
     int lanes = v.dtype().lanes();
-    std::vector<Value> x;
+    std::vector<Scalar> x;
     for (int i = 0; i < lanes; ++i) x.push_back(Eval(v, i));
     while (x.size() > 1) {
       size_t half = x.size() / 2;
-      std::vector<Value> y;
+      std::vector<Scalar> y;
       for (size_t i = 0; i < half; ++i) y.push_back(combine(x[i], x[i + half]));
       if (x.size() % 2) y.push_back(x.back());
       x = y;
@@ -169,16 +169,16 @@ class Interpreter {
     return x[0];
   }
 
-  Value EvalCall(const CallNode* c, int lane);
+  Scalar EvalCall(const CallNode* c, int lane);
   // Expressions without control flow, by the type of the result.
-  Value EvalFloatCall(std::string_view name, const CallNode* c, int lane);
-  Value EvalIntCall(std::string_view name, const CallNode* c, int lane);
+  Scalar EvalFloatCall(std::string_view name, const CallNode* c, int lane);
+  Scalar EvalIntCall(std::string_view name, const CallNode* c, int lane);
 
-  static Value Reinterpret(Value v, DataType from, DataType to);
+  static Scalar Reinterpret(Scalar v, DataType from, DataType to);
 
   // ---- Statements
 
-  using Stores = std::vector<std::pair<int64_t, Value>>;
+  using Stores = std::vector<std::pair<int64_t, Scalar>>;
   static int LanesOf(const BufferStoreNode* st);
   Stores StoresOf(const BufferStoreNode* st);
   void Write(const Buffer& b, const Stores& stores);
@@ -193,7 +193,7 @@ class Interpreter {
 
   // ---- Calls of functions of the module
 
-  Value CallFunction(const CallNode* c, int lane);
+  Scalar CallFunction(const CallNode* c, int lane);
 
   // ---- Threads
 

@@ -5,7 +5,7 @@
 
 namespace baton::tir::interpreter {
 
-Value Interpreter::EvalCall(const CallNode* c, int lane) {
+Scalar Interpreter::EvalCall(const CallNode* c, int lane) {
   std::string_view name = IntrinName(c);
   if (name.substr(0, 4) == "tir.") name.remove_prefix(4);
   DataType t = c->dtype, s = t.element_of();
@@ -24,7 +24,7 @@ Value Interpreter::EvalCall(const CallNode* c, int lane) {
   if (name == "masked_store") {
     const auto* l = c->args[0].as<BufferLoadNode>();
     int lanes = c->args[1].dtype().lanes();
-    std::vector<Value> v;
+    std::vector<Scalar> v;
     for (int i = 0; i < lanes; ++i) v.push_back(Eval(c->args[1], i));
     for (int i = 0; i < lanes; ++i) {
       if (Int(c->args[2], i)) Store(l->buffer, Position(l->buffer, l->indices, i), v[static_cast<size_t>(i)]);
@@ -38,12 +38,14 @@ Value Interpreter::EvalCall(const CallNode* c, int lane) {
     throw RuntimeError("tvm_thread_allreduce stands in no kernel, or in a branch or loop that not all threads take");
   bool is_float = IsFloat(t);
   if (name == "vector_sum")
-    return Halves(c->args[0], [&](Value a, Value b) { return is_float ? OfFloat(a.f + b.f, s) : OfInt(a.i + b.i, s); });
+    return Halves(c->args[0],
+                  [&](Scalar a, Scalar b) { return is_float ? OfFloat(a.f + b.f, s) : OfInt(a.i + b.i, s); });
   if (name == "vector_prod")
-    return Halves(c->args[0], [&](Value a, Value b) { return is_float ? OfFloat(a.f * b.f, s) : OfInt(a.i * b.i, s); });
+    return Halves(c->args[0],
+                  [&](Scalar a, Scalar b) { return is_float ? OfFloat(a.f * b.f, s) : OfInt(a.i * b.i, s); });
   if (name == "vector_max" || name == "vector_min") {
     bool max = name == "vector_max";
-    return Halves(c->args[0], [&](Value a, Value b) {
+    return Halves(c->args[0], [&](Scalar a, Scalar b) {
       if (is_float) return std::isnan(a.f) || (!std::isnan(b.f) && (max ? a.f > b.f : a.f < b.f)) ? a : b;
       bool less = s.is_uint() ? static_cast<uint64_t>(a.i) < static_cast<uint64_t>(b.i) : a.i < b.i;
       return less == max ? b : a;
@@ -56,7 +58,7 @@ Value Interpreter::EvalCall(const CallNode* c, int lane) {
   return is_float ? EvalFloatCall(name, c, lane) : EvalIntCall(name, c, lane);
 }
 
-Value Interpreter::EvalFloatCall(std::string_view name, const CallNode* c, int lane) {
+Scalar Interpreter::EvalFloatCall(std::string_view name, const CallNode* c, int lane) {
   const DataType s = c->dtype.element_of();
   auto f = [&](int i) { return Float(c->args[i], lane); };
   bool single = s.bits() < 64;
@@ -103,7 +105,7 @@ Value Interpreter::EvalFloatCall(std::string_view name, const CallNode* c, int l
   throw UnsupportedError("the interpreter does not know the intrinsic tir." + std::string(name));
 }
 
-Value Interpreter::EvalIntCall(std::string_view name, const CallNode* c, int lane) {
+Scalar Interpreter::EvalIntCall(std::string_view name, const CallNode* c, int lane) {
   const DataType t = c->dtype, s = t.element_of();
   auto n = [&](int i) { return Int(c->args[i], lane); };
   if (name == "abs")

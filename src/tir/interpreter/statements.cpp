@@ -27,7 +27,7 @@ Interpreter::Interpreter(const PrimFunc& f, const std::vector<NDArray>& args, co
     // Sizes that are no parameters are read from the array's shape.
     for (size_t d = 0; d < b->shape.size() && b->shape.size() == args[i].shape().size(); ++d) {
       const PrimExpr& size = b->shape[static_cast<int64_t>(d)];
-      if (size.as<VarNode>()) now_.vars.emplace(size.get(), Value{args[i].shape()[d], 0});
+      if (size.as<VarNode>()) now_.vars.emplace(size.get(), Scalar{args[i].shape()[d], 0});
     }
   }
 }
@@ -42,7 +42,7 @@ void Interpreter::Number(const Var& p, const NDArray& array) {
     throw RuntimeError("parameter `" + p->name_hint.str() + "` is one " + DataType2String(p.dtype()) +
                        ", got an array of " + std::to_string(array.numel()) + " " + DataType2String(array.dtype()));
   }
-  now_.vars[p.get()] = IsFloat(p.dtype()) ? Value{0, array.GetDouble(0)} : Value{array.GetInt(0), 0};
+  now_.vars[p.get()] = IsFloat(p.dtype()) ? Scalar{0, array.GetDouble(0)} : Scalar{array.GetInt(0), 0};
 }
 
 int Interpreter::LanesOf(const BufferStoreNode* st) {
@@ -87,7 +87,7 @@ void Interpreter::ExecNode(const Stmt& s) {
     Write(st->buffer, StoresOf(st));
   } else if (const auto* f = s.as<ForNode>()) {
     int64_t begin = Int(f->min), n = Int(f->extent);
-    Value& slot = now_.vars[f->loop_var.get()];
+    Scalar& slot = now_.vars[f->loop_var.get()];
     for (int64_t i = 0; i < n; ++i) {
       slot.i = begin + i;
       Exec(f->body);
@@ -120,7 +120,7 @@ void Interpreter::ExecNode(const Stmt& s) {
   }
 }
 
-Value Interpreter::CallFunction(const CallNode* c, int lane) {
+Scalar Interpreter::CallFunction(const CallNode* c, int lane) {
   const auto* g = c->op.as<GlobalVarNode>();
   if (!options_.mod.defined() || !options_.mod->ContainGlobalVar(g->name_hint.str()))
     throw UnsupportedError("the interpreter does not know the function @" + g->name_hint.str());
@@ -166,7 +166,7 @@ void Interpreter::Bind(const LetStmtNode* l) {
     now_.vars[l->var.get()] = Eval(l->value, 0);
     return;
   }
-  std::vector<Value> all;
+  std::vector<Scalar> all;
   for (int i = 0; i < lanes; ++i) all.push_back(Eval(l->value, i));
   now_.vectors[l->var.get()] = std::move(all);
 }

@@ -133,11 +133,11 @@ void Interpreter::Allreduce(const CallNode* call, const Team& team) {
   const ThreadAllreduce all(call);
   const CommReducer reducer = ReducerOf(reduce_, all);
   const size_t n = all.values.size();
-  auto set = [&](const Array<Var>& to, const std::vector<Value>& values) {
+  auto set = [&](const Array<Var>& to, const std::vector<Scalar>& values) {
     for (size_t i = 0; i < n; ++i) now_.vars[to[static_cast<int64_t>(i)].get()] = values[i];
   };
   // Threads that differ only in the variables of the reduction are one group.
-  std::map<std::vector<int64_t>, std::vector<Value>> groups;
+  std::map<std::vector<int64_t>, std::vector<Scalar>> groups;
   std::vector<std::vector<int64_t>> key_of;
   for (State* t : team) {
     As(t, [&] {
@@ -153,7 +153,7 @@ void Interpreter::Allreduce(const CallNode* call, const Team& team) {
         for (const PrimExpr& e : reducer->identity_element) it->second.push_back(Eval(e, 0));
       }
       if (!Int(all.condition)) return;
-      std::vector<Value> mine, sum;
+      std::vector<Scalar> mine, sum;
       for (const PrimExpr& e : all.values) mine.push_back(Eval(e, 0));
       set(reducer->lhs, it->second);
       set(reducer->rhs, mine);

@@ -19,7 +19,7 @@ using arith::LinearForm;
 // Bounds beyond this count as none, so that sums of bounds stay far from wrapping.
 constexpr int64_t kFar = int64_t{1} << 40;
 // Indices of more terms than this have constant bounds only.
-constexpr size_t kMostTerms = 32;
+constexpr size_t kMaxTerms = 32;
 
 bool Near(const ConstIntBound& b) { return b.min > -kFar && b.max < kFar; }
 
@@ -49,7 +49,7 @@ void Join(ConstIntBound* all, const ConstIntBound& one) {
 }
 
 /// A sum of terms that stay the same during an allocation, each with its bounds, and a range.
-struct Place {
+struct AffineIndex {
   struct Term {
     PrimExpr atom;
     int64_t coeff;
@@ -65,7 +65,7 @@ struct Place {
     return nullptr;
   }
   /// Terms that `other` lacks are added to the range.
-  void KeepCommon(Place* other) {
+  void KeepCommon(AffineIndex* other) {
     std::erase_if(terms, [&](const Term& t) {
       if (other->Find(t)) return false;
       range = Sum(range, Times(t.bound, t.coeff));
@@ -73,7 +73,7 @@ struct Place {
     });
   }
   /// Widens it to cover both.
-  void Cover(Place other) {
+  void Cover(AffineIndex other) {
     if (range.min > range.max) {
       *this = std::move(other);
       return;
@@ -90,7 +90,7 @@ struct Place {
 struct Region {
   bool accessed = false;
   ConstIntBound fixed{0, -1};
-  Place moving;
+  AffineIndex moving;
   bool moves = true;  ///< the second one is known
 };
 
@@ -252,7 +252,7 @@ class Collector : public StmtExprVisitor {
     const ConstIntBound bound = analyzer_.Bound(index);
     if (bound.min > bound.max) return;  // a loop without rounds, or a condition that never holds
     Join(&region->fixed, Sum(bound, lanes));
-    Place place;
+    AffineIndex place;
     region->moves = region->moves && Split(index, binder, &place);
     if (!region->moves || place.range.min > place.range.max) return;
     place.range = Sum(place.range, lanes);
@@ -261,7 +261,7 @@ class Collector : public StmtExprVisitor {
 
   /// `index` as a sum of terms that stay the same during the allocation, and the range of the rest. False: it has too
   /// many terms.
-  bool Split(const PrimExpr& index, size_t binder, Place* place) {
+  bool Split(const PrimExpr& index, size_t binder, AffineIndex* place) {
     LinearForm todo = analyzer_.Linear(index), rest, from;
     ConstIntBound range{0, 0};
     rest.constant = todo.constant;
@@ -276,7 +276,7 @@ class Collector : public StmtExprVisitor {
       f->terms.push_back(t);
     };
     while (!todo.terms.empty()) {
-      if (++steps > kMostTerms || todo.terms.size() > kMostTerms) return false;
+      if (++steps > kMaxTerms || todo.terms.size() > kMaxTerms) return false;
       const LinearForm::Term t = todo.terms.back();
       todo.terms.pop_back();
       if (t.coeff <= -kFar || t.coeff >= kFar) return false;
@@ -311,12 +311,12 @@ class Collector : public StmtExprVisitor {
 };
 
 /// The range of a dimension that is kept.
-struct Part {
+struct KeptRange {
   PrimExpr begin;  ///< null: all of it
   PrimExpr extent;
 };
 
-Part Kept(const Region& region, const PrimExpr& size, arith::Analyzer* analyzer) {
+KeptRange Kept(const Region& region, const PrimExpr& size, arith::Analyzer* analyzer) {
   if (!region.accessed) return {};
   // A range without a bound reaches to the end of the dimension.
   ConstIntBound fixed = region.fixed;
@@ -334,7 +334,7 @@ Part Kept(const Region& region, const PrimExpr& size, arith::Analyzer* analyzer)
   LinearForm begin;
   begin.constant = range.min;
   if (move) {
-    for (const Place::Term& t : region.moving.terms) begin.terms.push_back({t.atom, t.coeff});
+    for (const AffineIndex::Term& t : region.moving.terms) begin.terms.push_back({t.atom, t.coeff});
   }
   return {analyzer->FromLinear(begin, DataType::Int(64)), make_int(DataType::Int(64), range.max - range.min + 1)};
 }
@@ -350,10 +350,10 @@ class Compactor : public StmtExprMutator {
       Array<PrimExpr> shape;
       bool changed = false;
       for (size_t d = 0; d < a.regions.size(); ++d) {
-        made.parts.push_back(Kept(a.regions[d], b.shape[d], &analyzer_));
-        const bool part = made.parts.back().begin.defined();
-        shape.push_back(part ? made.parts.back().extent : b.shape[d]);
-        changed = changed || part;
+        made.kept.push_back(Kept(a.regions[d], b.shape[d], &analyzer_));
+        const bool shrinks = made.kept.back().begin.defined();
+        shape.push_back(shrinks ? made.kept.back().extent : b.shape[d]);
+        changed = changed || shrinks;
       }
       if (!changed) continue;
       b.shape = shape;
@@ -398,12 +398,12 @@ class Compactor : public StmtExprMutator {
  private:
   struct New {
     Buffer buffer;
-    std::vector<Part> parts;
+    std::vector<KeptRange> kept;
   };
   Array<PrimExpr> Moved(const New& to, const Array<PrimExpr>& indices) {
     Array<PrimExpr> out;
     for (size_t d = 0; d < indices.size(); ++d) {
-      const PrimExpr& begin = to.parts[d].begin;
+      const PrimExpr& begin = to.kept[d].begin;
       out.push_back(!begin.defined() || is_zero(begin) ? indices[d] : From(indices[d], begin));
     }
     return out;

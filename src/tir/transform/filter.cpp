@@ -14,16 +14,17 @@ struct FilterOptions : PassOptions<FilterOptions> {
 };
 
 Pass Filter(const FilterOptions& options) {
-  return MakePass<Filter>(options, {
-      .doc = "Keeps the PrimFuncs of which fcond(func) is true; without a condition all.",
-      .run =
-          [keep = options.fcond](IRModule mod, PassContext) {
-            if (!keep.defined()) return mod;
-            return KeepFunctions(mod, [&](const GlobalVar&, const BaseFunc& func) {
-              return !func.as<PrimFuncNode>() || keep(func).As<bool>();
-            });
-          },
-  });
+  return MakePass<Filter>(options,
+                          {
+                              .doc = "Keeps the PrimFuncs of which fcond(func) is true; without a condition all.",
+                              .run =
+                                  [keep = options.fcond](IRModule mod, PassContext) {
+                                    if (!keep.defined()) return mod;
+                                    return KeepFunctions(mod, [&](const GlobalVar&, const BaseFunc& func) {
+                                      return !func.as<PrimFuncNode>() || keep(func).As<bool>();
+                                    });
+                                  },
+                          });
 }
 
 namespace {

@@ -114,16 +114,19 @@ Pass HoistIfThenElse(const HoistIfThenElseConfigNode& options) {
                               "\"; it is \"basic\", or nothing for all that the pass can do");
   }
   const bool basic = variant == "basic";
-  return MakePass<HoistIfThenElse>(options, {
-      .doc = "A condition that is the same in all rounds of a loop, and is all that the loop does, moves out of it. "
-             "Bindings and allocations may stand between the two, but not in the variant \"basic\". Sound because the "
-             "condition reads no memory, so that it can be asked before the first round.",
-      .run =
-          [basic, scopes = options.support_block_scope_hosting](PrimFunc f, IRModule, PassContext) {
-            if (!AnyStmtOf<IfThenElseNode>(f->body)) return f;
-            return WithBody(f, Hoister(basic, scopes)(f->body));
-          },
-  });
+  return MakePass<HoistIfThenElse>(
+      options,
+      {
+          .doc =
+              "A condition that is the same in all rounds of a loop, and is all that the loop does, moves out of it. "
+              "Bindings and allocations may stand between the two, but not in the variant \"basic\". Sound because the "
+              "condition reads no memory, so that it can be asked before the first round.",
+          .run =
+              [basic, scopes = options.support_block_scope_hosting](PrimFunc f, IRModule, PassContext) {
+                if (!AnyStmtOf<IfThenElseNode>(f->body)) return f;
+                return WithBody(f, Hoister(basic, scopes)(f->body));
+              },
+      });
 }
 namespace {
 const RegisterPass<HoistIfThenElse> registered_hoist("tir.transform.");

@@ -201,17 +201,20 @@ class Injector : public StmtMutator {
 
 namespace transform {
 Pass InjectDoubleBuffer(const InjectDoubleBufferConfigNode& options) {
-  return MakePass<InjectDoubleBuffer>(options, {
-      .doc = "A buffer that each round of a loop allocates, and fills under the mark \"double_buffer_scope\", becomes "
-             "one of two halves: a round fills one for the next while it uses the other. Loops in which the order of "
-             "reads and writes would change stay as they are.",
-      .run =
-          [split_loop = options.split_loop](PrimFunc f, IRModule, PassContext) {
-            const auto marked = [](const AttrStmtNode* a) { return a->attr_key == kMark; };
-            if (!AnyStmtOf<AttrStmtNode>(f->body, marked)) return f;
-            return WithBody(f, Injector(split_loop)(f->body));
-          },
-  });
+  return MakePass<InjectDoubleBuffer>(
+      options,
+      {
+          .doc =
+              "A buffer that each round of a loop allocates, and fills under the mark \"double_buffer_scope\", becomes "
+              "one of two halves: a round fills one for the next while it uses the other. Loops in which the order of "
+              "reads and writes would change stay as they are.",
+          .run =
+              [split_loop = options.split_loop](PrimFunc f, IRModule, PassContext) {
+                const auto marked = [](const AttrStmtNode* a) { return a->attr_key == kMark; };
+                if (!AnyStmtOf<AttrStmtNode>(f->body, marked)) return f;
+                return WithBody(f, Injector(split_loop)(f->body));
+              },
+      });
 }
 namespace {
 const RegisterPass<InjectDoubleBuffer> registered_inject_double_buffer("tir.transform.");

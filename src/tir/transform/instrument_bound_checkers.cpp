@@ -106,7 +106,9 @@ class Instrumenter : public StmtMutator {
   Stmt VisitStmt_(const IfThenElseNode* op) final {
     return Guard(BoundCollector(), {op->condition}, StmtMutator::VisitStmt_(op));
   }
-  Stmt VisitStmt_(const LetStmtNode* op) final { return Guard(BoundCollector(), {op->value}, StmtMutator::VisitStmt_(op)); }
+  Stmt VisitStmt_(const LetStmtNode* op) final {
+    return Guard(BoundCollector(), {op->value}, StmtMutator::VisitStmt_(op));
+  }
 
  private:
   static Stmt Guard(BoundCollector c, const Array<PrimExpr>& exprs, Stmt s) {

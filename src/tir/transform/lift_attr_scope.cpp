@@ -83,15 +83,19 @@ struct LiftAttrScopeOptions : PassOptions<LiftAttrScopeOptions> {
 };
 
 Pass LiftAttrScope(const LiftAttrScopeOptions& options) {
-  return MakePass<LiftAttrScope>(options, {
-      .doc = "Marks (tir.AttrStmt) called attr_key, all where it is empty, move out of loops, bindings and allocations "
-             "that they do not depend on; equal ones behind each other become one.",
-      .run =
-          [attr_key = options.attr_key](PrimFunc f, IRModule, PassContext) {
-            const auto marked = [&](const AttrStmtNode* a) { return attr_key.empty() || a->attr_key == attr_key; };
-            return AnyStmtOf<AttrStmtNode>(f->body, marked) ? WithBody(f, Lifter(attr_key)(f->body)) : f;
-          },
-  });
+  return MakePass<LiftAttrScope>(
+      options, {
+                   .doc = "Marks (tir.AttrStmt) called attr_key, all where it is empty, move out of loops, bindings "
+                          "and allocations "
+                          "that they do not depend on; equal ones behind each other become one.",
+                   .run =
+                       [attr_key = options.attr_key](PrimFunc f, IRModule, PassContext) {
+                         const auto marked = [&](const AttrStmtNode* a) {
+                           return attr_key.empty() || a->attr_key == attr_key;
+                         };
+                         return AnyStmtOf<AttrStmtNode>(f->body, marked) ? WithBody(f, Lifter(attr_key)(f->body)) : f;
+                       },
+               });
 }
 namespace {
 const RegisterPass<LiftAttrScope> registered_lift_attr_scope("tir.transform.");

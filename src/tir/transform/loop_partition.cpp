@@ -145,19 +145,20 @@ class Partitioner : public StmtMutator {
 
 namespace transform {
 Pass LoopPartition(const LoopPartitionConfigNode& options) {
-  return MakePass<LoopPartition>(options, {
-      .doc =
-          "A loop whose body asks whether its variable is before some round becomes two, in neither of which that is "
-          "asked. Loops of known length are only cut with the option `tir.LoopPartition`.",
-      .run =
-          [options](PrimFunc f, IRModule, PassContext) {
-            Partitioner partition(f->body, options);
-            Stmt body = partition(f->body);
-            if (!partition.any) return f;
-            // Removes loops without iterations and decided branches.
-            return WithBody(f, arith::SimplifyStmt(body));
-          },
-  });
+  return MakePass<LoopPartition>(
+      options, {
+                   .doc = "A loop whose body asks whether its variable is before some round becomes two, in neither of "
+                          "which that is "
+                          "asked. Loops of known length are only cut with the option `tir.LoopPartition`.",
+                   .run =
+                       [options](PrimFunc f, IRModule, PassContext) {
+                         Partitioner partition(f->body, options);
+                         Stmt body = partition(f->body);
+                         if (!partition.any) return f;
+                         // Removes loops without iterations and decided branches.
+                         return WithBody(f, arith::SimplifyStmt(body));
+                       },
+               });
 }
 const RegisterPass<LoopPartition> registered_partition("tir.transform.");
 }  // namespace transform

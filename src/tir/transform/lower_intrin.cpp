@@ -82,7 +82,7 @@ class Float32Math {
   }
 
   /// x = 2^k * m with m in [sqrt(1/2), sqrt(2)): gives k as float and log(m). Right for normal and subnormal x > 0.
-  void LogParts(Names& n, const PrimExpr& x, PrimExpr* k, PrimExpr* log_m) const {
+  void ExponentAndLog(Names& n, const PrimExpr& x, PrimExpr* k, PrimExpr* log_m) const {
     PrimExpr small = n("small", x < C(1.17549435e-38));
     PrimExpr scaled = n("scaled", Select(small, x * C(8388608), x));
     PrimExpr bits = n("bits", Bits(scaled));
@@ -104,17 +104,17 @@ class Float32Math {
   }
   PrimExpr Log(Names& n, const PrimExpr& x) const {
     PrimExpr k, m;
-    LogParts(n, x, &k, &m);
+    ExponentAndLog(n, x, &k, &m);
     return LogSpecial(x, fma(k, C(kLn2High), fma(k, C(kLn2Low), m)));
   }
   PrimExpr Log2(Names& n, const PrimExpr& x) const {
     PrimExpr k, m;
-    LogParts(n, x, &k, &m);
+    ExponentAndLog(n, x, &k, &m);
     return LogSpecial(x, fma(m, C(1 / kLn2), k));
   }
   PrimExpr Log10(Names& n, const PrimExpr& x) const {
     PrimExpr k, m;
-    LogParts(n, x, &k, &m);
+    ExponentAndLog(n, x, &k, &m);
     const double log10_2 = 0.301029995663981195214, high = 0.30102920532226562, low = log10_2 - high;
     return LogSpecial(x, fma(k, C(high), fma(m, C(0.434294481903251827651), k * C(low))));
   }
@@ -122,7 +122,7 @@ class Float32Math {
     // log(1 + x) with a correction for what rounding 1 + x lost; the quotient is about one ulp.
     PrimExpr u = n("u", x + C(1));
     PrimExpr k, m;
-    LogParts(n, u, &k, &m);
+    ExponentAndLog(n, u, &k, &m);
     PrimExpr lost = Select(fabs(x) < C(1), x - (u - C(1)), C(1) - (u - x));
     PrimExpr r = fma(k, C(kLn2High), fma(k, C(kLn2Low), m + lost / u));
     PrimExpr special = Select(u < C(0), C(std::nan("")), Select(equal(u, C(0)), C(-kInf), u));

@@ -201,26 +201,29 @@ Pass MakePackedAPI(const MakePackedAPIOptions& options) {
     throw UnsupportedError("MakePackedAPI: num_unpacked_params is " + std::to_string(num_unpacked_params) +
                            "; all parameters are packed, or, by MakeUnpackedAPI, none");
   }
-  return MakePass<MakePackedAPI>(options, {
-      .doc = "Adds to each function the one that is behind its PackedFunc: it takes pointers and numbers, reads sizes "
-             "from the shapes, checks them and calls. baton.build does so by itself.",
-      .run =
-          [](IRModule mod, PassContext) {
-            IRModule out = mod;
-            for (const auto& [var, func] : mod->functions) {
-              const auto* f = func.as<PrimFuncNode>();
-              if (!f || f->GetAttr<PrimFunc>(attr::kPackedOf).defined()) continue;
-              const std::string name = f->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
-              const std::string caller = kPackedCallPrefix + name;
-              if (mod->ContainGlobalVar(caller)) continue;
-              PackedApi api = MakePackedApi(var, GetRef<PrimFunc>(f));
-              if (!api.func.same_as(func)) out.CopyOnWrite()->Update(var, api.func);
-              out.CopyOnWrite()->Add(GlobalVar(String(caller)),
-                                     WithAttr(api.caller, kCallingConv, Any(kPackedConvention)));
-            }
-            return out;
-          },
-  });
+  return MakePass<MakePackedAPI>(
+      options,
+      {
+          .doc =
+              "Adds to each function the one that is behind its PackedFunc: it takes pointers and numbers, reads sizes "
+              "from the shapes, checks them and calls. baton.build does so by itself.",
+          .run =
+              [](IRModule mod, PassContext) {
+                IRModule out = mod;
+                for (const auto& [var, func] : mod->functions) {
+                  const auto* f = func.as<PrimFuncNode>();
+                  if (!f || f->GetAttr<PrimFunc>(attr::kPackedOf).defined()) continue;
+                  const std::string name = f->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
+                  const std::string caller = kPackedCallPrefix + name;
+                  if (mod->ContainGlobalVar(caller)) continue;
+                  PackedApi api = MakePackedApi(var, GetRef<PrimFunc>(f));
+                  if (!api.func.same_as(func)) out.CopyOnWrite()->Update(var, api.func);
+                  out.CopyOnWrite()->Add(GlobalVar(String(caller)),
+                                         WithAttr(api.caller, kCallingConv, Any(kPackedConvention)));
+                }
+                return out;
+              },
+      });
 }
 Pass MakeUnpackedAPI() {
   return MakePass<MakeUnpackedAPI>({

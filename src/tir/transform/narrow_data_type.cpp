@@ -199,12 +199,16 @@ Pass NarrowDataType(const NarrowDataTypeOptions& options) {
   if (target_bits != 16 && target_bits != 32 && target_bits != 64) {
     throw runtime::ValueError("NarrowDataType: target_bits is " + std::to_string(target_bits) + "; it is 16, 32 or 64");
   }
-  return MakePass<NarrowDataType>(options, {
-      .doc = "Integers of 64 bits are computed with target_bits (32) where the bounds of loops prove that nothing is "
-             "lost. Variables of loops and indices stay int64; what is computed between them becomes narrow.",
-      .run = [target_bits](PrimFunc f, IRModule,
-                           PassContext) { return target_bits == 64 ? f : WithBody(f, Narrower(target_bits)(f->body)); },
-  });
+  return MakePass<NarrowDataType>(
+      options,
+      {
+          .doc =
+              "Integers of 64 bits are computed with target_bits (32) where the bounds of loops prove that nothing is "
+              "lost. Variables of loops and indices stay int64; what is computed between them becomes narrow.",
+          .run = [target_bits](
+                     PrimFunc f, IRModule,
+                     PassContext) { return target_bits == 64 ? f : WithBody(f, Narrower(target_bits)(f->body)); },
+      });
 }
 namespace {
 const RegisterPass<NarrowDataType> registered_narrow_data_type("tir.transform.");

@@ -143,9 +143,10 @@ Pass LowerPipeline() {
   }
   passes = baton::transform::WithJoined("LowerPipeline", passes);
   return baton::transform::Sequential(
-      passes, PassInfo(baton::transform::PassInfoNode{.name = "LowerPipeline",
-                                    .doc = "From loops as they are written to loops as code generators take them, a "
-                                           "pass a step."}));
+      passes, PassInfo(baton::transform::PassInfoNode{
+                  .name = "LowerPipeline",
+                  .doc = "From loops as they are written to loops as code generators take them, a "
+                         "pass a step."}));
 }
 const RegisterPass<LowerPipeline> registered_lower("tir.transform.");
 }  // namespace transform

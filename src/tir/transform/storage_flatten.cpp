@@ -92,15 +92,17 @@ Pass StorageFlatten(const StorageFlattenOptions& options) {
     throw runtime::ValueError("StorageFlatten: cache_line_size is " + std::to_string(cache_line_size) +
                               "; it is a power of 2 up to 64, to which all memory is aligned");
   }
-  return MakePass<StorageFlatten>(options, {
-      .doc = "Every buffer becomes one-dimensional, in row-major order. With create_bound_attribute the mark "
-             "\"buffer_bound\" around the body says of each parameter how many elements it has.",
-      .run =
-          [create_bound_attribute = options.create_bound_attribute](PrimFunc f, IRModule, PassContext) {
-            PrimFunc flat = FlattenStorage(f);
-            return create_bound_attribute ? WithBody(flat, WithBounds(flat)) : flat;
-          },
-  });
+  return MakePass<StorageFlatten>(
+      options,
+      {
+          .doc = "Every buffer becomes one-dimensional, in row-major order. With create_bound_attribute the mark "
+                 "\"buffer_bound\" around the body says of each parameter how many elements it has.",
+          .run =
+              [create_bound_attribute = options.create_bound_attribute](PrimFunc f, IRModule, PassContext) {
+                PrimFunc flat = FlattenStorage(f);
+                return create_bound_attribute ? WithBody(flat, WithBounds(flat)) : flat;
+              },
+      });
 }
 Pass FlattenBuffer() {
   return MakePass<FlattenBuffer>({

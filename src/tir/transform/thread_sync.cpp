@@ -405,14 +405,18 @@ Pass ThreadSync(const ThreadSyncOptions& options) {
     throw runtime::ValueError("ThreadSync: memory of scope \"" + storage_scope.str() +
                               "\" is not exchanged between threads; storage_scope is \"shared\" or \"global\"");
   }
-  return MakePass<ThreadSync>(options, {
-      .doc = "Barriers (tvm_storage_sync) between the threads of a block where one reads what another wrote, or writes "
-             "what another read or wrote, in memory of a scope: \"shared\", or \"global\". An element that an index "
-             "keeps to one thread needs none. Throws where a barrier would stand in a branch that not all threads "
-             "take. Blocks never wait for each other.",
-      .run = [scope = options.storage_scope.str()](PrimFunc f, IRModule,
-                                           PassContext) { return WithBody(f, Syncer(scope)(f->body)); },
-  });
+  return MakePass<ThreadSync>(
+      options,
+      {
+          .doc =
+              "Barriers (tvm_storage_sync) between the threads of a block where one reads what another wrote, or "
+              "writes "
+              "what another read or wrote, in memory of a scope: \"shared\", or \"global\". An element that an index "
+              "keeps to one thread needs none. Throws where a barrier would stand in a branch that not all threads "
+              "take. Blocks never wait for each other.",
+          .run = [scope = options.storage_scope.str()](PrimFunc f, IRModule,
+                                                       PassContext) { return WithBody(f, Syncer(scope)(f->body)); },
+      });
 }
 namespace {
 const RegisterPass<ThreadSync> registered_thread_sync("tir.transform.");

@@ -59,8 +59,7 @@ class Unroller : public StmtMutator {
     const int64_t* extent = as_const_int(op->extent);
     Stmt out = Unrolled(s.as<ForNode>());
     depth_ = std::max(deepest, depth_ + 1);
-    size_ =
-        std::min(kLargest, around + std::min(kLargest, size_) * std::clamp<int64_t>(extent ? *extent : 8, 0, kLargest));
+    size_ = std::min(kMax, around + std::min(kMax, size_) * std::clamp<int64_t>(extent ? *extent : 8, 0, kMax));
     if (out.defined()) return out;
     if (op->kind != ForKind::kUnrolled) return s;
     ForNode n = *s.as<ForNode>();
@@ -69,7 +68,7 @@ class Unroller : public StmtMutator {
   }
 
  private:
-  static constexpr int64_t kLargest = int64_t{1} << 30;
+  static constexpr int64_t kMax = int64_t{1} << 30;
 
   /// The loop written out; null if it stays one. `size_` and `depth_` are those of its body.
   Stmt Unrolled(const ForNode* op) {
@@ -100,8 +99,7 @@ class Unroller : public StmtMutator {
   transform::UnrollLoopConfigNode config_;
   RegisterVars registers_;
   int64_t size_ = 0,
-          depth_ =
-              0;  ///< so far: statements, each as often as it runs, and nested loops, written out or not
+          depth_ = 0;  ///< so far: statements, each as often as it runs, and nested loops, written out or not
 };
 
 }  // namespace

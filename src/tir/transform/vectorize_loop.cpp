@@ -248,13 +248,14 @@ struct VectorizeLoopOptions : PassOptions<VectorizeLoopOptions> {
 };
 
 Pass VectorizeLoop(const VectorizeLoopOptions& options) {
-  return MakePass<VectorizeLoop>(options, {
-      .doc =
-          "Vectorized loops become vector expressions; conditions become masks. Without enable_vectorize they become "
-          "loops that run a round after the other.",
-      .run = [enabled = options.enable_vectorize](PrimFunc f, IRModule,
-                                                  PassContext) { return Vectorized(f, enabled); },
-  });
+  return MakePass<VectorizeLoop>(
+      options, {
+                   .doc = "Vectorized loops become vector expressions; conditions become masks. Without "
+                          "enable_vectorize they become "
+                          "loops that run a round after the other.",
+                   .run = [enabled = options.enable_vectorize](PrimFunc f, IRModule,
+                                                               PassContext) { return Vectorized(f, enabled); },
+               });
 }
 namespace {
 const RegisterPass<VectorizeLoop> registered_vectorize("tir.transform.");

@@ -137,19 +137,21 @@ struct VerifyGPUCodeOptions : PassOptions<VerifyGPUCodeOptions> {
 };
 
 Pass VerifyGPUCode(const VerifyGPUCodeOptions& options) {
-  return MakePass<VerifyGPUCode>(options, {
-      .doc = "Throws where a kernel asks for more than a device has: max_threads_per_block, max_thread_x to "
-             "max_thread_z, max_vthread (threads), max_shared_memory_per_block, max_local_memory_per_block, "
-             "max_vector_bytes (bytes), max_kernels. What is not among the constraints is not asked for.",
-      .run =
-          [constraints = options.constraints](PrimFunc f, IRModule, PassContext) {
-            if (const std::string what = CheckGPUCode(f, constraints); !what.empty()) {
-              throw CompileError("`" + f->GetAttr<String>(baton::attr::kGlobalSymbol, String("prim_func")).str() +
-                                 "`: " + what);
-            }
-            return f;
-          },
-  });
+  return MakePass<VerifyGPUCode>(
+      options,
+      {
+          .doc = "Throws where a kernel asks for more than a device has: max_threads_per_block, max_thread_x to "
+                 "max_thread_z, max_vthread (threads), max_shared_memory_per_block, max_local_memory_per_block, "
+                 "max_vector_bytes (bytes), max_kernels. What is not among the constraints is not asked for.",
+          .run =
+              [constraints = options.constraints](PrimFunc f, IRModule, PassContext) {
+                if (const std::string what = CheckGPUCode(f, constraints); !what.empty()) {
+                  throw CompileError("`" + f->GetAttr<String>(baton::attr::kGlobalSymbol, String("prim_func")).str() +
+                                     "`: " + what);
+                }
+                return f;
+              },
+      });
 }
 namespace {
 const RegisterPass<VerifyGPUCode> registered_verify_gpu_code("tir.transform.");

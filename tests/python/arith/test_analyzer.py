@@ -17,20 +17,37 @@ def analyzer(**ranges):
     return made
 
 
-@pytest.mark.parametrize(("expr", "bound"), [
-    (X, (0, 9)), (X + 1, (1, 10)), (X * 2 - Y, (-3, 17)), (X // 3, (0, 3)), (X % 4, (0, 3)), (tir.Min(X, Y), (0, 3)), (tir.Max(X, 5), (5, 9)), (5, (5, 5)), (X - X, (0, 0)),
-    (te.var("z"), (ConstIntBound.NEG_INF, ConstIntBound.POS_INF))], ids=str)
+@pytest.mark.parametrize(
+    ("expr", "bound"),
+    [
+        (X, (0, 9)),
+        (X + 1, (1, 10)),
+        (X * 2 - Y, (-3, 17)),
+        (X // 3, (0, 3)),
+        (X % 4, (0, 3)),
+        (tir.Min(X, Y), (0, 3)),
+        (tir.Max(X, 5), (5, 9)),
+        (5, (5, 5)),
+        (X - X, (0, 0)),
+        (te.var("z"), (ConstIntBound.NEG_INF, ConstIntBound.POS_INF)),
+    ],
+    ids=str,
+)
 def test_bounds(expr, bound):
     found = analyzer(x=(0, 10), y=(1, 4)).const_int_bound(expr)
     assert (found.min_value, found.max_value) == bound and isinstance(found, ConstIntBound)
 
 
-@pytest.mark.parametrize(("expr", "want"), [(X * 4 + 3, (4, 3)), (X * 6 + Y * 4 + 9, (2, 1)), (tir.const(7, "int64"), (0, 7)), (X, (1, 0)), (X * 8 - 3, (8, 5))], ids=str)
+@pytest.mark.parametrize(
+    ("expr", "want"), [(X * 4 + 3, (4, 3)), (X * 6 + Y * 4 + 9, (2, 1)), (tir.const(7, "int64"), (0, 7)), (X, (1, 0)), (X * 8 - 3, (8, 5))], ids=str
+)
 def test_remainders(expr, want):
     assert tuple(analyzer().modular_set(expr)) == want and isinstance(analyzer().modular_set(expr), ModularSet)
 
 
-@pytest.mark.parametrize(("expr", "want"), [(X + 0, X), (X - X + 3, 3), (X // 10, 0), (X % 10, X), ((X * 4 + 1) // 4, X), (tir.Select(X < 10, Y, X), Y)], ids=lambda e: str(e))
+@pytest.mark.parametrize(
+    ("expr", "want"), [(X + 0, X), (X - X + 3, 3), (X // 10, 0), (X % 10, X), ((X * 4 + 1) // 4, X), (tir.Select(X < 10, Y, X), Y)], ids=lambda e: str(e)
+)
 @pytest.mark.parametrize("method", ["simplify", "rewrite_simplify", "canonical_simplify"])
 def test_simplify(method, expr, want):
     found = getattr(analyzer(x=(0, 10)), method)(expr)
@@ -63,6 +80,13 @@ def test_what_is_known_may_change():
         a.update(Y, (0, 1))
     with pytest.raises(ValueError, match="two bounds"):
         a.update(Y, ConstIntBound(0, ConstIntBound.POS_INF), override=True)
-    for wrong in (lambda: a.simplify("x"), lambda: a.const_int_bound(None), lambda: a.can_prove(X), lambda: a.bind(None, 3), lambda: a.bind(X + 1, 3), lambda: a.bind(X, None)):
+    for wrong in (
+        lambda: a.simplify("x"),
+        lambda: a.const_int_bound(None),
+        lambda: a.can_prove(X),
+        lambda: a.bind(None, 3),
+        lambda: a.bind(X + 1, 3),
+        lambda: a.bind(X, None),
+    ):
         with pytest.raises((TypeError, ValueError, AttributeError, tvm.TVMError)):
             wrong()

@@ -16,20 +16,42 @@ X, Y, Z, N = te.var("x"), te.var("y"), te.var("z"), te.var("n")
 def number(expr, **values):
     """The value of an expression of numbers."""
     by_name = {"x": X, "y": Y, "z": Z, "n": N}
-    done = arith.Analyzer().simplify(tir.stmt_functor.substitute(tir.convert(expr) if isinstance(expr, int) else expr,
-                                                                 {by_name[k]: tir.const(v, by_name[k].dtype) for k, v in values.items()}))
+    done = arith.Analyzer().simplify(
+        tir.stmt_functor.substitute(
+            tir.convert(expr) if isinstance(expr, int) else expr, {by_name[k]: tir.const(v, by_name[k].dtype) for k, v in values.items()}
+        )
+    )
     return int(done.value)
 
 
 def ends(found, **values):
-    return (None if found.min_value.same_as(arith.int_set.neg_inf()) else number(found.min_value, **values),
-            None if found.max_value.same_as(arith.int_set.pos_inf()) else number(found.max_value, **values))
+    return (
+        None if found.min_value.same_as(arith.int_set.neg_inf()) else number(found.min_value, **values),
+        None if found.max_value.same_as(arith.int_set.pos_inf()) else number(found.max_value, **values),
+    )
 
 
-@pytest.mark.parametrize(("expr", "want"), [
-    (X + Y, (-3, 13)), (X - Y, (-3, 13)), (X * 3 - 1, (-1, 29)), (X * -2, (-20, 0)), (X // 3, (0, 3)), (X % 4, (0, 3)), (tir.Min(X, Y), (-3, 3)),
-    (tir.Max(X, Y), (0, 10)), (tir.Select(X < 3, X + 1, Y - 1), (-4, 11)), (tir.floormod(X + 16, 32), (16, 26)), (X * Y, (-30, 30)),
-    (tir.if_then_else(X < 3, X, Y), (-3, 10)), (tir.truncdiv(Y, 2), (-1, 1)), (tir.truncmod(Y, 2), (-1, 1)), (X // -3, (-4, 0))], ids=str)
+@pytest.mark.parametrize(
+    ("expr", "want"),
+    [
+        (X + Y, (-3, 13)),
+        (X - Y, (-3, 13)),
+        (X * 3 - 1, (-1, 29)),
+        (X * -2, (-20, 0)),
+        (X // 3, (0, 3)),
+        (X % 4, (0, 3)),
+        (tir.Min(X, Y), (-3, 3)),
+        (tir.Max(X, Y), (0, 10)),
+        (tir.Select(X < 3, X + 1, Y - 1), (-4, 11)),
+        (tir.floormod(X + 16, 32), (16, 26)),
+        (X * Y, (-30, 30)),
+        (tir.if_then_else(X < 3, X, Y), (-3, 10)),
+        (tir.truncdiv(Y, 2), (-1, 1)),
+        (tir.truncmod(Y, 2), (-1, 1)),
+        (X // -3, (-4, 0)),
+    ],
+    ids=str,
+)
 def test_sets_of_expressions(expr, want):
     assert ends(arith.Analyzer().int_set(expr, {X: IntervalSet(0, 10), Y: IntervalSet(-3, 3)})) == want
 
@@ -62,8 +84,17 @@ def random_expr(rng, depth, leaves):
     kind = rng.randrange(9)
     a, b = random_expr(rng, depth - 1, leaves), random_expr(rng, depth - 1, leaves)
     c = rng.choice([1, 2, 3, 5])
-    return [lambda: a + b, lambda: a - b, lambda: a * rng.choice([-3, -1, 2, 4]), lambda: tir.floordiv(a, c), lambda: tir.floormod(a, c), lambda: tir.Min(a, b),
-            lambda: tir.Max(a, b), lambda: tir.Select(a < b, a, b), lambda: tir.truncmod(a, c)][kind]()
+    return [
+        lambda: a + b,
+        lambda: a - b,
+        lambda: a * rng.choice([-3, -1, 2, 4]),
+        lambda: tir.floordiv(a, c),
+        lambda: tir.floormod(a, c),
+        lambda: tir.Min(a, b),
+        lambda: tir.Max(a, b),
+        lambda: tir.Select(a < b, a, b),
+        lambda: tir.truncmod(a, c),
+    ][kind]()
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -83,9 +114,22 @@ def test_no_value_is_outside(seed):
     assert tight >= 5
 
 
-@pytest.mark.parametrize(("cond", "want"), [
-    (X + 3 < 10, (None, 6)), (X * 2 >= 7, (4, None)), (X * -2 >= 7, (None, -4)), (5 - X > 2, (None, 2)), (10 <= X, (10, None)), (X // 3 <= 2, (None, 8)),
-    (X // 3 >= 2, (6, None)), (tir.all(X > 2, X * 3 < 20), (3, 6)), (X * 2 - 5 < X, (None, 4)), (X == 4, (4, 4))], ids=str)
+@pytest.mark.parametrize(
+    ("cond", "want"),
+    [
+        (X + 3 < 10, (None, 6)),
+        (X * 2 >= 7, (4, None)),
+        (X * -2 >= 7, (None, -4)),
+        (5 - X > 2, (None, 2)),
+        (10 <= X, (10, None)),
+        (X // 3 <= 2, (None, 8)),
+        (X // 3 >= 2, (6, None)),
+        (tir.all(X > 2, X * 3 < 20), (3, 6)),
+        (X * 2 - 5 < X, (None, 4)),
+        (X == 4, (4, 4)),
+    ],
+    ids=str,
+)
 def test_bounds_of_a_variable(cond, want):
     assert ends(arith.deduce_bound(X, cond, {}, {})) == want
 
@@ -158,8 +202,12 @@ def test_clip_bounds():
 def test_clip_bounds_are_the_values_that_hold(seed):
     rng = random.Random(seed)
     for _ in range(20):
-        conds = [rng.choice([a < b, a <= b, a > b, a >= b, a == b]) for a, b in
-                 ((X * rng.choice([-3, -2, -1, 1, 2, 5]) + rng.randint(-9, 9), X * rng.choice([0, 7]) + rng.randint(-9, 9)) for _ in range(rng.randint(1, 3)))]
+        conds = [
+            rng.choice([a < b, a <= b, a > b, a >= b, a == b])
+            for a, b in (
+                (X * rng.choice([-3, -2, -1, 1, 2, 5]) + rng.randint(-9, 9), X * rng.choice([0, 7]) + rng.randint(-9, 9)) for _ in range(rng.randint(1, 3))
+            )
+        ]
         cond = tir.all(*conds) if len(conds) > 1 else conds[0]
         found = arith.detect_clip_bound(cond, [X])
         assert len(found) == 2, cond

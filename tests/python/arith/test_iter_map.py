@@ -52,22 +52,50 @@ def check(indices, iters, predicate=None, bijective=False):
     return True
 
 
-@pytest.mark.parametrize(("indices", "extents", "want"), [
-    ([X], {"x": 3}, [(3, 1, 0)]), ([X * 2 + 5], {"x": 3}, [(3, 2, 5)]), ([X * 10 + Y], {"x": 3, "y": 10}, [(30, 1, 0)]), ([X + Y * 3], {"x": 3, "y": 10}, [(30, 1, 0)]),
-    ([X // 4, X % 4], {"x": 16}, [(4, 1, 0), (4, 1, 0)]), ([(X * 6 + Y) // 9, (X * 6 + Y) % 9], {"x": 3, "y": 6}, [(2, 1, 0), (9, 1, 0)]),
-    ([(X * 8 + Y) // 4, Y % 4 + 2], {"x": 3, "y": 8}, [(6, 1, 0), (4, 1, 2)]), ([(X * 4 + Y) // 4, Y], {"x": 3, "y": 4}, [(3, 1, 0), (4, 1, 0)]),
-    ([X * 4 + Y * 2], {"x": 3, "y": 2}, [(6, 2, 0)]), ([X - 3], {"x": (3, 8)}, [(5, 1, 0)]), ([X // 2 * 2 + X % 2], {"x": 8}, [(8, 1, 0)]),
-    ([Y, X, X * 0 + 7], {"x": 2, "y": 3}, [(3, 1, 0), (2, 1, 0), (1, 0, 7)]), ([X + 4], {"x": 1}, [(1, 0, 4)]), ([X % 2], {"x": 8}, [(2, 1, 0)]),
-    ([(X * 2 + 9) // 4], {"x": 6}, [(3, 1, 2)])], ids=str)
+@pytest.mark.parametrize(
+    ("indices", "extents", "want"),
+    [
+        ([X], {"x": 3}, [(3, 1, 0)]),
+        ([X * 2 + 5], {"x": 3}, [(3, 2, 5)]),
+        ([X * 10 + Y], {"x": 3, "y": 10}, [(30, 1, 0)]),
+        ([X + Y * 3], {"x": 3, "y": 10}, [(30, 1, 0)]),
+        ([X // 4, X % 4], {"x": 16}, [(4, 1, 0), (4, 1, 0)]),
+        ([(X * 6 + Y) // 9, (X * 6 + Y) % 9], {"x": 3, "y": 6}, [(2, 1, 0), (9, 1, 0)]),
+        ([(X * 8 + Y) // 4, Y % 4 + 2], {"x": 3, "y": 8}, [(6, 1, 0), (4, 1, 2)]),
+        ([(X * 4 + Y) // 4, Y], {"x": 3, "y": 4}, [(3, 1, 0), (4, 1, 0)]),
+        ([X * 4 + Y * 2], {"x": 3, "y": 2}, [(6, 2, 0)]),
+        ([X - 3], {"x": (3, 8)}, [(5, 1, 0)]),
+        ([X // 2 * 2 + X % 2], {"x": 8}, [(8, 1, 0)]),
+        ([Y, X, X * 0 + 7], {"x": 2, "y": 3}, [(3, 1, 0), (2, 1, 0), (1, 0, 7)]),
+        ([X + 4], {"x": 1}, [(1, 0, 4)]),
+        ([X % 2], {"x": 8}, [(2, 1, 0)]),
+        ([(X * 2 + 9) // 4], {"x": 6}, [(3, 1, 2)]),
+    ],
+    ids=str,
+)
 def test_found(indices, extents, want):
     found = detect_iter_map(indices, ranges(**extents))
     assert shape(found) == want and all(isinstance(s, arith.IterSumExpr) for s in found)
     assert check(indices, ranges(**extents))
 
 
-@pytest.mark.parametrize(("indices", "extents"), [
-    ([X + Y], {"x": 3, "y": 10}), ([X, X], {"x": 3}), ([X * 10 + Y], {"x": 3, "y": 11}), ([X // 4, X % 4], {"x": 15}), ([X // 2, X], {"x": 4}), ([X * X], {"x": 4}),
-    ([X * 10 + Y, Y], {"x": 3, "y": 10}), ([-X], {}), ([(X * 10 + Y) // 4, Y % 5], {"x": 3, "y": 10}), ([X // 4, X // 8], {"x": 16}), ([tir.Max(X, 2)], {"x": 4})], ids=str)
+@pytest.mark.parametrize(
+    ("indices", "extents"),
+    [
+        ([X + Y], {"x": 3, "y": 10}),
+        ([X, X], {"x": 3}),
+        ([X * 10 + Y], {"x": 3, "y": 11}),
+        ([X // 4, X % 4], {"x": 15}),
+        ([X // 2, X], {"x": 4}),
+        ([X * X], {"x": 4}),
+        ([X * 10 + Y, Y], {"x": 3, "y": 10}),
+        ([-X], {}),
+        ([(X * 10 + Y) // 4, Y % 5], {"x": 3, "y": 10}),
+        ([X // 4, X // 8], {"x": 16}),
+        ([tir.Max(X, 2)], {"x": 4}),
+    ],
+    ids=str,
+)
 def test_not_found(indices, extents):
     iters = ranges(**extents) if extents else {X: tvm.ir.Range(0, N)}
     assert len(detect_iter_map(indices, iters)) == 0
@@ -106,7 +134,10 @@ def random_indices(rng, variables):
             return rng.choice(variables)
         e = expr(depth - 1)
         c = rng.choice([1, 2, 3, 4, 6])
-        return rng.choice([lambda: e * c, lambda: e // c, lambda: tir.floormod(e, c), lambda: e * c + expr(depth - 1), lambda: e + rng.randint(-4, 8), lambda: e])()
+        return rng.choice(
+            [lambda: e * c, lambda: e // c, lambda: tir.floormod(e, c), lambda: e * c + expr(depth - 1), lambda: e + rng.randint(-4, 8), lambda: e]
+        )()
+
     return [expr(rng.randint(0, 4)) for _ in range(rng.randint(1, 3))]
 
 

@@ -19,9 +19,7 @@ import models  # noqa: E402
 
 
 def test_flops_of_known_networks():
-    counted = {
-        name: flops.count_flops(models.load(name).path, models.load(name).shape) for name in ("light_resnet50", "mlp")
-    }
+    counted = {name: flops.count_flops(models.load(name).path, models.load(name).shape) for name in ("light_resnet50", "mlp")}
     assert counted["mlp"] == 2 * (784 * 512 + 512 * 512 + 512 * 10)
     # The figure in the literature for ResNet-50 at 224x224 is 4.1 (strides in the 3x3) or 3.9 (in the 1x1) billion
     # multiply-adds.
@@ -87,14 +85,10 @@ def test_random_weights_are_fair_and_stay_in_range(name):
 
 
 def test_missing_library_is_said(tmp_path):
-    out = subprocess.run(
-        [sys.executable, str(BENCH / "size.py"), str(tmp_path / "none.so")], capture_output=True, text=True
-    )
+    out = subprocess.run([sys.executable, str(BENCH / "size.py"), str(tmp_path / "none.so")], capture_output=True, text=True)
     assert out.returncode == 1 and "./dev build" in out.stderr
     (tmp_path / "foreign.so").write_bytes(b"not ELF")
-    out = subprocess.run(
-        [sys.executable, str(BENCH / "size.py"), str(tmp_path / "foreign.so")], capture_output=True, text=True
-    )
+    out = subprocess.run([sys.executable, str(BENCH / "size.py"), str(tmp_path / "foreign.so")], capture_output=True, text=True)
     assert out.returncode == 1 and "Traceback" not in out.stderr
 
 

@@ -38,8 +38,7 @@ def in_list(name, **options):
     def work():
         mod = relay.fromtext(GOOD)
         with PassContext(opt_level=3, **{key: make() for key, make in options.items()}):
-            return Sequential([relay.transform.InferType(), relay.transform.FoldConstant(), getattr(broken_passes, name),
-                               relay.transform.FuseOps()])(mod)
+            return Sequential([relay.transform.InferType(), relay.transform.FoldConstant(), getattr(broken_passes, name), relay.transform.FuseOps()])(mod)
 
     return work
 
@@ -53,20 +52,20 @@ def in_cxx(number):
 
 
 # Deaths first: they happen in forks of this process, and nothing else has started threads in it yet.
-CASES = [("signal", f"{name} {level}", in_list(name), {}) for name in ("segfaults", "bus_error", "float_error", "illegal", "killed")
-         for level in (0, 1)]
+CASES = [("signal", f"{name} {level}", in_list(name), {}) for name in ("segfaults", "bus_error", "float_error", "illegal", "killed") for level in (0, 1)]
 LIMITS = {"eats_memory": {"memory": 64 << 20}, "eats_at_once": {"memory": 1 << 30}, "hangs": {"timeout": 1.5}}
-CASES += [("abort", f"{name} {level}", in_list(name), LIMITS.get(name, {}))
-          for name in ("aborts", "eats_memory", "eats_at_once", "exits") for level in (0, 1)]
+CASES += [("abort", f"{name} {level}", in_list(name), LIMITS.get(name, {})) for name in ("aborts", "eats_memory", "eats_at_once", "exits") for level in (0, 1)]
 CASES += [("abort", name, in_list(name), LIMITS.get(name, {})) for name in ("hangs", "is_told_to_end")]
 CASES += [("c++", f"type {n}", in_cxx(n), {}) for n in range(10)]
 CASES += [("python", name, in_list(name), {}) for name in list(broken_passes.BODIES)[:10]]
-CASES += [("verifier", name, in_list(name, instruments=lambda: [VerifyIR(properties=["WellFormed"])]), {})
-          for n in range(5) for name in (f"breaks_free_{n}", f"breaks_twice_{n}")]
+CASES += [
+    ("verifier", name, in_list(name, instruments=lambda: [VerifyIR(properties=["WellFormed"])]), {})
+    for n in range(5)
+    for name in (f"breaks_free_{n}", f"breaks_twice_{n}")
+]
 CASES += [("guard", f"miscompiles_{n}", in_list(f"miscompiles_{n}", instruments=lambda: [SemanticGuard(seed=3)]), {}) for n in range(8)]
 # An instrument of one's own is as good.
-CASES += [("guard", f"miscompiles_{n}", in_list(f"miscompiles_{n}", instruments=lambda: [broken_passes.Guard(passes=["miscompiles"])]), {})
-          for n in (8, 9)]
+CASES += [("guard", f"miscompiles_{n}", in_list(f"miscompiles_{n}", instruments=lambda: [broken_passes.Guard(passes=["miscompiles"])]), {}) for n in (8, 9)]
 
 
 def one(kind, name, work, limits, folder):

@@ -131,8 +131,12 @@ def test_programs_for_several_devices(tmp_path):
     assert json.loads(file.target) == {"cpu(0)": "llvm", "ext_dev(0)": "llvm"} and "device_type=2" in file.ir
     assert capsule.replay(str(path)).reproduced
     # What fails behind the passes starts from what they made.
-    fused = relay.transform.InferType()(relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) {\n'
-                                                       "  %0 = fn (%p: Tensor[(4), float32], Primitive=1) { argsort(%p, axis=0) };\n  %0(%x)\n}"))
+    fused = relay.transform.InferType()(
+        relay.fromtext(
+            '#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) {\n'
+            "  %0 = fn (%p: Tensor[(4), float32], Primitive=1) { argsort(%p, axis=0) };\n  %0(%x)\n}"
+        )
+    )
     llvm = tvm.target.Target("llvm")
     with pytest.raises(tvm.Error, match="no lowering for an operator"), tvm.Capsule(tmp_path / "g.capsule"):
         get_global_func("driver.GenerateForDevices")(fused, {"cpu": llvm, "ext_dev": llvm})
@@ -232,7 +236,9 @@ def _unknown_operator(tmp_path):
     from onnx import TensorProto, helper
 
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
-    graph = helper.make_graph([helper.make_node("Frobnicate", ["x"], ["y"], domain="some.where")], "g", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])])
+    graph = helper.make_graph(
+        [helper.make_node("Frobnicate", ["x"], ["y"], domain="some.where")], "g", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])]
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("some.where", 1)], ir_version=8)
     path = tmp_path / "m.onnx"
     onnx.save(model, path)
@@ -275,14 +281,18 @@ def test_command_line_writes_the_model_that_is_not_imported(tmp_path):
     assert _cli("replay", tmp_path / "f.capsule", "--stop", "--ir", tmp_path / "again.onnx").returncode == 0
     assert (tmp_path / "again.onnx").read_bytes() == path.read_bytes()
     text = (tmp_path / "f.capsule").read_text()
-    for broken in (text.replace('"sha256": "', '"sha256": "0', 1), text.replace('\\"name\\": \\"m.onnx', '\\"name\\": \\"../m.onnx'), text.replace("== ir onnx\n", "== ir onnx\nAAAA")):
+    for broken in (
+        text.replace('"sha256": "', '"sha256": "0', 1),
+        text.replace('\\"name\\": \\"m.onnx', '\\"name\\": \\"../m.onnx'),
+        text.replace("== ir onnx\n", "== ir onnx\nAAAA"),
+    ):
         assert broken != text
         (tmp_path / "g.capsule").write_text(broken)
         again = _cli("replay", tmp_path / "g.capsule")
         assert again.returncode == 1 and "Traceback" not in again.stderr
 
 
-def test_loop_programs_travel_too(tmp_path):
+def test_prim_funcs_travel_too(tmp_path):
     with tvm.History() as h:
         tvm.compile(_module())
     step = h["VectorizeLoop"]
@@ -408,9 +418,14 @@ def test_pipelines_name_passes_of_python_by_their_path():
         assert seq.text() == "InferType,python.broken_passes.raises_zero"
         with pytest.raises(ZeroDivisionError):
             seq(_module())
-        for text, what in [("python.no_such.x", "no module `no_such`"), ("python.broken_passes.nothing", "has no `nothing`"),
-                           ("python.os.getcwd", "is no pass"), ("python.broken_passes.raises_zero(a=1)", "it takes none"), ("python.", "there is no pass"),
-                           ("python.os", "cannot be imported")]:
+        for text, what in [
+            ("python.no_such.x", "no module `no_such`"),
+            ("python.broken_passes.nothing", "has no `nothing`"),
+            ("python.os.getcwd", "is no pass"),
+            ("python.broken_passes.raises_zero(a=1)", "it takes none"),
+            ("python.", "there is no pass"),
+            ("python.os", "cannot be imported"),
+        ]:
             with pytest.raises(ValueError, match=re.escape(what)):
                 parse_pipeline(text)
     finally:

@@ -14,9 +14,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # f
 
 def ready(what: str = "compiler") -> bool:
     """Whether the runtime, or the compiler, is built and loads."""
-    code = "import baton; baton.NDArray" + (
-        "; import baton.driver.compiler as c; c.machine_facts()" if what == "compiler" else ""
-    )
+    code = "import baton; baton.NDArray" + ("; import baton.driver.compiler as c; c.machine_facts()" if what == "compiler" else "")
     return subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 

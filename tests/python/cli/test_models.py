@@ -79,9 +79,7 @@ def test_compiling_twice_gives_the_same_bytes(baton, good, tmp_path):
     assert (tmp_path / "a.so").read_bytes() == (tmp_path / "b.so").read_bytes()
 
 
-@pytest.mark.parametrize(
-    "emit, word", [("relay", "def @main"), ("tir", "def @fused"), ("llvm", "define"), ("asm", ".text")]
-)
+@pytest.mark.parametrize("emit, word", [("relay", "def @main"), ("tir", "def @fused"), ("llvm", "define"), ("asm", ".text")])
 def test_emit_text(baton, good, tmp_path, emit, word):
     done = baton("compile", good, f"--emit={emit}")
     assert word in done.stdout
@@ -101,9 +99,7 @@ def test_emitted_relay_can_be_run_through_opt(baton, good, tmp_path):
 
 
 def test_opt(baton, tmp_path):
-    (tmp_path / "in.relay").write_text(
-        '#[version = "0.0.5"]\ndef @main(%x: float32) -> float32 {\n  add(%x, multiply(2f, 3f))\n}\n'
-    )
+    (tmp_path / "in.relay").write_text('#[version = "0.0.5"]\ndef @main(%x: float32) -> float32 {\n  add(%x, multiply(2f, 3f))\n}\n')
     done = baton("opt", "in.relay", "--passes", "InferType,FoldConstant", "--timing")
     assert "6f" in done.stdout and "multiply" not in done.stdout
     assert "FoldConstant" in done.stderr and "ms [" in done.stderr

@@ -28,7 +28,14 @@ def shown(*args, cwd):
     """What the command writes to a terminal on standard error."""
     master, slave = os.openpty()
     path = os.pathsep.join(filter(None, [str(cwd), os.environ.get("PYTHONPATH")]))
-    child = subprocess.Popen([sys.executable, "-m", "baton", *args], cwd=cwd, env={**os.environ, "PYTHONPATH": path, "TERM": "xterm"}, stdout=subprocess.DEVNULL, stderr=slave, stdin=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "baton", *args],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": path, "TERM": "xterm"},
+        stdout=subprocess.DEVNULL,
+        stderr=slave,
+        stdin=subprocess.DEVNULL,
+    )
     os.close(slave)
     out = b""
     while True:

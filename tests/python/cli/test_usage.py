@@ -92,9 +92,7 @@ def test_binary_in_place_of_text(baton, tmp_path):
 
 
 def test_closed_pipe():
-    run = subprocess.Popen(
-        [sys.executable, "-m", "baton", "completion", "bash"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    run = subprocess.Popen([sys.executable, "-m", "baton", "completion", "bash"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     run.stdout.close()
     error = run.stderr.read()
     run.stderr.close()
@@ -117,9 +115,7 @@ def test_full_disk(args, unbuffered):
 
 
 def test_closed_output():
-    done = subprocess.run(
-        f"{sys.executable} -m baton completion bash >&-", shell=True, stderr=subprocess.PIPE, text=True
-    )
+    done = subprocess.run(f"{sys.executable} -m baton completion bash >&-", shell=True, stderr=subprocess.PIPE, text=True)
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr
 
 

@@ -62,7 +62,7 @@ def test_a_pool():
         assert [r.status for r in found] == [StatusKind.COMPLETE, StatusKind.EXCEPTION, StatusKind.COMPLETE]
         assert [r.value for r in found[::2]] == [1, 3] and isinstance(found[1].value, ValueError)
     with PopenPoolExecutor(max_workers=1, timeout=0.5) as pool:
-        late, = pool.map_with_error_catching(timeout_job, [20])
+        (late,) = pool.map_with_error_catching(timeout_job, [20])
         assert late.status == StatusKind.TIMEOUT
 
 

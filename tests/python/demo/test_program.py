@@ -50,12 +50,7 @@ def test_finds_modules(trained, name, tmp_path):
     os.symlink(trained.onnx_file(), cache / trained.onnx_file().name)
     first = run("compress a file", "send e-mail", "--engine", name, XDG_CACHE_HOME=str(tmp_path))
     assert first.returncode == 0, first.stderr
-    assert (
-        first.stdout.count("   ok") == 3
-        and "0.6660" in first.stdout
-        and "0.1046" in first.stdout
-        and "0.1411" in first.stdout
-    )
+    assert first.stdout.count("   ok") == 3 and "0.6660" in first.stdout and "0.1046" in first.stdout and "0.1411" in first.stdout
     found = first.stdout.split("\ncompress a file\n")[1].split("\n\n")[0]
     assert "bz2" in found or "zipfile" in found or "gzip" in found
     assert "mail" in first.stdout.split("\nsend e-mail\n")[1]
@@ -84,9 +79,7 @@ def test_wrong_engine_is_found_out(trained, monkeypatch, capsys, offset, code):
     monkeypatch.setitem(ENGINES, "wrong", Wrong)
     monkeypatch.setattr(Wrong, "offset", offset)
     monkeypatch.setattr(demo, "standard_library", lambda: {"csv": "read and write CSV files"})
-    monkeypatch.setattr(
-        demo, "embed_corpus", lambda engine, model, tokens, fresh: np.stack([engine.embed(t) for t in tokens])
-    )
+    monkeypatch.setattr(demo, "embed_corpus", lambda engine, model, tokens, fresh: np.stack([engine.embed(t) for t in tokens]))
     assert demo.main(["--engine", "wrong", "--no-compare", "tables"]) == code
     out, err = capsys.readouterr()
     assert ("WRONG" in out) == bool(code) and ("known answer" in err) == bool(code)
@@ -105,9 +98,7 @@ def test_damaged_cache_is_not_used(tmp_path):
     assert demo._load(tmp_path / "b.npy", 2, 3) is None
 
 
-@pytest.mark.parametrize(
-    "args", [["--engine", "magic"], ["--top", "0"], ["--threads", "-1"], ["--top", "x"], [" "], ["--nonsense"]]
-)
+@pytest.mark.parametrize("args", [["--engine", "magic"], ["--top", "0"], ["--threads", "-1"], ["--top", "x"], [" "], ["--nonsense"]])
 def test_wrong_usage(args):
     out = run(*args)
     assert out.returncode == 2 and "Traceback" not in out.stderr and out.stdout == ""

@@ -79,6 +79,7 @@ def test_every_instrument_has_an_entry(text):
 
 def test_every_function_of_c_has_an_entry(text):
     from baton.config import include_dir
+
     header = Path(include_dir(), "baton/runtime/c_runtime_api.h").read_text(encoding="utf-8")
     declared = set(re.findall(r"^BATON_DLL .*?\b(Baton\w+)\(", header, re.MULTILINE))
     assert len(declared) > 30
@@ -94,8 +95,7 @@ def test_python_names(text):
 
 def test_docstrings_are_there(text):
     """Each public function and class of Python says what it does."""
-    bare = [f"{stem}: {m}" for stem, page in text.items() if stem.startswith("python-")
-            for m in re.findall(r"```python\n(.*)\n```\n\nNo description\.", page)]
+    bare = [f"{stem}: {m}" for stem, page in text.items() if stem.startswith("python-") for m in re.findall(r"```python\n(.*)\n```\n\nNo description\.", page)]
     assert not bare
 
 
@@ -121,8 +121,12 @@ def test_links_of_the_pages_resolve(folder):
         found[path.name] = links = Links()
         links.feed(path.read_text(encoding="utf-8"))
     assert len(found) > 100
-    dead = [f"{name}: {t}" for name, links in found.items() for t in links.targets
-            if (t.partition("#")[0] or name) not in found or t.partition("#")[2] and t.partition("#")[2] not in found[t.partition("#")[0] or name].ids]
+    dead = [
+        f"{name}: {t}"
+        for name, links in found.items()
+        for t in links.targets
+        if (t.partition("#")[0] or name) not in found or t.partition("#")[2] and t.partition("#")[2] not in found[t.partition("#")[0] or name].ids
+    ]
     assert not dead
     assert sum(len(links.targets) for links in found.values()) > 10000
     index = (folder / "search.js").read_text(encoding="utf-8")

@@ -27,8 +27,13 @@ def folder(tmp_path_factory):
 
 
 def in_new_process(folder, seed):
-    done = subprocess.run([sys.executable, "-m", "baton.describe", "stubs", "--out", folder], capture_output=True, text=True, check=False,
-                          env={**os.environ, "PYTHONHASHSEED": seed})
+    done = subprocess.run(
+        [sys.executable, "-m", "baton.describe", "stubs", "--out", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONHASHSEED": seed},
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -91,8 +96,7 @@ def test_every_public_attribute_of_every_class(modules):
         found = definition(modules, node.module, node.name)
         assert found and isinstance(found[1], ast.ClassDef), f"{key} has no class in the stub of {node.module}"
         have = members(modules, *found)
-        missing += [f"{key}.{n}" for n in {*model.attribute_names(node.cls), *(f.name for f in node.fields)}
-                    if model.is_identifier(n) and n not in have]
+        missing += [f"{key}.{n}" for n in {*model.attribute_names(node.cls), *(f.name for f in node.fields)} if model.is_identifier(n) and n not in have]
     assert not missing
 
 
@@ -166,8 +170,13 @@ def test_text_is_the_same_in_every_process(folder, tmp_path):
 
 def check(program, stubs, cache):
     """Lines with an error, by mypy."""
-    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", cache, "--no-error-summary", "--show-absolute-path", "--hide-error-context", program],
-                          capture_output=True, text=True, check=False, env={**os.environ, "MYPYPATH": str(stubs), "PYTHONPATH": ""})
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", cache, "--no-error-summary", "--show-absolute-path", "--hide-error-context", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "MYPYPATH": str(stubs), "PYTHONPATH": ""},
+    )
     assert done.returncode in (0, 1), done.stderr
     assert all(line.startswith(str(program)) for line in done.stdout.splitlines()), done.stdout
     return {int(m[1]) for m in re.finditer(r"\.py:(\d+): error", done.stdout)}, done.stdout
@@ -193,15 +202,22 @@ def test_the_right_program_runs():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("words, read, taken", [
-    ("int", "int", "_t.SupportsInt"),
-    ("runtime.String", "str", "str"),
-    ("Array<Map<str, Array<int>>>", "baton.runtime.Array[baton.runtime.Map[str, baton.runtime.Array[int]]]",
-     "_t.Sequence[_t.Mapping[str, _t.Sequence[_t.SupportsInt]]]"),
-    ("Array<str>", "baton.runtime.Array[str]", "list[str] | tuple[str, ...] | baton.runtime.Array[str]"),
-    ("relay.Let", "baton.relay.expr.Let", "baton.relay.expr.Let"),
-    ("nobody.Knows", "_t.Any", "_t.Any"),
-])
+@pytest.mark.parametrize(
+    "words, read, taken",
+    [
+        ("int", "int", "_t.SupportsInt"),
+        ("runtime.String", "str", "str"),
+        (
+            "Array<Map<str, Array<int>>>",
+            "baton.runtime.Array[baton.runtime.Map[str, baton.runtime.Array[int]]]",
+            "_t.Sequence[_t.Mapping[str, _t.Sequence[_t.SupportsInt]]]",
+        ),
+        ("Array<str>", "baton.runtime.Array[str]", "list[str] | tuple[str, ...] | baton.runtime.Array[str]"),
+        ("relay.Let", "baton.relay.expr.Let", "baton.relay.expr.Let"),
+        ("nobody.Knows", "_t.Any", "_t.Any"),
+    ],
+)
 def test_types_of_values(words, read, taken):
     from baton.describe.stubs import value_type
+
     assert (value_type(words), value_type(words, taken=True)) == (read, taken)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What compiling random programs gives, as hashes: of the text after the default pipeline, of the artifact. Twice in one process.
 
-    python tests/python/driver/determinism.py FIRST COUNT [THREADS]
+python tests/python/driver/determinism.py FIRST COUNT [THREADS]
 """
 
 import hashlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`baton.build`: loop programs as functions of a module, saved and loaded by the runtime alone."""
+"""`baton.build`: PrimFuncs as functions of a module, saved and loaded by the runtime alone."""
 
 import subprocess
 import sys

@@ -210,14 +210,13 @@ def test_loading_needs_no_compiler(file, tmp_path):
     baton.compile(file).save(tmp_path / "m.so")
     code = "import baton; baton.load('m.so'); print('libLLVM' in open('/proc/self/maps').read())"
     path = str(Path(baton.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": path}
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": path})
     assert done.stdout == "False\n", done.stderr
 
 
-@pytest.mark.parametrize("options, bits", [("v3 -mattr=+avx512f", 256), ("v3 -mattr=+avx512f,+avx512bw", 256), ("v4 -mattr=-avx512vl", 256),
-                                           ("v3 -mattr=+avx512f,+avx512vl", 512)])
+@pytest.mark.parametrize(
+    "options, bits", [("v3 -mattr=+avx512f", 256), ("v3 -mattr=+avx512f,+avx512bw", 256), ("v4 -mattr=-avx512vl", 256), ("v3 -mattr=+avx512f,+avx512vl", 512)]
+)
 def test_avx512_wants_its_short_vectors(options, bits):
     """LLVM selects no instruction for masks of 8 lanes without avx512vl: vectors have 256 bits then, as without AVX-512."""
     target = f"llvm -mcpu=x86-64-{options}"

@@ -14,9 +14,7 @@ pytest.importorskip("baton._core", reason="the extension is not built")
 
 import baton  # noqa: E402
 
-binutils = pytest.mark.skipif(
-    not all(map(shutil.which, ("addr2line", "nm", "readelf"))), reason="binutils are not installed"
-)
+binutils = pytest.mark.skipif(not all(map(shutil.which, ("addr2line", "nm", "readelf"))), reason="binutils are not installed")
 # Lines count from 1: the convolution stands in line 3, what is fused to it in lines 4 and 5, the softmax in 6.
 TEXT = """#[version = "0.0.5"]
 def @main(%x: Tensor[(1, 8, 20, 20), float32], %w: Tensor[(16, 8, 3, 3), float32], %b: Tensor[(16), float32]) {

@@ -140,9 +140,7 @@ def test_dynamic_compiles_once_a_shape():
     assert len(built) == 2 and exe.dynamic and "a float32[n, 2], b float32[n, ?]" in repr(exe)
 
 
-@pytest.mark.parametrize(
-    "a, b, words", [((3, 2), (4, 1), r"where n = 3, \(4, 1\)"), ((3, 5), (3, 1), r"`a`"), ((3,), (3, 1), r"`a`")]
-)
+@pytest.mark.parametrize("a, b, words", [((3, 2), (4, 1), r"where n = 3, \(4, 1\)"), ((3, 5), (3, 1), r"`a`"), ((3,), (3, 1), r"`a`")])
 def test_dynamic_checks_shapes_before_compiling(a, b, words):
     exe, built = dynamic()
     with pytest.raises(ValueError, match=words):

@@ -32,9 +32,7 @@ class Net:
         return self.add("Conv", x, *weights, kernel_shape=[k, k], group=group, **attrs)
 
     def norm(self, x, c):
-        return self.add(
-            "BatchNormalization", x, self.weight(c), self.weight(c), self.weight(c), self.weight(c, low=0.5, high=2)
-        )
+        return self.add("BatchNormalization", x, self.weight(c), self.weight(c), self.weight(c), self.weight(c, low=0.5, high=2))
 
     def model(self, shape, out):
         graph = helper.make_graph(

@@ -88,7 +88,5 @@ def test_command_prints_a_table_or_json(tmp_path):
     assert "roofline  operators (source)" in shown and "m.relay:4" in shown and "% " in shown
     shown = subprocess.run([*run, "--top", "1"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     assert shown.rstrip().endswith("more")
-    answer = json.loads(
-        subprocess.run([*run, "--json"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    )
+    answer = json.loads(subprocess.run([*run, "--json"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
     assert answer["profile"]["steps"][0]["kernel"].startswith("fused_")

@@ -64,8 +64,7 @@ def test_onnx_nodes_are_named(tmp_path):
 
     nodes = [helper.make_node("Relu", ["x"], ["y"], name="first"), helper.make_node("Exp", ["y"], ["z"], name="second")]
     value = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4]) for n in "xz"]
-    save(helper.make_model(helper.make_graph(nodes, "g", value[:1], value[1:]), opset_imports=[helper.make_opsetid("", 17)],
-                           ir_version=8), tmp_path / "m.onnx")
+    save(helper.make_model(helper.make_graph(nodes, "g", value[:1], value[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
     data = _data(explore(tmp_path / "m.onnx", profile=False))
     assert any("`first`" in s for s in data["spans"]) and any("`second`" in s for s in data["spans"])
     assert data["kernels"] == []
@@ -98,8 +97,14 @@ def test_the_command_line(tmp_path):
     (tmp_path / "net.relay").write_text(TEXT)
 
     def command(*arguments):
-        return subprocess.run([sys.executable, "-m", "baton", "explore", "net.relay", "--no-profile", *arguments], cwd=tmp_path,
-                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            [sys.executable, "-m", "baton", "explore", "net.relay", "--no-profile", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
     done = command("-o", "page.html")
     assert done.returncode == 0, done.stderr
@@ -128,19 +133,32 @@ def browse(tmp_path_factory):
             const pre = document.createElement("pre"); pre.id = "answer"; pre.textContent = out; document.body.append(pre); }}, 20); }});</script>"""
         path = folder / "page.html"
         path.write_text(page.replace("</head>", wrapped + "</head>"), encoding="utf-8")
-        command = [_CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={size}", "--virtual-time-budget=20000",
-                   f"--user-data-dir={folder / 'profile'}", "--dump-dom", *(["--force-dark-mode"] if dark else []), path.as_uri()]
+        command = [
+            _CHROMIUM,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--window-size={size}",
+            "--virtual-time-budget=20000",
+            f"--user-data-dir={folder / 'profile'}",
+            "--dump-dom",
+            *(["--force-dark-mode"] if dark else []),
+            path.as_uri(),
+        ]
         dom = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
         found = re.search(r'<pre id="answer">(.*?)</pre>', dom, re.S)
         assert found, dom[-2000:]
         import html
+
         return json.loads(html.unescape(found.group(1)))
 
     return run
 
 
 def test_the_page_in_a_browser(page, browse):
-    answer = browse(page, """
+    answer = browse(
+        page,
+        """
         const names = () => [...document.querySelectorAll("nav .row")].map(r => r.querySelector(".name").textContent.slice(1));
         const out = { few: names().length };
         document.getElementById("unchanged").click();
@@ -158,7 +176,8 @@ def test_the_page_in_a_browser(page, browse):
         out.found = document.getElementById("found").textContent;
         out.marks = document.querySelectorAll("#rows mark").length;
         return out;
-    """)
+    """,
+    )
     assert 3 <= answer["few"] < answer["all"]
     assert answer["lines"] > 5 and "Primitive=1" in answer["plus"]
     assert "net.relay:3" in answer["about"] and "conv2d" in answer["about"] and "µs" in answer["about"] and answer["traced"] >= 1
@@ -166,11 +185,14 @@ def test_the_page_in_a_browser(page, browse):
 
 
 def test_it_opens_at_the_pass_that_changes_most(page, browse):
-    answer = browse(page, """
+    answer = browse(
+        page,
+        """
         const s = D.steps[S.step], inner = new Set(D.steps.filter(changed).map(s => s.parent));
         return { name: s.name, size: s.plus + s.minus, most: Math.max(...D.steps.filter((s, i) => !inner.has(i)).map(s => s.plus + s.minus)),
                  about: document.getElementById("about").textContent };
-    """)
+    """,
+    )
     assert answer["size"] == answer["most"] > 0
     assert "the program changed" in answer["about"] and "came of it" not in answer["about"]
 
@@ -182,14 +204,17 @@ def test_a_difference_far_to_the_right_is_seen(browse):
     change = relay.transform.function_pass(lambda f, m, c: relay.Function([], relay.Tuple([long, relay.const(np.float32(8))])), opt_level=0, name="Changes")
     with baton.History() as h:
         change(before)
-    answer = browse(render(collect(h, "long")), """
+    answer = browse(
+        render(collect(h, "long")),
+        """
         const shown = cls => [...document.querySelectorAll("#rows ." + cls)].map(e => e.textContent);
         const press = key => dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
         const out = { minus: shown("minus"), plus: shown("plus") };
         press("ArrowRight"); out.moved = shown("minus").concat(shown("number"), [S.shift]);
         press("ArrowLeft"); out.shift = S.shift;
         return out;
-    """)
+    """,
+    )
     shown = answer["minus"] + answer["plus"]
     assert any("7f" in line for line in answer["minus"]) and any("8f" in line for line in answer["plus"]), shown
     assert all(len(line) < 400 or "… " in line for line in shown)
@@ -197,20 +222,26 @@ def test_a_difference_far_to_the_right_is_seen(browse):
 
 
 def test_keys(page, browse):
-    answer = browse(page, """
+    answer = browse(
+        page,
+        """
         const press = key => dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
         const first = S.step;
         press("j"); const next = S.step; press("k");
         press("t"); const theme = document.documentElement.dataset.theme;
         press("u"); const all = S.all; press("/");
         return { moved: next !== first, back: S.step === first, theme, all, focus: document.activeElement.id };
-    """)
+    """,
+    )
     assert answer["moved"] and answer["back"] and answer["theme"] in ("dark", "light") and answer["all"] and answer["focus"] == "search"
 
 
 def test_aligned_rows_are_a_true_alignment(page, browse):
     """Each line of both programs stands in one row, in order; rows that are called equal have equal keys."""
-    assert browse(page, """
+    assert (
+        browse(
+            page,
+            """
         const random = (seed => () => (seed = seed * 16807 % 2147483647) / 2147483647)(7);
         D.lines = Array.from({ length: 12 }, (_, i) => ["l" + i, 0, i]);
         for (let round = 0; round < 300; round++) {
@@ -220,7 +251,10 @@ def test_aligned_rows_are_a_true_alignment(page, browse):
           if (rows.some(([x, y, k]) => !k && a[x] !== b[y])) return "equal " + JSON.stringify([a, b, rows]);
         }
         return "ok";
-    """) == "ok"
+    """,
+        )
+        == "ok"
+    )
 
 
 def test_a_large_program(browse):
@@ -230,8 +264,11 @@ def test_a_large_program(browse):
         y = relay.add(relay.tanh(y), relay.const(np.float32(i)))
     with baton.History() as h:
         relay.transform.ToANormalForm()(relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([x], y))))
-    answer = browse(render(collect(h, "long")), """
+    answer = browse(
+        render(collect(h, "long")),
+        """
         choose(D.steps.length - 1);
         return { rows: S.rows.length, drawn: document.querySelectorAll("#rows .line").length };
-    """)
+    """,
+    )
     assert answer["rows"] >= 6000 and 10 < answer["drawn"] < 200

@@ -43,6 +43,7 @@ def test_exception_through_k_crossings(k, kind):
 
 def test_exceptions_are_freed():
     """PF-015: an exception that crossed, its frames and what they hold, is freed with its last reference."""
+
     class Big:
         pass
 
@@ -62,6 +63,7 @@ def test_exceptions_are_freed():
 
 def test_cpp_sees_pythons_frames():
     """PF-014: the trace that C++ reads names the Python functions, innermost first."""
+
     def inner():
         raise ValueError("x")
 
@@ -124,13 +126,24 @@ def test_early_folding_endpoint_takes_an_expression():
     import numpy as np
 
     from baton import relay
+
     folded = baton.get_global_func("relay._ir_pass.FoldConstant")(relay.const(np.float32(1)) + relay.const(np.float32(2)))
     assert float(folded.data.numpy()) == 3
     assert baton.get_global_func("relay._transform.FoldConstant")().info.opt_level == 2
 
 
-@pytest.mark.parametrize("header", ["ir/transform.h", "relay/transform.h", "relay/attrs/annotation.h", "support/with.h",
-                                    "runtime/packed_func.h", "runtime/module.h", "runtime/c_runtime_api.h"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "ir/transform.h",
+        "relay/transform.h",
+        "relay/attrs/annotation.h",
+        "support/with.h",
+        "runtime/packed_func.h",
+        "runtime/module.h",
+        "runtime/c_runtime_api.h",
+    ],
+)
 def test_header_places(header):
     """NM-011: headers stand where the founding documents cite them."""
     assert (ROOT / "include" / "baton" / header).is_file()

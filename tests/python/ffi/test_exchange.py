@@ -35,8 +35,9 @@ def test_arguments_are_lent_and_results_are_owned():  # PF-010
     assert kept.numpy().tolist() == [0, 1, 2, 3], "what is kept is a copy"
 
 
-@pytest.mark.parametrize("make", [lambda: np.ones((2, 0)), lambda: np.array(3.5), lambda: np.arange(12).reshape(3, 4).T,
-                                  lambda: np.arange(10)[::2], lambda: np.ones((2,) * 9)])
+@pytest.mark.parametrize(
+    "make", [lambda: np.ones((2, 0)), lambda: np.array(3.5), lambda: np.arange(12).reshape(3, 4).T, lambda: np.arange(10)[::2], lambda: np.ones((2,) * 9)]
+)
 def test_every_layout_of_numpy(make):  # PF-010
     a = make()
     assert echo(a).numpy().tolist() == a.tolist()

@@ -52,8 +52,21 @@ def plugin(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plugin")
     (folder / "plugin.cpp").write_text(PLUGIN)
     lib = Path(baton.__path__[0]) / "lib"
-    command = [os.environ.get("CXX", "g++"), "-std=c++20", "-O1", "-shared", "-fPIC", "-fno-strict-aliasing", f"-I{ROOT / 'include'}",
-               str(folder / "plugin.cpp"), f"-L{lib}", "-lbaton_runtime", f"-Wl,-rpath,{lib}", "-o", str(folder / "plugin.so")]
+    command = [
+        os.environ.get("CXX", "g++"),
+        "-std=c++20",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        "-fno-strict-aliasing",
+        f"-I{ROOT / 'include'}",
+        str(folder / "plugin.cpp"),
+        f"-L{lib}",
+        "-lbaton_runtime",
+        f"-Wl,-rpath,{lib}",
+        "-o",
+        str(folder / "plugin.so"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     baton._core.load_library(str(folder / "plugin.so"))
@@ -70,6 +83,7 @@ def test_cpp_type_from_a_separate_library(plugin):
 
 def test_python_class_for_a_cpp_type(plugin):
     """EX-003: a value from C++ arrives as the registered class, and can be handed back."""
+
     @baton.register_object("plugin.IntVector")
     class IntVector(baton.Object):
         __slots__ = ()

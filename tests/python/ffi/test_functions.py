@@ -117,12 +117,28 @@ def test_cpp_sees_kind_and_text():
     assert baton.get_global_func("testing.catch")(lambda: None) == []
 
 
-@pytest.mark.parametrize("kind, also", [
-    ("TypeError", TypeError), ("ValueError", ValueError), ("KeyError", KeyError), ("IndexError", IndexError),
-    ("AttributeError", AttributeError), ("MemoryError", MemoryError), ("RuntimeError", RuntimeError), ("ParseError", SyntaxError),
-    ("TypeInferenceError", TypeError), ("ShapeError", ValueError), ("UnsupportedError", NotImplementedError),
-    ("InternalError", RuntimeError), ("CompileError", baton.Error), ("OSError", OSError), ("FileNotFoundError", FileNotFoundError),
-    ("RPCError", ConnectionError), ("NobodyKnowsThisKind", baton.Error)])
+@pytest.mark.parametrize(
+    "kind, also",
+    [
+        ("TypeError", TypeError),
+        ("ValueError", ValueError),
+        ("KeyError", KeyError),
+        ("IndexError", IndexError),
+        ("AttributeError", AttributeError),
+        ("MemoryError", MemoryError),
+        ("RuntimeError", RuntimeError),
+        ("ParseError", SyntaxError),
+        ("TypeInferenceError", TypeError),
+        ("ShapeError", ValueError),
+        ("UnsupportedError", NotImplementedError),
+        ("InternalError", RuntimeError),
+        ("CompileError", baton.Error),
+        ("OSError", OSError),
+        ("FileNotFoundError", FileNotFoundError),
+        ("RPCError", ConnectionError),
+        ("NobodyKnowsThisKind", baton.Error),
+    ],
+)
 def test_kinds(kind, also):
     text = "`x` is 3, must be at most 2"
     with pytest.raises(also) as caught:
@@ -331,6 +347,7 @@ def test_wrong_arity_names_the_signature():
 
 def test_traceback_shows_both_sides():
     """PF-014: Python's frames and the functions of C++ between them, in the order that the error took."""
+
     def inner():
         raise KeyError("deep")
 
@@ -367,6 +384,7 @@ def test_a_function_holds_what_it_holds():
 
 def test_function_that_replaces_itself_while_it_runs():
     """PF-026 PF-027: registration changed from inside a call; the caller's function stays."""
+
     def replaces():
         baton.register_func("test.replaces", lambda: "new", override=True)
         gc.collect()
@@ -385,6 +403,7 @@ def test_function_that_replaces_itself_while_it_runs():
 
 def test_functions_that_were_replaced_are_freed():
     """PF-015: the registry releases what it no longer gives out (a little later: a caller may have just asked for it)."""
+
     class Call:
         def __call__(self):
             return 1
@@ -461,6 +480,7 @@ def test_callback_that_raises_on_another_thread():
 
 def test_threads_of_python_call_at_the_same_time():
     """PF-014 PF-015: nested callbacks from eight threads."""
+
     def nest(n):
         return n if n == 0 else call(nest, n - 1) + 1
 
@@ -521,6 +541,7 @@ print("bye")
 
 def test_classes_of_objects_are_plain():
     """A class that adds nothing is not watched by the collector; one that adds something, or a __del__, works as any class."""
+
     class Plain(baton.runtime.Array):
         __slots__ = ()
 

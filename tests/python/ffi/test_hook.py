@@ -30,12 +30,15 @@ def test_every_answer_is_there():
         assert callable(getattr(importlib.import_module(module), name))
 
 
-@pytest.mark.parametrize("text", [
-    "print(type(baton.ir.GlobalVar('f')()).__name__)",
-    "m = baton.ir.IRModule(); m.import_from_std('prelude.rly'); print('Call' if m.get_global_vars() else '')",
-    "a = baton.te.placeholder((2,), name='a'); print('Call' if (a + 1).dtype == 'float32' else '')",
-    "print('Call' if callable(baton.topi.add) else '')",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "print(type(baton.ir.GlobalVar('f')()).__name__)",
+        "m = baton.ir.IRModule(); m.import_from_std('prelude.rly'); print('Call' if m.get_global_vars() else '')",
+        "a = baton.te.placeholder((2,), name='a'); print('Call' if (a + 1).dtype == 'float32' else '')",
+        "print('Call' if callable(baton.topi.add) else '')",
+    ],
+)
 def test_lower_layers_work_without_anything_imported_above_them(text):
     done = subprocess.run([sys.executable, "-c", "import baton; " + text], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["Call"], done.stderr

@@ -20,10 +20,23 @@ def works():
     return bench.works(100_000)
 
 
-@pytest.mark.parametrize("name", [
-    "parse", "print", "structural_hash", "structural_equal", "save_json", "load_json", "virtual machine", "interpreter", "compile",
-    "FuseOps", "ToANormalForm", "PartialEvaluate",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "parse",
+        "print",
+        "structural_hash",
+        "structural_equal",
+        "save_json",
+        "load_json",
+        "virtual machine",
+        "interpreter",
+        "compile",
+        "FuseOps",
+        "ToANormalForm",
+        "PartialEvaluate",
+    ],
+)
 def test_an_alarm_ends_it(works, name):
     """The alarm comes soon after the start of work that goes on for long after it."""
     work = works[name]

@@ -59,8 +59,17 @@ def test_devices():
 def in_a_process(queue):
     tvm.testing.initializer(1, 2, 3)
     tvm.testing.register_ffi()
-    queue.put([tvm.testing.after_initializer(), tvm.testing.call_py_ffi("a"), tvm.testing.call_cpp_ffi("b"), tvm.testing.call_cpp_py_ffi("c"),
-               tvm.testing.identity_after("d", 0.01), tvm.testing.fast_summation(100), tvm.testing.slow_summation(100)])
+    queue.put(
+        [
+            tvm.testing.after_initializer(),
+            tvm.testing.call_py_ffi("a"),
+            tvm.testing.call_cpp_ffi("b"),
+            tvm.testing.call_cpp_py_ffi("c"),
+            tvm.testing.identity_after("d", 0.01),
+            tvm.testing.fast_summation(100),
+            tvm.testing.slow_summation(100),
+        ]
+    )
     tvm.testing.terminate_self()
 
 

@@ -68,9 +68,19 @@ def test_dtype():
         echo(np.dtype("datetime64[s]"))
 
 
-@pytest.mark.parametrize("name, bits, lanes, code, size", [
-    ("float32", 32, 1, 2, 4), ("int8x4", 8, 4, 0, 4), ("uint1", 1, 1, 1, 1), ("bool", 8, 1, 6, 1), ("bfloat16", 16, 1, 4, 2),
-    ("handle", 64, 1, 3, 8), ("float8_e4m3fn", 8, 1, 10, 1), ("float4_e2m1fn", 4, 1, 17, 1)])
+@pytest.mark.parametrize(
+    "name, bits, lanes, code, size",
+    [
+        ("float32", 32, 1, 2, 4),
+        ("int8x4", 8, 4, 0, 4),
+        ("uint1", 1, 1, 1, 1),
+        ("bool", 8, 1, 6, 1),
+        ("bfloat16", 16, 1, 4, 2),
+        ("handle", 64, 1, 3, 8),
+        ("float8_e4m3fn", 8, 1, 10, 1),
+        ("float4_e2m1fn", 4, 1, 17, 1),
+    ],
+)
 def test_dtype_parts(name, bits, lanes, code, size):
     t = baton.DataType(name)
     assert (t.bits, t.lanes, t.type_code, t.itemsize) == (bits, lanes, code, size)
@@ -86,8 +96,8 @@ def test_device():
 
 
 def test_handle():
-    h = baton.runtime.Handle(0xdeadbeef)
-    assert echo(h) == h and echo(h).value == 0xdeadbeef
+    h = baton.runtime.Handle(0xDEADBEEF)
+    assert echo(h) == h and echo(h).value == 0xDEADBEEF
     assert kind_of(h) == "handle"
 
 

@@ -76,7 +76,7 @@ def test_a_scan_over_elements_without_numbers():
     ("ScatterElements", [[0, 3]], [f32(1, 2)]),
 ])  # fmt: skip
 def test_known_indices_that_lie_outside(op, indices, more):
-    init = {"i": np.array(indices, "int64"), **{"u": u for u in more}}
+    init = {"i": np.array(indices, "int64"), **dict(zip("u", more, strict=False))}
     m = model([node(op, "x i u" if more else "x i", "y")], [value("x", [3, 2])], [value("y", None)], init)
     with pytest.raises(baton.error.CompileError, match="lies outside axis"):
         from_onnx(m)
@@ -84,8 +84,14 @@ def test_known_indices_that_lie_outside(op, indices, more):
 
 @pytest.mark.parametrize("width", [2, 0])
 def test_a_scan_of_no_steps(width):
-    body = helper.make_graph([node("Add", "s x", "t"), node("Exp", "t", "y")], "b", [value("s", [width]), value("x", [width])], [value("t", [width]), value("y", [width])])
-    m = model([node("Scan", "s0 xs", "sf ys", body=body, num_scan_inputs=1)], [value("s0", [width]), value("xs", [0, width])], [value("sf", [width]), value("ys", [0, width])])
+    body = helper.make_graph(
+        [node("Add", "s x", "t"), node("Exp", "t", "y")], "b", [value("s", [width]), value("x", [width])], [value("t", [width]), value("y", [width])]
+    )
+    m = model(
+        [node("Scan", "s0 xs", "sf ys", body=body, num_scan_inputs=1)],
+        [value("s0", [width]), value("xs", [0, width])],
+        [value("sf", [width]), value("ys", [0, width])],
+    )
     state, collected = onnx_backend.prepare(m).run([f32(width), f32(0, width)])
     np.testing.assert_array_equal(state, f32(width))
     assert collected.shape == (0, width) and collected.dtype == np.float32
@@ -204,9 +210,7 @@ def test_loop_with_a_count_known_at_run_time_only():
 
 @pytest.mark.parametrize("condition", [True, False])
 def test_branch_on_a_value(condition):
-    then, otherwise = (
-        helper.make_graph([node(op, "x", "r")], op, [], [value("r", [2])]) for op in ("Neg", "Abs")
-    )
+    then, otherwise = (helper.make_graph([node(op, "x", "r")], op, [], [value("r", [2])]) for op in ("Neg", "Abs"))
     m = model(
         [node("If", "c", "y", then_branch=then, else_branch=otherwise)],
         [value("c", [], TensorProto.BOOL), value("x", [2])],

@@ -13,7 +13,15 @@ import baton
 ort = pytest.importorskip("onnxruntime")
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((7, 4)).astype("float32")
-KINDS = {"f": TensorProto.FLOAT, "d": TensorProto.DOUBLE, "l": TensorProto.INT64, "i": TensorProto.INT32, "b": TensorProto.BOOL, "O": TensorProto.STRING, "U": TensorProto.STRING}
+KINDS = {
+    "f": TensorProto.FLOAT,
+    "d": TensorProto.DOUBLE,
+    "l": TensorProto.INT64,
+    "i": TensorProto.INT32,
+    "b": TensorProto.BOOL,
+    "O": TensorProto.STRING,
+    "U": TensorProto.STRING,
+}
 
 
 def value(name, array, shape=None):
@@ -102,8 +110,10 @@ def test_feature_vectorizer():
     agrees(one("FeatureVectorizer", X, y, inputdimensions=[3, 4]), X, y, by=run_reference)
 
 
-@pytest.mark.parametrize("op, attrs", [("Scaler", {"offset": [1.0, 2, 3, 4], "scale": [2.0, 1, 0.5, 4]}), ("Scaler", {"offset": [1.0], "scale": [2.0]}),
-                                       ("Binarizer", {"threshold": 0.25})])
+@pytest.mark.parametrize(
+    "op, attrs",
+    [("Scaler", {"offset": [1.0, 2, 3, 4], "scale": [2.0, 1, 0.5, 4]}), ("Scaler", {"offset": [1.0], "scale": [2.0]}), ("Binarizer", {"threshold": 0.25})],
+)
 def test_arithmetic(op, attrs):
     agrees(one(op, X, **attrs), X)
 
@@ -136,7 +146,14 @@ def test_linear_regressor(post, targets):
     scale = 0.1 if post == "PROBIT" else 1.0
     weights = (RNG.standard_normal(4 * targets) * scale).tolist()
     x = np.abs(X) + 0.1 if post == "PROBIT" else X
-    m = one("LinearRegressor", x, coefficients=np.abs(weights).tolist() if post == "PROBIT" else weights, intercepts=[0.05] * targets, targets=targets, post_transform=post)
+    m = one(
+        "LinearRegressor",
+        x,
+        coefficients=np.abs(weights).tolist() if post == "PROBIT" else weights,
+        intercepts=[0.05] * targets,
+        targets=targets,
+        post_transform=post,
+    )
     if post in ("NONE", "PROBIT"):
         agrees(m, x, by=run_ort if post == "NONE" else run_ort, rtol=1e-3, atol=1e-4)
     else:
@@ -168,7 +185,19 @@ def test_svm_regressor(kernel, params, one_class):
 
 
 def test_svm_regressor_without_vectors():
-    agrees(one("SVMRegressor", X, kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0], n_supports=0, coefficients=RNG.standard_normal(4).tolist(), rho=[0.3], post_transform="NONE"), X)
+    agrees(
+        one(
+            "SVMRegressor",
+            X,
+            kernel_type="LINEAR",
+            kernel_params=[0.0, 0.0, 0.0],
+            n_supports=0,
+            coefficients=RNG.standard_normal(4).tolist(),
+            rho=[0.3],
+            post_transform="NONE",
+        ),
+        X,
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])
@@ -366,7 +395,15 @@ def estimators():
         import sklearn  # noqa: F401
     except ImportError:
         return []
-    from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, GradientBoostingRegressor, HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier, RandomForestRegressor
+    from sklearn.ensemble import (
+        ExtraTreesClassifier,
+        GradientBoostingClassifier,
+        GradientBoostingRegressor,
+        HistGradientBoostingClassifier,
+        IsolationForest,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
     from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier, SGDClassifier
     from sklearn.naive_bayes import GaussianNB
     from sklearn.neighbors import KNeighborsClassifier
@@ -387,7 +424,9 @@ def estimators():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("classes", [2, 3, "texts"])
-@pytest.mark.parametrize("estimator", estimators(), ids=lambda e: "-".join(type(s).__name__ for s in getattr(e, "steps", None) and [s for _, s in e.steps] or [e]))
+@pytest.mark.parametrize(
+    "estimator", estimators(), ids=lambda e: "-".join(type(s).__name__ for s in getattr(e, "steps", None) and [s for _, s in e.steps] or [e])
+)
 def test_scikit_learn(estimator, classes):
     x, y = iris()
     if classes == 2:

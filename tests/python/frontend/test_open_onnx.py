@@ -3,9 +3,10 @@
 
 import re
 
-import baton as tvm
 import numpy as np
 import pytest
+
+import baton as tvm
 from baton import relay
 from baton._ffi import get_global_func
 
@@ -37,9 +38,7 @@ def bind(mod, **dims):
 def types(mod):
     """Texts of the types of all parts of main."""
     found = []
-    relay.analysis.post_order_visit(
-        mod["main"], lambda e: found.append(str(e.checked_type)) if not isinstance(e, tvm.ir.Op) else None
-    )
+    relay.analysis.post_order_visit(mod["main"], lambda e: found.append(str(e.checked_type)) if not isinstance(e, tvm.ir.Op) else None)
     return found
 
 
@@ -163,12 +162,22 @@ def test_position_ids_and_expand():
         ],
         [("ids", INT64, ["batch", "seq"])],
         [("y", INT64)],
-        {"zero": np.int64(0), "one": np.int64(1), "ax": np.int64([0]), "start": np.int64([0]), "axis1": np.int64([1]),
-         "table": table, "minus": np.int64([-1, -1]), "rank": np.int64([2])},
+        {
+            "zero": np.int64(0),
+            "one": np.int64(1),
+            "ax": np.int64([0]),
+            "start": np.int64([0]),
+            "axis1": np.int64([1]),
+            "table": table,
+            "minus": np.int64([-1, -1]),
+            "rank": np.int64([2]),
+        },
     )
     mod = check(data, SIZES, lambda batch, seq: {"ids": np.arange(batch * seq).reshape(batch, seq)})
     assert "Tensor[(batch, seq), int64]" in str(mod["main"].ret_type)
-    with pytest.raises(tvm.error.TVMError, match="node .pos. \\(Slice\\): extent 512 - seq must be at least 0; .* -88|makes `pos`.*512 - seq must be at least 0"):
+    with pytest.raises(
+        tvm.error.TVMError, match="node .pos. \\(Slice\\): extent 512 - seq must be at least 0; .* -88|makes `pos`.*512 - seq must be at least 0"
+    ):
         bind(mod, batch=1, seq=600)
 
 
@@ -251,8 +260,19 @@ def test_decoder_with_past():
         ],
         [("x", FLOAT, ["batch", "seq", 24]), ("past_k", FLOAT, ["batch", 2, "past", 4]), ("past_v", FLOAT, ["batch", 2, "past", 4])],
         [("y", FLOAT), ("k", FLOAT), ("v", FLOAT)],
-        {"zero": np.int64([0]), "two": np.int64([2]), "heads": np.int64([2, 4]), "wide": np.int64([8]), "at2": np.int64(2),
-         "at3": np.int64(3), "at2v": np.int64([2]), "at3v": np.int64([3]), "table": table, "low": np.float32(-1e9), "eights": np.int64([8, 8, 8])},
+        {
+            "zero": np.int64([0]),
+            "two": np.int64([2]),
+            "heads": np.int64([2, 4]),
+            "wide": np.int64([8]),
+            "at2": np.int64(2),
+            "at3": np.int64(3),
+            "at2v": np.int64([2]),
+            "at3v": np.int64([3]),
+            "table": table,
+            "low": np.float32(-1e9),
+            "eights": np.int64([8, 8, 8]),
+        },
         opset=13,
     )
     mod = check(
@@ -266,7 +286,9 @@ def test_decoder_with_past():
 
 
 def test_text_of_open_modules_reads_back():
-    data = model([("Concat", ["x", "x"], ["y"], {"axis": 0}), ("Reshape", ["y", "s"], ["z"])], [("x", FLOAT, ["n", 4])], [("z", FLOAT)], {"s": np.int64([-1, 2])})
+    data = model(
+        [("Concat", ["x", "x"], ["y"], {"axis": 0}), ("Reshape", ["y", "s"], ["z"])], [("x", FLOAT, ["n", 4])], [("z", FLOAT)], {"s": np.int64([-1, 2])}
+    )
     mod = opened(data)
     again = relay.transform.InferType()(relay.fromtext(mod.astext()))
     assert str(again["main"].checked_type) == str(mod["main"].checked_type)

@@ -11,13 +11,13 @@ from onnx import helper  # noqa: E402
 import baton  # noqa: E402
 from baton import relay  # noqa: E402
 
-F, I, B = T.FLOAT, T.INT64, T.BOOL
-X, S = (F, ["a", "b", 3]), (I, [])
+F, INT, B = T.FLOAT, T.INT64, T.BOOL
+X, S = (F, ["a", "b", 3]), (INT, [])
 
 
 def L(n):
     """A list of n integers; a name is a length that is not known."""
-    return (I, [n])
+    return (INT, [n])
 
 
 def row(op, operands, want, nout=1, opset=21, **attrs):
@@ -35,7 +35,7 @@ ROWS = [
     row("Resize", [(F, ["n", 3, 8, 8]), None, None, L(4)], "Tensor[(?, ?, ?, ?), float32]"),
     row("Upsample", [(F, [1, 3, 8, 8]), (F, [4])], "Tensor[(?, ?, ?, ?), float32]", opset=9),
     row("CenterCropPad", [X, L(3)], "Tensor[(?, ?, ?), float32]"),
-    row("MaxUnpool", [(F, ["n", 1, 2, 2]), (I, ["n", 1, 2, 2])], "Tensor[(?, ?, ?, ?), float32]", kernel_shape=[2, 2]),
+    row("MaxUnpool", [(F, ["n", 1, 2, 2]), (INT, ["n", 1, 2, 2])], "Tensor[(?, ?, ?, ?), float32]", kernel_shape=[2, 2]),
     row("CumSum", [X, S], "Tensor[(?, ?, 3), float32]"),
     row("CumSum", [X, L(1)], "Tensor[(?, ?, 3), float32]"),
     row("Trilu", [X, S], "Tensor[(?, ?, 3), float32]"),
@@ -45,8 +45,8 @@ ROWS = [
     row("Softmax", [X], "Tensor[(?, ?, 3), float32]", opset=11),
     row("LogSoftmax", [X], "Tensor[(?, ?, 3), float32]", opset=11),
     row("Hardmax", [X], "Tensor[(?, ?, 3), float32]", opset=11),
-    row("ScatterElements", [X, (I, [1, 2, 3]), (F, [1, 2, 3])], "Tensor[(?, ?, 3), float32]"),
-    row("ScatterND", [X, (I, [4, 1]), (F, [4, "b", 3])], "Tensor[(?, ?, 3), float32]"),
+    row("ScatterElements", [X, (INT, [1, 2, 3]), (F, [1, 2, 3])], "Tensor[(?, ?, 3), float32]"),
+    row("ScatterND", [X, (INT, [4, 1]), (F, [4, "b", 3])], "Tensor[(?, ?, 3), float32]"),
     row("TensorScatter", [(F, ["b", 4, 8, 2]), (F, ["b", 4, 1, 2]), L("b")], "Tensor[(?, 4, 8, 2), float32]", opset=24),
     row("GroupNormalization", [(F, ["n", 4, "h"]), (F, [4]), (F, [4])], "Tensor[(?, 4, ?), float32]", num_groups=2),
     row("QuantizeLinear", [X, (F, [3]), (T.INT8, [3])], "Tensor[(?, ?, ?), int8]", axis=2),
@@ -73,8 +73,8 @@ ROWS = [
     row("Split", [X], "(Tensor[(?, ?, ?), float32], Tensor[(?, ?, ?), float32], Tensor[(?, ?, ?), float32])", nout=3, axis=1, num_outputs=3),
     row("TopK", [X, L(1)], "(Tensor[(?, ?, ?), float32], Tensor[(?, ?, ?), int64])", nout=2),
     row("TopK", [X, L(1)], "(Tensor[(?, ?, ?), float32], Tensor[(?, ?, ?), int64])", nout=2, axis=0),
-    row("OneHot", [(I, ["n", 2]), S, (F, [2])], "Tensor[(?, ?, ?), float32]"),
-    row("OneHot", [(F, ["n", 2]), S, (I, [2])], "Tensor[(?, ?, ?), int64]"),
+    row("OneHot", [(INT, ["n", 2]), S, (F, [2])], "Tensor[(?, ?, ?), float32]"),
+    row("OneHot", [(F, ["n", 2]), S, (INT, [2])], "Tensor[(?, ?, ?), int64]"),
     row("Flatten", [(F, ["a", "b", "c"])], "Tensor[(?, ?), float32]", axis=1),
     row("Conv", [(F, ["n", 3, "h", "w"]), (F, ["o", 3, 3, 3])], "Tensor[(?, ?, ?, ?), float32]"),
     row("Conv", [(F, ["n", 3, "h", "w"]), (F, [4, 3, 3, 3])], "Tensor[(?, ?, ?, ?), float32]", auto_pad="SAME_UPPER"),

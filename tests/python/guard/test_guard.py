@@ -363,25 +363,28 @@ def _layer_norm(x, g, b):
         ("%a: Tensor[(7, 5), float32], %b: Tensor[(9, 5), float32] -> nn.dense(%a, %b)", lambda a, b: a @ b.T),
         ("%a: Tensor[(5), float32], %b: Tensor[(17, 5), float32] -> nn.dense(%a, %b, units=17)", lambda a, b: b @ a),
         ("%a: Tensor[(2, 3, 5), float32], %b: Tensor[(8, 5), float32] -> nn.dense(%a, %b, out_dtype=\"float32\")", lambda a, b: a @ b.T),
-        ("%a: Tensor[(2, 3, 5), float32], %b: Tensor[(3, 5, 6), float32] -> nn.contrib_dense_pack(%a, %b, units=17)",
-         lambda a, b: a @ b.transpose(1, 0, 2).reshape(5, 18)[:, :17]),
-        ("%a: Tensor[(1, 5), float32], %b: Tensor[(2, 5, 16), float32] -> nn.contrib_dense_pack(%a, %b)",
-         lambda a, b: a @ b.transpose(1, 0, 2).reshape(5, 32)),
+        (
+            "%a: Tensor[(2, 3, 5), float32], %b: Tensor[(3, 5, 6), float32] -> nn.contrib_dense_pack(%a, %b, units=17)",
+            lambda a, b: a @ b.transpose(1, 0, 2).reshape(5, 18)[:, :17],
+        ),
+        ("%a: Tensor[(1, 5), float32], %b: Tensor[(2, 5, 16), float32] -> nn.contrib_dense_pack(%a, %b)", lambda a, b: a @ b.transpose(1, 0, 2).reshape(5, 32)),
         ("%a: Tensor[(3, 7, 5), float32], %b: Tensor[(3, 9, 5), float32] -> nn.batch_matmul(%a, %b)", lambda a, b: a @ b.transpose(0, 2, 1)),
-        ("%a: Tensor[(3, 5, 7), float32], %b: Tensor[(3, 5, 9), float32] -> nn.batch_matmul(%a, %b, transpose_a=True, transpose_b=False)",
-         lambda a, b: a.transpose(0, 2, 1) @ b),
+        (
+            "%a: Tensor[(3, 5, 7), float32], %b: Tensor[(3, 5, 9), float32] -> nn.batch_matmul(%a, %b, transpose_a=True, transpose_b=False)",
+            lambda a, b: a.transpose(0, 2, 1) @ b,
+        ),
         ("%a: Tensor[(2, 3, 4), float32] -> sum(%a)", lambda a: a.sum()),
         ("%a: Tensor[(2, 3, 4), float32] -> sum(%a, axis=[-1, 0])", lambda a: a.sum((0, 2))),
         ("%a: Tensor[(2, 3, 4), float32] -> sum(%a, axis=[1], keepdims=True)", lambda a: a.sum(1, keepdims=True)),
         ("%a: Tensor[(2, 3, 4), float32] -> sum(%a, axis=[1], exclude=True)", lambda a: a.sum((0, 2))),
         ("%a: Tensor[(2, 3, 4), float32] -> sum(%a, axis=[])", lambda a: a),
-        ("%a: Tensor[(2, 3, 4), float32], %i: Tensor[(2, 2), int64] -> take(%a, %i, axis=1)",
-         lambda a, i: a.take(i.astype(int), 1, mode="clip")),
+        ("%a: Tensor[(2, 3, 4), float32], %i: Tensor[(2, 2), int64] -> take(%a, %i, axis=1)", lambda a, i: a.take(i.astype(int), 1, mode="clip")),
         ("%a: Tensor[(3, 4), float32], %i: int32 -> take(%a, %i, axis=-2)", lambda a, i: a.take(int(i), 0, mode="clip")),
-        ("%a: Tensor[(9, 2), float32], %i: Tensor[(50), int64] -> take(%a, %i, axis=0, mode=\"negative\")",
-         lambda a, i: a[np.clip(np.where(i < 0, i + 9, i), 0, 8).astype(int)]),
-        ("%a: Tensor[(3, 4), float32], %i: Tensor[(5), int64] -> take(%a, %i, axis=0, mode=\"wrap\")",
-         lambda a, i: a.take(i.astype(int), 0, mode="wrap")),
+        (
+            "%a: Tensor[(9, 2), float32], %i: Tensor[(50), int64] -> take(%a, %i, axis=0, mode=\"negative\")",
+            lambda a, i: a[np.clip(np.where(i < 0, i + 9, i), 0, 8).astype(int)],
+        ),
+        ("%a: Tensor[(3, 4), float32], %i: Tensor[(5), int64] -> take(%a, %i, axis=0, mode=\"wrap\")", lambda a, i: a.take(i.astype(int), 0, mode="wrap")),
         ("%a: Tensor[(5, 6), float32] -> strided_slice(%a, begin=[1, -4], end=[4, 100], strides=[1, 2])", lambda a: a[1:4, -4::2]),
         ("%a: Tensor[(5, 6), float32] -> strided_slice(%a, begin=[-9], end=[-1], strides=[9], axes=[-1])", lambda a: a[:, 0:5:9]),
         ("%a: Tensor[(5, 6), float32] -> strided_slice(%a, begin=[4], end=[0], strides=[-1])", lambda a: a[4:0:-1]),
@@ -434,7 +437,7 @@ def test_products_are_the_same_to_the_bit_wherever_the_weights_lie():
     assert int(checker._counts(checker.session)[2]) == 3, "dense, relu, and dense again"
 
 
-def test_loop_programs():
+def test_prim_funcs():
     te = tvm.te
     a = te.placeholder((8, 16), name="A")
     b = te.compute((8, 16), lambda i, j: te.exp(a[i, j]) * 2.0 + 1.0, name="B")

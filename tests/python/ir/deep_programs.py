@@ -108,7 +108,7 @@ RELAY = {"calls": calls, "lets": lets, "tuples": tuples, "nested_tuples": nested
          "called": called, "nested_functions": nested_functions, "cases": cases}  # fmt: skip
 
 
-# Loop programs: nested expressions, bindings, branches, loops, and statements in a row.
+# PrimFuncs: nested expressions, bindings, branches, loops, and statements in a row.
 
 
 def _func(body, params):
@@ -171,9 +171,9 @@ SHALLOW = 3_000
 LOOPS = {"sums": sums, "statements": statements, "bindings": bindings, "branches": branches, "loops": loops, "ones": ones}
 
 
-def names(loop_programs):
+def names(prim_funcs):
     every = [str(n) for n in get_global_func("transform.PassNames")() if not str(n).startswith("Test")]
-    return [n for n in every if n.startswith("tir.") == loop_programs]
+    return [n for n in every if n.startswith("tir.") == prim_funcs]
 
 
 QUIET = contextlib.redirect_stdout(open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process runs

@@ -15,13 +15,21 @@ _spec = importlib.util.spec_from_file_location("deep_programs", SCRIPT)
 deep_programs = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(deep_programs)
 # What a pass may say to a program that is not for it; anything else is a pass that does not work on deep programs.
-REFUSALS = {"FirstOrderGradient": "CompileError", "Gradient": "CompileError", "Defunctionalization": "CompileError",
-            "AnnotateSpans": "CompileError: GeneratedSource"}  # too nested for a text
+REFUSALS = {
+    "FirstOrderGradient": "CompileError",
+    "Gradient": "CompileError",
+    "Defunctionalization": "CompileError",
+    "AnnotateSpans": "CompileError: GeneratedSource",
+}  # too nested for a text
 
 
 def run(shape, depth, stack):
-    done = subprocess.run([sys.executable, SCRIPT, "--depth", str(depth), "--stack", str(stack), "--shapes", shape], capture_output=True,
-                          text=True, env={**os.environ, "BATON_VERIFY_PASSES": "1"})
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--depth", str(depth), "--stack", str(stack), "--shapes", shape],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "BATON_VERIFY_PASSES": "1"},
+    )
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"shape"')]  # PrintIR prints too
     assert done.returncode == 0, f"{rows[-1:]}: {done.returncode}\n{done.stderr[-2000:]}"
     started, ended = ([row[key] for row in rows if key in row] for key in ("start", "done"))

@@ -248,7 +248,7 @@ def test_it_may_stand_among_instruments_and_ends_with_its_block():
         _ = h.module
 
 
-def test_loop_programs_are_kept_as_passes_see_them():
+def test_prim_funcs_are_kept_as_passes_see_them():
     with tvm.History() as h:
         tvm.compile(_module())
     lowered = [s for s in h if s.name == "UnrollLoop" or "tir" in str(s.pass_ and s.pass_.info.name).lower()]
@@ -271,7 +271,7 @@ def test_what_is_kept_is_the_last_module_and_what_changed():
     with h, PassContext(opt_level=3):
         parse_pipeline(",".join((names * 12)[:60]))(mod)
     assert sum(s.depth == 1 for s in h) >= 60
-    cost, measure = h.cost(), get_global_func("ir.Cost")
+    cost, measure = h.cost(), get_global_func("ir.MemoryFootprint")
     assert cost["last_bytes"] == int(measure([h.module])[1]) > 5_000
     for what, copies in (("objects", "copies"), ("bytes", "copied_bytes")):
         held, last, made = cost[what], cost["last_" + what], cost["made_" + what]
@@ -319,15 +319,15 @@ def test_what_steps_hold_over_a_model():
 def test_copies_are_objects_that_say_what_another_one_says():
     x, y = relay.var("x", shape=(2, 3)), relay.var("x", shape=(2, 3))
     one = tvm.IRModule({"main": relay.Function([x], x + x)})
-    cost = [int(n) for n in get_global_func("ir.Cost")([one])]
-    assert [int(n) for n in get_global_func("ir.Cost")([one, one])] == cost
-    assert [[int(n) for n in row] for row in get_global_func("ir.CostUpTo")([one, one])] == [cost, cost]
+    cost = [int(n) for n in get_global_func("ir.MemoryFootprint")([one])]
+    assert [int(n) for n in get_global_func("ir.MemoryFootprint")([one, one])] == cost
+    assert [[int(n) for n in row] for row in get_global_func("ir.MemoryFootprintUpTo")([one, one])] == [cost, cost]
     rows = get_global_func("ir.Copies")
     # Two calls with one argument are equal; two variables of one name are not.
     same, other = tvm.runtime.convert([relay.tanh(x), relay.tanh(x)]), tvm.runtime.convert([relay.tanh(x), relay.tanh(y)])
     assert [int(n) for n in rows(same)["relay.Call"]][0] == 1 and "relay.Call" not in rows(other)
     assert "relay.Var" not in rows(other) and int(rows(other)["relay.TensorType"][0]) == 1
-    objects, _, _, copies, _ = map(int, get_global_func("ir.Cost")(other))
+    objects, _, _, copies, _ = map(int, get_global_func("ir.MemoryFootprint")(other))
     assert 0 < copies < objects and copies == sum(int(row[0]) for row in rows(other).values())
     h, _ = _run()
     found = h.copies()
@@ -339,6 +339,7 @@ def test_equal_types_are_one_object():
     mod = relay.transform.InferType()(_module())
     body = mod["main"].body
     assert body.checked_type.same_as(body.args[0].checked_type) and body.checked_type.same_as(mod["main"].params[0].checked_type)
+
     # What a pass adds later has the types that are there.
     @relay.transform.function_pass(opt_level=0)
     class Exp:

@@ -88,8 +88,13 @@ def test_a_failed_pass_is_told_with_its_error_and_the_exception_is_the_same():
     with pytest.raises(LookupError) as caught, PassContext(instruments=[Log(log)]):
         Sequential([_noop("A"), _failing(error)])(_module())
     assert caught.value is error
-    assert _hooks(log, "should", "before") == [("enter",), ("after", "A"), ("failed", "Fails", "LookupError: inside"),
-                                               ("failed", "sequential", "LookupError: inside"), ("exit",)]
+    assert _hooks(log, "should", "before") == [
+        ("enter",),
+        ("after", "A"),
+        ("failed", "Fails", "LookupError: inside"),
+        ("failed", "sequential", "LookupError: inside"),
+        ("exit",),
+    ]
 
 
 def test_a_pass_of_cpp_that_fails():
@@ -117,7 +122,10 @@ def test_skipped_passes_are_told_with_the_reason():
     with PassContext(opt_level=1, disabled_pass=["Off"], instruments=[Log(log), No()]):
         Sequential([_noop("High", 3), _noop("Off"), _noop("Blocked"), _noop("On")])(_module())
     assert [entry[2:] for entry in log if entry[1] == "skipped"] == [
-        ("High", "needs opt_level 3, the context has 1"), ("Off", "disabled by the context"), ("Blocked", "blocked by should_run of No")]
+        ("High", "needs opt_level 3, the context has 1"),
+        ("Off", "disabled by the context"),
+        ("Blocked", "blocked by should_run of No"),
+    ]
 
 
 def test_cleared_instruments_leave_passes_uninstrumented():  # IN-023
@@ -498,8 +506,16 @@ def _titles(text):
 
 
 def test_print_before_and_after():  # GE-004
-    assert _titles(_printed(before=True)) == ["before S", "before InferType", "after InferType", "before FoldConstant",
-                                              "after FoldConstant", "before Same", "after Same", "after S"]
+    assert _titles(_printed(before=True)) == [
+        "before S",
+        "before InferType",
+        "after InferType",
+        "before FoldConstant",
+        "after FoldConstant",
+        "before Same",
+        "after Same",
+        "after S",
+    ]
     assert _titles(_printed()) == ["after InferType", "after FoldConstant", "after Same", "after S"]
 
 
@@ -620,8 +636,7 @@ def test_verify_determinism():
         count.append(1)
         return _module(f"add(%x, {len(count)}f)")
 
-    with pytest.raises(tvm.Error, match="after pass `Unsteady`: it is not deterministic.*at "), \
-            PassContext(instruments=[VerifyIR(determinism=True)]):
+    with pytest.raises(tvm.Error, match="after pass `Unsteady`: it is not deterministic.*at "), PassContext(instruments=[VerifyIR(determinism=True)]):
         module_pass(unsteady, opt_level=0, name="Unsteady")(_module())
     assert PassContext.current().opt_level == 2
 

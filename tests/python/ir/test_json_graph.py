@@ -42,8 +42,9 @@ class Graph:
         return self.add("relay.TensorType", dtype=dtype, shape=self.array(*[self.int(d) for d in shape]), span=0)
 
     def var(self, name, shape):
-        return self.add("relay.Var", _checked_type_=0, span=0, type_annotation=self.type(shape),
-                        vid=self.add("relay.Id", name_hint=self.string(name)), virtual_device_=0)
+        return self.add(
+            "relay.Var", _checked_type_=0, span=0, type_annotation=self.type(shape), vid=self.add("relay.Id", name_hint=self.string(name)), virtual_device_=0
+        )
 
     def constant(self, value):
         kind = {"f": 2, "i": 0, "u": 1}[value.dtype.kind]
@@ -53,12 +54,10 @@ class Graph:
         return self.add("relay.Constant", _checked_type_=0, data=len(self.arrays) - 1, span=0)
 
     def call(self, op, args, attrs=0):
-        return self.add("relay.Call", _checked_type_=0, args=self.array(*args), attrs=attrs, op=self.op(op), span=0,
-                        type_args=self.array())
+        return self.add("relay.Call", _checked_type_=0, args=self.array(*args), attrs=attrs, op=self.op(op), span=0, type_args=self.array())
 
     def function(self, params, body):
-        return self.add("relay.Function", _checked_type_=0, attrs=0, body=body, params=self.array(*params), ret_type=0, span=0,
-                        type_params=self.array())
+        return self.add("relay.Function", _checked_type_=0, attrs=0, body=body, params=self.array(*params), ret_type=0, span=0, type_params=self.array())
 
     def text(self, root):
         return json.dumps({"root": root, "nodes": self.nodes, "b64ndarrays": self.arrays, "attrs": {"tvm_version": "0.8.0"}})
@@ -68,14 +67,24 @@ def test_function_with_constant_and_attributes():
     g = Graph()
     x = g.var("x", (1, 8, 6, 6))
     weight = np.arange(4 * 8 * 3 * 3, dtype="float32").reshape(4, 8, 3, 3)
-    conv = g.add("relay.attrs.Conv2DAttrs", strides=g.array(g.int(1), g.int(1)), padding=g.array(*[g.int(1)] * 4),
-                 dilation=g.array(g.int(1), g.int(1)), groups=1, channels=g.int(4), kernel_size=g.array(g.int(3), g.int(3)),
-                 data_layout="NCHW", kernel_layout="OIHW", out_layout="", out_dtype="", auto_scheduler_rewritten_layout="")
+    conv = g.add(
+        "relay.attrs.Conv2DAttrs",
+        strides=g.array(g.int(1), g.int(1)),
+        padding=g.array(*[g.int(1)] * 4),
+        dilation=g.array(g.int(1), g.int(1)),
+        groups=1,
+        channels=g.int(4),
+        kernel_size=g.array(g.int(3), g.int(3)),
+        data_layout="NCHW",
+        kernel_layout="OIHW",
+        out_layout="",
+        out_dtype="",
+        auto_scheduler_rewritten_layout="",
+    )
     body = g.call("nn.relu", [g.call("nn.conv2d", [x, g.constant(weight)], conv)])
     f = tvm.ir.load_json(g.text(g.function([x], body)))
     v = relay.var("x", shape=(1, 8, 6, 6))
-    want = relay.Function([v], relay.nn.relu(relay.nn.conv2d(v, relay.const(weight), padding=(1, 1, 1, 1), channels=4,
-                                                             kernel_size=(3, 3))))
+    want = relay.Function([v], relay.nn.relu(relay.nn.conv2d(v, relay.const(weight), padding=(1, 1, 1, 1), channels=4, kernel_size=(3, 3))))
     tvm.ir.assert_structural_equal(f, want)
     assert f.body.args[0].args[1].data.numpy().tobytes() == weight.tobytes()
     assert relay.transform.InferType()(tvm.IRModule.from_expr(f))["main"].ret_type.concrete_shape == (1, 4, 6, 6)
@@ -87,9 +96,15 @@ def test_module_with_maps_and_sharing():
     y = g.call("exp", [x])
     f = g.function([x], g.call("add", [y, y]))
     main = g.add("GlobalVar", _checked_type_=0, name_hint=g.string("main"), span=0)
-    mod = g.add("IRModule", attrs=0, functions=g.node(type_key="Map", data=[main, f]),
-                global_var_map_=g.node(type_key="Map", keys=["main"], data=[main]), global_type_var_map_=g.node(type_key="Map"),
-                source_map=0, type_definitions=g.node(type_key="Map"))
+    mod = g.add(
+        "IRModule",
+        attrs=0,
+        functions=g.node(type_key="Map", data=[main, f]),
+        global_var_map_=g.node(type_key="Map", keys=["main"], data=[main]),
+        global_type_var_map_=g.node(type_key="Map"),
+        source_map=0,
+        type_definitions=g.node(type_key="Map"),
+    )
     loaded = tvm.ir.load_json(g.text(mod))
     body = loaded["main"].body
     assert body.args[0].same_as(body.args[1]) and loaded.get_global_var("main").name_hint == "main"
@@ -119,22 +134,24 @@ def mutated(change):
     return json.dumps(file)
 
 
-@pytest.mark.parametrize("what, change, message", [
-    ("cycle", lambda f, c: f["nodes"].__setitem__(int(c["attrs"]["args"]), {"type_key": "Array", "data": [f["nodes"].index(c)]}),
-     "contains itself"),
-    ("no such node", lambda f, c: c["attrs"].update(op="999"), "no node 999"),
-    ("negative", lambda f, c: c["attrs"].update(op="-1"), "no node -1"),
-    ("no number", lambda f, c: c["attrs"].update(op="x"), "must be the number of a node"),
-    ("wrong kind", lambda f, c: c["attrs"].update(args=c["attrs"]["op"]), "expected Array"),
-    ("hole", lambda f, c: c["attrs"].update(op="0"), "needs the field `op`"),
-    ("unknown field", lambda f, c: c["attrs"].update(colour="red"), "no field `colour`"),
-    ("unknown type", lambda f, c: c.update(type_key="relay.Nope"), "no type `relay.Nope`"),
-    ("unknown operator", lambda f, c: next(n for n in f["nodes"] if n["type_key"] == "Op").update(repr_str="no.such"), "no operator"),
-    ("root", lambda f, c: f.update(root=10**6), "no node"),
-    ("base64", lambda f, c: f.update(b64ndarrays=["???"]), "base64"),
-    ("array", lambda f, c: f.update(b64ndarrays=[f["b64ndarrays"][0][:-8]]), "elements|size"),
-    ("no arrays", lambda f, c: f.update(b64ndarrays=[]), "no array 0"),
-])  # RF-011
+@pytest.mark.parametrize(
+    "what, change, message",
+    [
+        ("cycle", lambda f, c: f["nodes"].__setitem__(int(c["attrs"]["args"]), {"type_key": "Array", "data": [f["nodes"].index(c)]}), "contains itself"),
+        ("no such node", lambda f, c: c["attrs"].update(op="999"), "no node 999"),
+        ("negative", lambda f, c: c["attrs"].update(op="-1"), "no node -1"),
+        ("no number", lambda f, c: c["attrs"].update(op="x"), "must be the number of a node"),
+        ("wrong kind", lambda f, c: c["attrs"].update(args=c["attrs"]["op"]), "expected Array"),
+        ("hole", lambda f, c: c["attrs"].update(op="0"), "needs the field `op`"),
+        ("unknown field", lambda f, c: c["attrs"].update(colour="red"), "no field `colour`"),
+        ("unknown type", lambda f, c: c.update(type_key="relay.Nope"), "no type `relay.Nope`"),
+        ("unknown operator", lambda f, c: next(n for n in f["nodes"] if n["type_key"] == "Op").update(repr_str="no.such"), "no operator"),
+        ("root", lambda f, c: f.update(root=10**6), "no node"),
+        ("base64", lambda f, c: f.update(b64ndarrays=["???"]), "base64"),
+        ("array", lambda f, c: f.update(b64ndarrays=[f["b64ndarrays"][0][:-8]]), "elements|size"),
+        ("no arrays", lambda f, c: f.update(b64ndarrays=[]), "no array 0"),
+    ],
+)  # RF-011
 def test_broken(what, change, message):
     with pytest.raises(tvm.Error, match=message):
         tvm.ir.load_json(mutated(change))
@@ -150,6 +167,7 @@ def test_cut_anywhere_is_an_error():
 
 def test_a_saved_type_that_is_wrong_is_not_believed():
     """The nodes carry what inference found when they were saved; here one says (3,) of an addition of (2,)."""
+
     def lie(file, call):
         file["nodes"] += [{"type_key": "Array", "data": [1]}, {"type_key": "IntImm", "attrs": {"dtype": "int32", "span": "0", "value": "3"}}]
         n = len(file["nodes"])
@@ -162,6 +180,7 @@ def test_a_saved_type_that_is_wrong_is_not_believed():
 
 
 # ---- Files of 0.6: types of the IR stand below relay, operators are known by a key, names are texts
+
 
 def old(text, **changes):
     file = json.loads(text)
@@ -184,8 +203,13 @@ def test_a_module_of_0_6():
     x = g.var("x", (2,))
     f = g.function([x], g.call("add", [x, g.constant(np.ones(2, "float32"))]))
     main = g.add("GlobalVar", _checked_type_=0, name_hint=g.string("main"), span=0)
-    mod = g.add("IRModule", functions=g.node(type_key="Map", data=[main, f]), global_var_map_=g.node(type_key="StrMap", keys=["main"], data=[main]),
-                global_type_var_map_=g.node(type_key="StrMap"), type_definitions=g.node(type_key="Map"))
+    mod = g.add(
+        "IRModule",
+        functions=g.node(type_key="Map", data=[main, f]),
+        global_var_map_=g.node(type_key="StrMap", keys=["main"], data=[main]),
+        global_type_var_map_=g.node(type_key="StrMap"),
+        type_definitions=g.node(type_key="Map"),
+    )
     loaded = tvm.ir.load_json(old(g.text(mod)))
     v = relay.var("x", shape=(2,))
     tvm.ir.assert_structural_equal(loaded, tvm.IRModule.from_expr(relay.Function([v], v + relay.const(np.ones(2, "float32")))))

@@ -187,6 +187,7 @@ def test_text_of_everything(call):  # RF-016
 def test_objects_from_cpp_without_importing_relay():
     import subprocess
     import sys
+
     code = """
 import baton
 relu = baton.get_global_func("ir.GetOp")("nn.relu")

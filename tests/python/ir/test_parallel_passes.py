@@ -18,8 +18,10 @@ def _module(n=40):
     shared = "multiply(2f, 3f)"
     functions = []
     for i in range(n):
-        functions.append(f"def @f{i}(%x: Tensor[(4, {8 + i % 3}), float32]) {{ %0 = nn.dense(%x, ones(shape=[8, {8 + i % 3}], dtype=\"float32\"), "
-                         f"units=8); %1 = add(nn.relu(%0), {shared}); add(exp(%1), exp(%1)) }}")
+        functions.append(
+            f"def @f{i}(%x: Tensor[(4, {8 + i % 3}), float32]) {{ %0 = nn.dense(%x, ones(shape=[8, {8 + i % 3}], dtype=\"float32\"), "
+            f"units=8); %1 = add(nn.relu(%0), {shared}); add(exp(%1), exp(%1)) }}"
+        )
     return relay.fromtext('#[version = "0.0.5"]\n' + "\n".join(functions))
 
 
@@ -163,11 +165,7 @@ def test_a_context_is_carried_to_a_thread_that_asks_for_it_and_to_no_other():
                 def adopt(want=want):
                     before = PassContext.current()
                     with mine.adopted() as ctx:
-                        carried = (
-                            PassContext.current().same_as(mine)
-                            and ctx.same_as(mine)
-                            and _seen(PassContext.current()) == want
-                        )
+                        carried = PassContext.current().same_as(mine) and ctx.same_as(mine) and _seen(PassContext.current()) == want
                         with PassContext(opt_level=4):
                             nested = PassContext.current().opt_level == 4
                         carried = carried and nested and PassContext.current().same_as(mine)

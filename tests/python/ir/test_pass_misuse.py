@@ -23,29 +23,32 @@ def _module():
     return relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: int32) { add(%x, 1) }')
 
 
-@pytest.mark.parametrize(("options", "error", "words"), [
-    ({"opt_level": "3"}, TypeError, ["opt_level takes an int, got '3'"]),
-    ({"opt_level": True}, TypeError, ["opt_level takes an int"]),
-    ({"required_pass": "InferType"}, TypeError, ["required_pass takes a list of names", "'InferType'"]),
-    ({"disabled_pass": [3]}, TypeError, ["disabled_pass takes names of passes, got 3"]),
-    ({"disabled_pass": 3}, TypeError, ["disabled_pass takes a list"]),
-    ({"instruments": PassTimingInstrument}, TypeError, ["instruments takes a list"]),
-    ({"instruments": [PassTimingInstrument]}, TypeError, ["the class `PassTimingInstrument`; make an instance"]),
-    ({"instruments": [None]}, TypeError, ["got None"]),
-    ({"instruments": [lambda: 0]}, TypeError, ["pass_instrument"]),
-    ({"config": ["a"]}, TypeError, ["config takes a dict"]),
-    ({"config": {"relay.FuseOps.max_dpth": 3}}, AttributeError, ["`relay.FuseOps.max_dpth`", "did you mean `relay.FuseOps.max_depth`"]),
-    ({"config": {"xyz": 3}}, AttributeError, ["`xyz`", "list_configs"]),
-    ({"config": {"relay.FuseOps.max_depth": "deep"}}, TypeError, ["relay.FuseOps.max_depth", "expected int"]),
-    ({"config": {"tir.UnrollLoop": {"auto_max_stp": 3}}}, AttributeError, ["tir.UnrollLoop", "auto_max_stp", "auto_max_step"]),
-    ({"config": {"tir.UnrollLoop": {"auto_max_step": "x"}}}, TypeError, ["tir.UnrollLoop"]),
-    ({"config": {"tir.UnrollLoop": 3}}, TypeError, ["tir.UnrollLoop", "UnrollLoopConfig"]),
-    ({"config": {3: 3}}, TypeError, []),
-    ({"num_threads": 0}, ValueError, ["num_threads is 0; it is from 1 to 1,024"]),
-    ({"diag_ctx": PassInfo(0, "x")}, TypeError, ["DiagnosticContext", "transform.PassInfo"]),
-    ({"opt_levl": 3}, TypeError, ["opt_levl"]),
-    ({"trace": print}, TypeError, ["trace is the name of an early option that is not there", "instruments"]),
-])
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"opt_level": "3"}, TypeError, ["opt_level takes an int, got '3'"]),
+        ({"opt_level": True}, TypeError, ["opt_level takes an int"]),
+        ({"required_pass": "InferType"}, TypeError, ["required_pass takes a list of names", "'InferType'"]),
+        ({"disabled_pass": [3]}, TypeError, ["disabled_pass takes names of passes, got 3"]),
+        ({"disabled_pass": 3}, TypeError, ["disabled_pass takes a list"]),
+        ({"instruments": PassTimingInstrument}, TypeError, ["instruments takes a list"]),
+        ({"instruments": [PassTimingInstrument]}, TypeError, ["the class `PassTimingInstrument`; make an instance"]),
+        ({"instruments": [None]}, TypeError, ["got None"]),
+        ({"instruments": [lambda: 0]}, TypeError, ["pass_instrument"]),
+        ({"config": ["a"]}, TypeError, ["config takes a dict"]),
+        ({"config": {"relay.FuseOps.max_dpth": 3}}, AttributeError, ["`relay.FuseOps.max_dpth`", "did you mean `relay.FuseOps.max_depth`"]),
+        ({"config": {"xyz": 3}}, AttributeError, ["`xyz`", "list_configs"]),
+        ({"config": {"relay.FuseOps.max_depth": "deep"}}, TypeError, ["relay.FuseOps.max_depth", "expected int"]),
+        ({"config": {"tir.UnrollLoop": {"auto_max_stp": 3}}}, AttributeError, ["tir.UnrollLoop", "auto_max_stp", "auto_max_step"]),
+        ({"config": {"tir.UnrollLoop": {"auto_max_step": "x"}}}, TypeError, ["tir.UnrollLoop"]),
+        ({"config": {"tir.UnrollLoop": 3}}, TypeError, ["tir.UnrollLoop", "UnrollLoopConfig"]),
+        ({"config": {3: 3}}, TypeError, []),
+        ({"num_threads": 0}, ValueError, ["num_threads is 0; it is from 1 to 1,024"]),
+        ({"diag_ctx": PassInfo(0, "x")}, TypeError, ["DiagnosticContext", "transform.PassInfo"]),
+        ({"opt_levl": 3}, TypeError, ["opt_levl"]),
+        ({"trace": print}, TypeError, ["trace is the name of an early option that is not there", "instruments"]),
+    ],
+)
 def test_contexts_made_wrong(options, error, words):  # PI-017, PI-019
     with pytest.raises(error) as caught:
         PassContext(**options)
@@ -65,41 +68,44 @@ def test_config_is_read_in_python():  # PI-020
     assert PassContext.list_configs()["tir.UnrollLoop"] == "tir.transform.UnrollLoopConfig"
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: module_pass(lambda m, c: m), ["needs an opt_level"]),
-    (lambda: module_pass(lambda m, c: m, opt_level="1"), ["opt_level takes an int"]),
-    (lambda: module_pass(3, opt_level=1), ["`transform_module`", "not of 3"]),
-    (lambda: module_pass(type("Empty", (), {}), opt_level=1), ["class `Empty` has no method `transform_module`"]),
-    (lambda: relay.transform.function_pass(type("Empty", (), {}), opt_level=1), ["class `Empty` has no method `transform_function`"]),
-    (lambda: module_pass(lambda m, c: m, opt_level=1, required="InferType"), ["required takes a list", "'InferType'"]),
-    (lambda: module_pass(lambda m, c: m, opt_level=1, required=[None]), ["required takes names"]),
-    (lambda: Sequential([relay.transform.InferType]), ["a sequence takes passes", "pair of parentheses"]),
-    (lambda: Sequential([3]), ["a sequence takes passes, got 3"]),
-    (lambda: pass_instrument(3), ["pass_instrument decorates classes"]),
-    (lambda: pass_instrument(type("Bad", (), {"run_before_pass": 3}))(), ["`run_before_pass` of instrument `Bad` is 3"]),
-    (lambda: PassInfo("a", 0), ["opt_level takes an int, got 'a'"]),
-    (lambda: module_pass(lambda m: m, opt_level=0, name="short"), ["body of pass `short` is called with (mod, ctx), but takes (m)"]),
-    (lambda: relay.transform.function_pass(lambda f: f, opt_level=0, name="short"), ["called with (func, mod, ctx), but takes (f)"]),
-    (lambda: module_pass(type("Short", (), {"transform_module": lambda self, m: m}), opt_level=0), ["`Short` is called with (mod, ctx)"]),
-    (lambda: module_pass(lambda m, c: m, opt_level=0, name=3), ["name takes a text that is not empty, got 3"]),
-    (lambda: module_pass(lambda m, c: m, opt_level=0, name=""), ["name takes a text that is not empty"]),
-    (lambda: module_pass(lambda m, c: m, opt_level=0, needs="Typed"), ["needs takes a list of names of properties, got 'Typed'"]),
-    (lambda: Sequential(relay.transform.InferType()), ["a sequence takes a list of passes, got <pass InferType"]),
-    (lambda: Sequential(3), ["a sequence takes a list of passes, got 3"]),
-    (lambda: Sequential([], name=3), ["name takes a text"]),
-    (lambda: Sequential([], opt_level="1"), ["opt_level takes an int"]),
-    (lambda: PassContext.current().override_instruments(PassTimingInstrument()), ["instruments takes a list of instruments"]),
-    (lambda: PassTimingInstrument(budgets=3), ["budgets takes a dict by name of a pass"]),
-    (lambda: PassTimingInstrument(budgets={"*": 3}), ["the budget of `*`"]),
-    (lambda: PassTimingInstrument(budgets={"*": {"time": "1"}}), ["the budget of `*`: `time` takes a number from 0 on, got '1'"]),
-    (lambda: PassTimingInstrument(budgets={"*": {"time": -1}}), ["takes a number from 0 on, got -1"]),
-    (lambda: PassWatchdog("1"), ["seconds takes a number, got '1'"]),
-    (lambda: tvm.transform.ApplyPassToFunction(relay.transform.InferType, "main"), ["takes a pass, got"]),
-    (lambda: tvm.transform.ApplyPassToFunction(relay.transform.InferType(), "ma(in"), ["'ma(in' is no regular expression"]),
-    (lambda: tvm.transform.join_pipeline("FoldConstant", pipeline="DefaultPipelin"), ["`DefaultPipelin`; did you mean `DefaultPipeline`?"]),
-    (lambda: tvm.transform.leave_pipeline("FoldConstant", pipeline="X"), ["there is no built-in pipeline `X`"]),
-    (lambda: tvm.compile(_module(), disabled_pass="FuseOps"), ["disabled_pass takes a list of names of passes, got 'FuseOps'"]),
-])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: module_pass(lambda m, c: m), ["needs an opt_level"]),
+        (lambda: module_pass(lambda m, c: m, opt_level="1"), ["opt_level takes an int"]),
+        (lambda: module_pass(3, opt_level=1), ["`transform_module`", "not of 3"]),
+        (lambda: module_pass(type("Empty", (), {}), opt_level=1), ["class `Empty` has no method `transform_module`"]),
+        (lambda: relay.transform.function_pass(type("Empty", (), {}), opt_level=1), ["class `Empty` has no method `transform_function`"]),
+        (lambda: module_pass(lambda m, c: m, opt_level=1, required="InferType"), ["required takes a list", "'InferType'"]),
+        (lambda: module_pass(lambda m, c: m, opt_level=1, required=[None]), ["required takes names"]),
+        (lambda: Sequential([relay.transform.InferType]), ["a sequence takes passes", "pair of parentheses"]),
+        (lambda: Sequential([3]), ["a sequence takes passes, got 3"]),
+        (lambda: pass_instrument(3), ["pass_instrument decorates classes"]),
+        (lambda: pass_instrument(type("Bad", (), {"run_before_pass": 3}))(), ["`run_before_pass` of instrument `Bad` is 3"]),
+        (lambda: PassInfo("a", 0), ["opt_level takes an int, got 'a'"]),
+        (lambda: module_pass(lambda m: m, opt_level=0, name="short"), ["body of pass `short` is called with (mod, ctx), but takes (m)"]),
+        (lambda: relay.transform.function_pass(lambda f: f, opt_level=0, name="short"), ["called with (func, mod, ctx), but takes (f)"]),
+        (lambda: module_pass(type("Short", (), {"transform_module": lambda self, m: m}), opt_level=0), ["`Short` is called with (mod, ctx)"]),
+        (lambda: module_pass(lambda m, c: m, opt_level=0, name=3), ["name takes a text that is not empty, got 3"]),
+        (lambda: module_pass(lambda m, c: m, opt_level=0, name=""), ["name takes a text that is not empty"]),
+        (lambda: module_pass(lambda m, c: m, opt_level=0, needs="Typed"), ["needs takes a list of names of properties, got 'Typed'"]),
+        (lambda: Sequential(relay.transform.InferType()), ["a sequence takes a list of passes, got <pass InferType"]),
+        (lambda: Sequential(3), ["a sequence takes a list of passes, got 3"]),
+        (lambda: Sequential([], name=3), ["name takes a text"]),
+        (lambda: Sequential([], opt_level="1"), ["opt_level takes an int"]),
+        (lambda: PassContext.current().override_instruments(PassTimingInstrument()), ["instruments takes a list of instruments"]),
+        (lambda: PassTimingInstrument(budgets=3), ["budgets takes a dict by name of a pass"]),
+        (lambda: PassTimingInstrument(budgets={"*": 3}), ["the budget of `*`"]),
+        (lambda: PassTimingInstrument(budgets={"*": {"time": "1"}}), ["the budget of `*`: `time` takes a number from 0 on, got '1'"]),
+        (lambda: PassTimingInstrument(budgets={"*": {"time": -1}}), ["takes a number from 0 on, got -1"]),
+        (lambda: PassWatchdog("1"), ["seconds takes a number, got '1'"]),
+        (lambda: tvm.transform.ApplyPassToFunction(relay.transform.InferType, "main"), ["takes a pass, got"]),
+        (lambda: tvm.transform.ApplyPassToFunction(relay.transform.InferType(), "ma(in"), ["'ma(in' is no regular expression"]),
+        (lambda: tvm.transform.join_pipeline("FoldConstant", pipeline="DefaultPipelin"), ["`DefaultPipelin`; did you mean `DefaultPipeline`?"]),
+        (lambda: tvm.transform.leave_pipeline("FoldConstant", pipeline="X"), ["there is no built-in pipeline `X`"]),
+        (lambda: tvm.compile(_module(), disabled_pass="FuseOps"), ["disabled_pass takes a list of names of passes, got 'FuseOps'"]),
+    ],
+)
 def test_passes_made_wrong(make, words):  # PY-014, PY-017, TR-06
     with pytest.raises((TypeError, ValueError)) as caught:
         make()
@@ -255,8 +261,10 @@ def test_should_run_gives_a_bool(bad):
     lambda cls: pass_instrument(type("Odd", (), cls)),
     lambda cls: type("Odd", (PassInstrument,), cls),
 ])  # fmt: skip
-@pytest.mark.parametrize(("name", "near"), [("run_befor_pass", "run_before_pass"), ("before_pass", "run_before_pass"),
-                                            ("enter_pass_context", "enter_pass_ctx"), ("should_runs", "should_run")])
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("run_befor_pass", "run_before_pass"), ("before_pass", "run_before_pass"), ("enter_pass_context", "enter_pass_ctx"), ("should_runs", "should_run")],
+)
 def test_a_misspelt_hook_is_a_warning(make, name, near):
     with pytest.warns(UserWarning, match=f"`{name}` of instrument `Odd` is no hook; did you mean `{near}`") as caught:
         make({name: lambda self, *args: None})

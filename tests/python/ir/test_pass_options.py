@@ -130,6 +130,7 @@ def test_wrong_options_are_errors_when_the_pass_is_made(call, words):
 
 # ---- Options of the context
 
+
 def test_what_the_pass_is_made_with_is_stronger_than_the_context():
     fuse = relay.transform.FuseOps
     assert _kernels(fuse()) == 1
@@ -154,6 +155,7 @@ def @main(%x: Tensor[(4), float32]) { exp(%x) }"""
 
 
 # ---- What PassInfo says
+
 
 def test_what_a_pass_does_to_results():
     info = {name: row[2] for name, row in model.passes().items()}

@@ -129,6 +129,7 @@ def test_decorators_take_functions_and_classes_alike():  # PY-014
     typed = relay.transform.InferType()(mod)
     assert same(typed)["main"].same_as(typed["main"])
     with pytest.raises(TypeError, match="`Wrong` has no method `transform_module`"):
+
         @tvm.transform.module_pass(opt_level=1)
         class Wrong:
             def transform_function(self, func, mod, ctx):
@@ -153,9 +154,15 @@ def _base_pass(decorator, method):
     return decorator(opt_level=0)(Base)
 
 
-@pytest.mark.parametrize(("decorator", "method"), [(tvm.transform.module_pass, "transform_module"),
-                                                   (relay.transform.function_pass, "transform_function"),
-                                                   (tvm.tir.transform.prim_func_pass, "transform_function")], ids=["module", "function", "prim_func"])
+@pytest.mark.parametrize(
+    ("decorator", "method"),
+    [
+        (tvm.transform.module_pass, "transform_module"),
+        (relay.transform.function_pass, "transform_function"),
+        (tvm.tir.transform.prim_func_pass, "transform_function"),
+    ],
+    ids=["module", "function", "prim_func"],
+)
 def test_what_a_class_overrides_of_a_decorated_one_runs(decorator, method):
     base = _base_pass(decorator, method)
     mod = tvm.IRModule({"main": tvm.tir.PrimFunc([], tvm.tir.Evaluate(0))}) if "prim" in decorator.__name__ else _module()
@@ -259,8 +266,10 @@ def test_without_decorator():  # PY-015, PY-016, PY-017
         assert "abs" in tvm.transform.Sequential([add_abs])(_module())
 
 
-@pytest.mark.parametrize("name", ["InferType", "FoldConstant", "FuseOps", "DeadCodeElimination", "EliminateCommonSubexpr",
-                                  "SimplifyInference", "RemoveUnusedFunctions", "DynamicToStatic"])
+@pytest.mark.parametrize(
+    "name",
+    ["InferType", "FoldConstant", "FuseOps", "DeadCodeElimination", "EliminateCommonSubexpr", "SimplifyInference", "RemoveUnusedFunctions", "DynamicToStatic"],
+)
 def test_passes_of_cpp_have_functions(name):  # PY-018
     made = getattr(relay.transform, name)()
     assert isinstance(made, tvm.transform.Pass) and made.info.name == name
@@ -442,8 +451,7 @@ def test_override_instruments():  # IN-036, IN-037, IN-039
     with tvm.transform.PassContext(instruments=[old]):
         tvm.transform.PassContext.current().override_instruments([new])
         _run("P")
-    assert log == [("old", "enter"), ("old", "exit"), ("new", "enter"), ("new", "should", "P"), ("new", "before", "P"),
-                   ("new", "after", "P"), ("new", "exit")]
+    assert log == [("old", "enter"), ("old", "exit"), ("new", "enter"), ("new", "should", "P"), ("new", "before", "P"), ("new", "after", "P"), ("new", "exit")]
     del log[:]
     current = tvm.transform.PassContext.current()
     current.override_instruments([new])

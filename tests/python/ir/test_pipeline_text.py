@@ -21,24 +21,26 @@ def @main(%x: Tensor[(4), float32]) { exp(tanh(sqrt(%x))) }""")
 
 def _kernels(mod):
     count = []
-    relay.analysis.post_order_visit(
-        mod["main"], lambda e: count.append(e) if isinstance(e, relay.Function) and e.attrs and "Primitive" in e.attrs else None)
+    relay.analysis.post_order_visit(mod["main"], lambda e: count.append(e) if isinstance(e, relay.Function) and e.attrs and "Primitive" in e.attrs else None)
     return len(count)
 
 
-@pytest.mark.parametrize(("text", "printed"), [
-    ("", ""),
-    ("InferType", "InferType"),
-    (" InferType ,\n FoldConstant ", "InferType,FoldConstant"),
-    ("InferType,FuseOps(max_depth=64),tir.UnrollLoop(auto_max_step=16)",) * 2,
-    ("relay.FoldConstant,UnrollLoop", "FoldConstant,tir.UnrollLoop"),
-    ("FuseOps()", "FuseOps"),
-    ("RemoveUnusedFunctions(entry_functions=['a', \"b\"])", 'RemoveUnusedFunctions(entry_functions=["a", "b"])'),
-    ("DeadCodeElimination(inline_once=True)", "DeadCodeElimination(inline_once=true)"),
-    ("Sequential(InferType,Sequential(FoldConstant),name=\"x\",opt_level=2,required=[\"InferType\"])",) * 2,
-    ("Scheduled(FoldConstant,FuseOps,ends_with=[\"Typed\"])",) * 2,
-    ("FoldScaleAxis", "FoldScaleAxis"),
-])
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("", ""),
+        ("InferType", "InferType"),
+        (" InferType ,\n FoldConstant ", "InferType,FoldConstant"),
+        ("InferType,FuseOps(max_depth=64),tir.UnrollLoop(auto_max_step=16)",) * 2,
+        ("relay.FoldConstant,UnrollLoop", "FoldConstant,tir.UnrollLoop"),
+        ("FuseOps()", "FuseOps"),
+        ("RemoveUnusedFunctions(entry_functions=['a', \"b\"])", 'RemoveUnusedFunctions(entry_functions=["a", "b"])'),
+        ("DeadCodeElimination(inline_once=True)", "DeadCodeElimination(inline_once=true)"),
+        ("Sequential(InferType,Sequential(FoldConstant),name=\"x\",opt_level=2,required=[\"InferType\"])",) * 2,
+        ("Scheduled(FoldConstant,FuseOps,ends_with=[\"Typed\"])",) * 2,
+        ("FoldScaleAxis", "FoldScaleAxis"),
+    ],
+)
 def test_round_trip(text, printed):
     one = parse_pipeline(text)
     assert isinstance(one, tvm.transform.Sequential)
@@ -85,9 +87,12 @@ def test_a_pass_made_with_what_no_text_says_has_none():
     tvm.register_func("relay._transform.TestTakesOne", TestTakesOne, override=True)
     try:
         assert TestTakesOne().text() == "TestTakesOne"
-        for made, why in ((TestTakesOne(3), "its argument 0 has no name"), (TestTakesOne(one=3), "its argument 0 has no name"),
-                          (relay.transform.EliminateCommonSubexpr(lambda e: False), "its option `fskip`"),
-                          (relay.transform.MergeComposite([("a", tvm.relay.dataflow_pattern.is_op("add"))]), "its option `patterns`")):
+        for made, why in (
+            (TestTakesOne(3), "its argument 0 has no name"),
+            (TestTakesOne(one=3), "its argument 0 has no name"),
+            (relay.transform.EliminateCommonSubexpr(lambda e: False), "its option `fskip`"),
+            (relay.transform.MergeComposite([("a", tvm.relay.dataflow_pattern.is_op("add"))]), "its option `patterns`"),
+        ):
             with pytest.raises(ValueError, match="has no text that could be read back: " + why):
                 made.text()
     finally:
@@ -105,8 +110,7 @@ def test_the_text_of_sequences_too_deep_to_be_read_is_an_error():
 # ---- Saved passes
 
 
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))],
-                         ids=["copy", "deepcopy", "pickle"])
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))], ids=["copy", "deepcopy", "pickle"])
 def test_a_copy_of_a_pass_does_the_same(again):
     mod = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: float32) { add(%x, multiply(2f, 3f)) }')
     for one in (relay.transform.FoldConstant(), tvm.transform.Sequential([relay.transform.FoldConstant()], name="mine", opt_level=1)):
@@ -170,31 +174,34 @@ def test_a_configured_pass_is_one_pass_to_instruments():
     assert names == ["pipeline", "InferType", "FuseOps"]
 
 
-@pytest.mark.parametrize(("text", "column", "words"), [
-    ("InferType,FuseOp", 11, ["there is no pass `FuseOp`", "did you mean `FuseOps`"]),
-    ("FuseOps(max_dept=3)", 9, ["`FuseOps` has no option `max_dept`", "did you mean `max_depth`"]),
-    ("InferType(x=3)", 11, ["has no option `x`", "takes none"]),
-    ("FuseOps(qqqqqqqq=3)", 9, ["it takes fuse_opt_level, max_depth"]),
-    ("FuseOps(max_depth=)", 19, ["expected a value, got `)`"]),
-    ("FuseOps(max_depth=64", 21, ["expected `)`, got the end"]),
-    ("FuseOps(64)", 9, ["options are given by name"]),
-    ("FuseOps(max_depth=deep)", 19, ["`deep` is no value", "quotes"]),
-    ("FuseOps(max_depth=\"deep\")", 9, ["relay.FuseOps.max_depth", "int"]),
-    ("FuseOps(max_depth=1, max_depth=2)", 22, ["given twice"]),
-    ("InferType,,FuseOps", 11, ["expected the name of a pass, got `,`"]),
-    ("InferType FuseOps", 11, ["expected `,` or the end, got `FuseOps`"]),
-    ("InferType,", 11, ["got the end"]),
-    ("tir.FuseOps", 1, ["there is no pass `tir.FuseOps`"]),
-    ("tir.UnrollLoop(auto_max_stp=1)", 16, ["did you mean `auto_max_step`"]),
-    ("tir.UnrollLoop(auto_max_step=-1)", 16, ["auto_max_step"]),
-    ("FuseOps(max_depth=99999999999999999999999999)", 19, []),
-    ("FuseOps(max_depth=1e999)", 19, ["no number"]),
-    ('PrintIR(header="a)', 16, ["no closing quote"]),
-    ("Scheduled(FuseOps,ends_with=[\"Typd\"])", 19, ["there is no property `Typd`", "did you mean `Typed`"]),
-    ("Sequential(" * 200, None, ["nest deeper than 100"]),
-    ("FuseOps(max_depth=" + "[" * 10_000, None, ["nest deeper than 100"]),
-    ("FuseOps(max_depth=ä)", 19, ["expected a value, got `ä`"]),
-])
+@pytest.mark.parametrize(
+    ("text", "column", "words"),
+    [
+        ("InferType,FuseOp", 11, ["there is no pass `FuseOp`", "did you mean `FuseOps`"]),
+        ("FuseOps(max_dept=3)", 9, ["`FuseOps` has no option `max_dept`", "did you mean `max_depth`"]),
+        ("InferType(x=3)", 11, ["has no option `x`", "takes none"]),
+        ("FuseOps(qqqqqqqq=3)", 9, ["it takes fuse_opt_level, max_depth"]),
+        ("FuseOps(max_depth=)", 19, ["expected a value, got `)`"]),
+        ("FuseOps(max_depth=64", 21, ["expected `)`, got the end"]),
+        ("FuseOps(64)", 9, ["options are given by name"]),
+        ("FuseOps(max_depth=deep)", 19, ["`deep` is no value", "quotes"]),
+        ("FuseOps(max_depth=\"deep\")", 9, ["relay.FuseOps.max_depth", "int"]),
+        ("FuseOps(max_depth=1, max_depth=2)", 22, ["given twice"]),
+        ("InferType,,FuseOps", 11, ["expected the name of a pass, got `,`"]),
+        ("InferType FuseOps", 11, ["expected `,` or the end, got `FuseOps`"]),
+        ("InferType,", 11, ["got the end"]),
+        ("tir.FuseOps", 1, ["there is no pass `tir.FuseOps`"]),
+        ("tir.UnrollLoop(auto_max_stp=1)", 16, ["did you mean `auto_max_step`"]),
+        ("tir.UnrollLoop(auto_max_step=-1)", 16, ["auto_max_step"]),
+        ("FuseOps(max_depth=99999999999999999999999999)", 19, []),
+        ("FuseOps(max_depth=1e999)", 19, ["no number"]),
+        ('PrintIR(header="a)', 16, ["no closing quote"]),
+        ("Scheduled(FuseOps,ends_with=[\"Typd\"])", 19, ["there is no property `Typd`", "did you mean `Typed`"]),
+        ("Sequential(" * 200, None, ["nest deeper than 100"]),
+        ("FuseOps(max_depth=" + "[" * 10_000, None, ["nest deeper than 100"]),
+        ("FuseOps(max_depth=ä)", 19, ["expected a value, got `ä`"]),
+    ],
+)
 def test_errors_point_at_the_place(text, column, words):
     with pytest.raises((ValueError, TypeError)) as caught:
         parse_pipeline(text)
@@ -214,10 +221,20 @@ def test_the_place_in_a_text_of_several_lines():
         parse_pipeline(["InferType"])
 
 
-_NAMES = st.sampled_from(["InferType", "FoldConstant", "FuseOps(max_depth=8)", "tir.UnrollLoop(auto_max_step=3, explicit_unroll=false)",
-                          "DeadCodeElimination(inline_once=true)", 'PrintIR(header="a\\"\\\\\\n")', "FuseOps(fuse_opt_level=-1)"])
-_PIPELINES = st.recursive(st.lists(_NAMES, max_size=4).map(",".join),
-                          lambda inner: st.lists(inner.map(lambda t: f"Sequential({t})"), min_size=1, max_size=3).map(",".join))
+_NAMES = st.sampled_from(
+    [
+        "InferType",
+        "FoldConstant",
+        "FuseOps(max_depth=8)",
+        "tir.UnrollLoop(auto_max_step=3, explicit_unroll=false)",
+        "DeadCodeElimination(inline_once=true)",
+        'PrintIR(header="a\\"\\\\\\n")',
+        "FuseOps(fuse_opt_level=-1)",
+    ]
+)
+_PIPELINES = st.recursive(
+    st.lists(_NAMES, max_size=4).map(",".join), lambda inner: st.lists(inner.map(lambda t: f"Sequential({t})"), min_size=1, max_size=3).map(",".join)
+)
 
 
 @hypothesis.given(_PIPELINES)

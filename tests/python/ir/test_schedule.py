@@ -32,8 +32,7 @@ def _actions(pass_, mod=None, **context):
 
 
 def test_what_a_pass_needs_is_inserted_once():
-    schedule = Scheduled([_pass("A", needs=["Typed"], keeps=["Typed"]), _pass("B", needs=["Typed"]), _pass("C"),
-                          _pass("D", needs=["Typed"])])
+    schedule = Scheduled([_pass("A", needs=["Typed"], keeps=["Typed"]), _pass("B", needs=["Typed"]), _pass("C"), _pass("D", needs=["Typed"])])
     _, actions, rows = _actions(schedule)
     assert actions == [("InferType", "inserted"), ("A", "ran"), ("B", "ran"), ("C", "ran"), ("InferType", "inserted"), ("D", "ran")]
     assert rows[0]["why"] == "`A` needs `Typed`" and "Typed" in rows[0]["holds"] and "Typed" not in rows[2]["holds"]
@@ -42,14 +41,20 @@ def test_what_a_pass_needs_is_inserted_once():
 def test_a_pass_that_changes_nothing_keeps_everything():
     _, actions, _ = _actions(Scheduled([_pass("A", needs=["Typed"]), _pass("B", change=False), _pass("C", change=False, needs=["Typed"])]))
     assert actions.count(("InferType", "inserted")) == 1 + 0 or actions == [
-        ("InferType", "inserted"), ("A", "ran"), ("B", "ran"), ("InferType", "inserted"), ("C", "ran")]
+        ("InferType", "inserted"),
+        ("A", "ran"),
+        ("B", "ran"),
+        ("InferType", "inserted"),
+        ("C", "ran"),
+    ]
     _, actions, _ = _actions(Scheduled([_pass("A", change=False, needs=["Typed"]), _pass("B", change=False, needs=["Typed"])]))
     assert actions == [("InferType", "inserted"), ("A", "ran"), ("B", "ran")]
 
 
 def test_destroys_keeps_all_else():
-    _, actions, rows = _actions(Scheduled([relay.transform.InferType(), _pass("A", destroys=["ANF"]), _pass("B", destroys=["Typed"]),
-                                           _pass("C", needs=["Typed"], keeps=["*"])]))
+    _, actions, rows = _actions(
+        Scheduled([relay.transform.InferType(), _pass("A", destroys=["ANF"]), _pass("B", destroys=["Typed"]), _pass("C", needs=["Typed"], keeps=["*"])])
+    )
     assert actions == [("InferType", "ran"), ("A", "ran"), ("B", "ran"), ("InferType", "inserted"), ("C", "ran")]
     assert rows[1]["holds"] == ["Typed"] and rows[2]["holds"] == []
 
@@ -115,10 +120,13 @@ def test_properties_are_described():
     assert {"Typed", "WellFormed", "ANF"} <= set(known) and all(known.values())
 
 
-@pytest.mark.parametrize(("prop", "good", "bad"), [
-    ("Typed", "InferType", None),
-    ("ANF", "def @main(%x: Tensor[(2), float32]) { let %a = exp(%x); %a }", "def @main(%x: Tensor[(2), float32]) { exp(exp(%x)) }"),
-])
+@pytest.mark.parametrize(
+    ("prop", "good", "bad"),
+    [
+        ("Typed", "InferType", None),
+        ("ANF", "def @main(%x: Tensor[(2), float32]) { let %a = exp(%x); %a }", "def @main(%x: Tensor[(2), float32]) { exp(exp(%x)) }"),
+    ],
+)
 def test_checkers(prop, good, bad):
     check = get_global_func("transform.CheckProperty")
     if bad is None:
@@ -203,11 +211,17 @@ def test_the_default_pipeline_infers_little(layers):
     body = "%x"
     lines = []
     for i in range(layers):
-        lines += [f"  %{4 * i} = nn.dense({body}, %w, units=8);", f"  %{4 * i + 1} = nn.bias_add(%{4 * i}, %b);",
-                  f"  %{4 * i + 2} = nn.relu(%{4 * i + 1});", f"  %{4 * i + 3} = add(%{4 * i + 2}, multiply(2f, 3f));"]
+        lines += [
+            f"  %{4 * i} = nn.dense({body}, %w, units=8);",
+            f"  %{4 * i + 1} = nn.bias_add(%{4 * i}, %b);",
+            f"  %{4 * i + 2} = nn.relu(%{4 * i + 1});",
+            f"  %{4 * i + 3} = add(%{4 * i + 2}, multiply(2f, 3f));",
+        ]
         body = f"%{4 * i + 3}"
-    mod = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4, 8), float32], %w: Tensor[(8, 8), float32], '
-                         "%b: Tensor[(8), float32]) {\n" + "\n".join(lines) + f"\n  nn.softmax({body})\n}}")
+    mod = relay.fromtext(
+        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(4, 8), float32], %w: Tensor[(8, 8), float32], '
+        "%b: Tensor[(8), float32]) {\n" + "\n".join(lines) + f"\n  nn.softmax({body})\n}}"
+    )
     every = []
 
     @tvm.instrument.pass_instrument

@@ -44,6 +44,7 @@ def test_source_and_name_keep_their_order():
 
 def test_places_do_not_leak_into_metadata():
     """Two parses of one program under two paths print and save the same bytes, with neither path nor text in them."""
+
     def mod(path):
         m = tvm.parser.parse(TEXT, path)
         # A big constant goes into the metadata, and an attribute that text has no form for.
@@ -64,11 +65,19 @@ def test_places_do_not_leak_into_metadata():
 def test_hashes_in_other_processes_and_threads():  # RF-014
     mod = tvm.parser.parse(TEXT)
     here = structural_hash(mod)
-    program = ("import baton; t = open(0).read(); m = baton.parser.parse(t); "
-               "print(baton.ir.structural_hash(m), hash(baton.ir.save_json(m)) and baton.ir.save_json(m).count('relay.Call'))")
+    program = (
+        "import baton; t = open(0).read(); m = baton.parser.parse(t); "
+        "print(baton.ir.structural_hash(m), hash(baton.ir.save_json(m)) and baton.ir.save_json(m).count('relay.Call'))"
+    )
     for seed in ("0", "1234"):
-        done = subprocess.run([sys.executable, "-c", program], input=TEXT, capture_output=True, text=True, check=True,
-                              env={**os.environ, "PYTHONHASHSEED": seed, "BATON_NUM_THREADS": "1" if seed == "0" else "2"})
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            input=TEXT,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "BATON_NUM_THREADS": "1" if seed == "0" else "2"},
+        )
         assert done.stdout.split() == [str(here), "2"]
     seen = []
     threads = [threading.Thread(target=lambda: seen.append(structural_hash(tvm.parser.parse(TEXT)))) for _ in range(8)]
@@ -110,7 +119,6 @@ def test_objects_print_explore_and_change():  # RF-006, RF-012
     assert "add(%x" in str(call) and set(dir(call)) >= {"op", "args", "attrs"}
     again = relay.Call(call.op, [call.args[1], call.args[0]], call.attrs)
     assert again.args[0].same_as(call.args[1]) and again.args[1].same_as(call.args[0])
-
 
 
 def test_functions_have_no_structure():  # RF-013

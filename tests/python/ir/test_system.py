@@ -53,8 +53,9 @@ def test_a_pass_may_collect_what_it_sees():  # GE-001, GE-014
     assert collect(mod).same_as(mod) and sorted(collect.names) == ["add", "exp", "multiply"]
 
 
-@pytest.mark.parametrize("name", ["FoldConstant", "DeadCodeElimination", "AlterOpLayout", "FuseOps", "tir.StorageRewrite", "tir.UnrollLoop",
-                                  "tir.VectorizeLoop"])
+@pytest.mark.parametrize(
+    "name", ["FoldConstant", "DeadCodeElimination", "AlterOpLayout", "FuseOps", "tir.StorageRewrite", "tir.UnrollLoop", "tir.VectorizeLoop"]
+)
 def test_the_standard_suite(name):  # GE-015
     assert tvm.transform.parse_pipeline(name).passes[0].info.name == name.removeprefix("tir.")
 

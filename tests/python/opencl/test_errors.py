@@ -53,6 +53,7 @@ def test_no_opencl(tmp_path):
 
 def test_a_library_that_is_no_opencl():
     import ctypes.util
+
     said = _error("baton.nd.array([1.0], d)", ctypes.util.find_library("m"))
     assert "the OpenCL library has no function clGetPlatformIDs, so it is no OpenCL" in said
 
@@ -89,14 +90,14 @@ v = np.int32(0), np.ones(4, "float32")
 def test_a_program_for_a_device_that_is_not_there(library, tmp_path):
     """It can be compiled, saved and loaded there; to run it takes the device."""
     path = str(tmp_path / "p.so")
-    said = _error(f"program().export_library({path!r}); VirtualMachine(Executable.load_exec({path!r}), [baton.cpu(), d])", library,
-                  before=_BRANCH, FAKE_DEVICES="0")
+    said = _error(
+        f"program().export_library({path!r}); VirtualMachine(Executable.load_exec({path!r}), [baton.cpu(), d])", library, before=_BRANCH, FAKE_DEVICES="0"
+    )
     assert said.startswith("RuntimeError the program was compiled for cpu and opencl: device `opencl(0)` does not exist on this machine: ")
     assert "offers no device" in said
     said = _error(f"VirtualMachine(Executable.load_exec({path!r}), [baton.cpu(), d]); print('good')", tmp_path / "none.so", before=_BRANCH)
     assert "compiled for cpu and opencl: device `opencl(0)` does not exist on this machine: there is no OpenCL library" in said
-    assert _error(f"VirtualMachine(Executable.load_exec({path!r}), [baton.cpu(), d]).invoke('main', *v); print('good')", library,
-                  before=_BRANCH) == "good"
+    assert _error(f"VirtualMachine(Executable.load_exec({path!r}), [baton.cpu(), d]).invoke('main', *v); print('good')", library, before=_BRANCH) == "good"
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])

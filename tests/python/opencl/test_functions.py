@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels out of loop programs: `baton.build(..., target="opencl")` gives a module whose functions take OpenCL arrays."""
+"""Kernels out of PrimFuncs: `baton.build(..., target="opencl")` gives a module whose functions take OpenCL arrays."""
 
 import numpy as np
 import pytest
@@ -44,8 +44,7 @@ def test_serial_and_parallel_parts(device):
     """A function of a serial loop, a parallel one, and one with a buffer between them: kernels in order."""
     A, B = tir.decl_buffer((100,), "int64", "A"), tir.decl_buffer((100,), "int64", "B")
     i, j = tir.Var("i", "int64"), tir.Var("j", "int64")
-    scan = tir.For(i, 1, 99, tir.ForKind.SERIAL,
-                   tir.BufferStore(A, tir.BufferLoad(A, [i - 1]) + tir.BufferLoad(A, [i]), [i]))
+    scan = tir.For(i, 1, 99, tir.ForKind.SERIAL, tir.BufferStore(A, tir.BufferLoad(A, [i - 1]) + tir.BufferLoad(A, [i]), [i]))
     double = tir.For(j, 0, 100, tir.ForKind.PARALLEL, tir.BufferStore(B, tir.BufferLoad(A, [j]) * 2, [j]))
     a, b = tir.Var("a", "handle"), tir.Var("b", "handle")
     func = tir.PrimFunc([a, b], tir.SeqStmt([scan, double]), buffer_map={a: A, b: B}).with_attr("global_symbol", "f")

@@ -80,11 +80,13 @@ _PROGRAMS = {
     "DV-018 a copy of the user's": ("multiply(device_copy(add(%x, %y), src_dev_type=D, dst_dev_type=1), %z)", 1),
     "DV-010 all there": ("on_device(nn.relu(add(%x, %y)), device_type=D, is_fixed=True)", 0),
     "there and back": ("add(on_device(exp(on_device(tanh(%x), device_type=1)), device_type=D), %y)", 2),
-    "shared by two": ("let %a = on_device(tanh(%x), device_type=1); let %b = on_device(exp(%a), device_type=D);"
-                      " let %c = on_device(negative(%a), device_type=D); add(on_device(exp(%a), device_type=1), on_device(add(%b, %c), device_type=D))", 2),
+    "shared by two": (
+        "let %a = on_device(tanh(%x), device_type=1); let %b = on_device(exp(%a), device_type=D);"
+        " let %c = on_device(negative(%a), device_type=D); add(on_device(exp(%a), device_type=1), on_device(add(%b, %c), device_type=D))",
+        2,
+    ),
     "a shared input": ("add(multiply(%x, %y), on_device(multiply(%x, %z), device_type=D))", None),
-    "tuples": ("let %t = on_device(split(%x, indices_or_sections=2, axis=1), device_type=D); concatenate((%t.0, nn.relu(%t.1), %y), axis=1)",
-               None),
+    "tuples": ("let %t = on_device(split(%x, indices_or_sections=2, axis=1), device_type=D); concatenate((%t.0, nn.relu(%t.1), %y), axis=1)", None),
     "views": ("let %a = on_device(reshape(add(%x, %y), newshape=[64]), device_type=D); reshape(multiply(%a, %a), newshape=[8, 8])", 1),
     "constants": ("add(on_device(multiply(%x, meta[relay.Constant][0]), device_type=D), meta[relay.Constant][0])", 1),
     "an input is an output": ("(%x, on_device(negative(%y), device_type=D), %x)", 1),
@@ -237,8 +239,9 @@ def test_the_command(device, model):
     values = [json.loads(_command("run", model, *more, "--json").stdout)["outputs"] for more in ([], ["--device", "opencl"], ["--target", "opencl"])]
     for name, value in values[0].items():
         for other in values[1:]:
-            np.testing.assert_allclose(value["data"] if "data" in value else value["mean"],
-                                       other[name]["data"] if "data" in value else other[name]["mean"], rtol=1e-5)
+            np.testing.assert_allclose(
+                value["data"] if "data" in value else value["mean"], other[name]["data"] if "data" in value else other[name]["mean"], rtol=1e-5
+            )
     artifact = model.with_suffix(".so")
     assert _command("compile", model, "--target", "opencl", "-o", artifact).returncode == 0
     assert _command("run", artifact, "--device", "opencl").returncode == 0
@@ -264,7 +267,8 @@ def test_what_a_compiled_program_copies(tmp_path):  # DV-025
     assert out.stdout.splitlines() == [
         "@main: fused_tanh on ext_dev: the plan that it was compiled with",
         "@main: fused_multiply_add on cpu: the plan that it was compiled with",
-        "@main: copy of the result of fused_tanh from ext_dev to cpu, 256 bytes: for fused_multiply_add"]
+        "@main: copy of the result of fused_tanh from ext_dev to cpu, 256 bytes: for fused_multiply_add",
+    ]
     found = json.loads(_command("explain-placement", tmp_path / "m.so", "--json").stdout)
     assert [(c["src_dev"], c["dst_dev"], c["bytes"]) for c in found["copies"]] == [("ext_dev", "cpu", 256)]
 
@@ -282,6 +286,7 @@ def test_compile_from_python(device, model):  # DV-025
 def test_executors_of_relay(device):  # DV-025
     """The graph executor on the device, and a virtual machine on both devices."""
     from baton.runtime.vm import VirtualMachine
+
     x = relay.var("x", shape=(4,))
     value = np.ones(4, "float32")
     whole = tvm.IRModule.from_expr(relay.Function([x], relay.exp(x)))
@@ -300,6 +305,7 @@ def test_a_light_model(device):  # MO-014
     """A whole network out of ONNX's own models: the values are those of the CPU."""
     onnx = pytest.importorskip("onnx")
     from pathlib import Path
+
     path = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_shufflenet.onnx"
     x = np.random.default_rng(0).standard_normal((1, 3, 224, 224), dtype="float32")
     got, want = (tvm.compile(path, target=t)(x).numpy() for t in ("opencl", "llvm"))
@@ -311,6 +317,7 @@ def test_minilm(device, tmp_path):  # MO-014
     """A transformer, compiled, saved and loaded: on OpenCL as on the CPU."""
     from baton.demo import DemoError
     from baton.demo.minilm import find_minilm
+
     try:
         found = find_minilm()
     except DemoError as error:  # its package is optional

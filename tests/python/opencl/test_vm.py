@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with control flow, data types and open shapes on the CPU and a second device: the values are those of one device (DV-025)."""
+"""Programs with control flow, data types and dynamic shapes on the CPU and a second device: the values are those of one device (DV-025)."""
 
 import json
 import re
@@ -36,26 +36,44 @@ PROGRAMS = {
     "a condition from there": _main("if (on_device(less(sum(%x), 100f), device_type=D)) { %y } else { %z }"),
     "a loop": _main("@loop(%n, %x, %y)", _LOOP),
     "a loop over weights": _main("@loop(%n, %x, WEIGHTS)", _LOOP),
-    "two at once": _main("add(multiply(on_device(tanh(%x), device_type=D), %y), if (less(%n, 2)) { on_device(exp(add(on_device(tanh(%x),"
-                         " device_type=D), %z)), device_type=D) } else { exp(%y) })"),
-    "lists": _main("match (@map(fn (%a: " + _T + ") { on_device(exp(%a), device_type=D) }, Cons(%x, Cons(%y, Nil())))) {"
-                   " Cons(%h, Cons(%g, _)) => { add(%h, %g) }, _ => { %z } }", _MAP),
-    "closures": _main("let %w = on_device(multiply(%x, %y), device_type=D); let %f = fn (%a: " + _T + ") { on_device(add(%a, %w),"
-                      " device_type=D) }; add(%f(%y), %f(%f(%z)))"),
-    "functions for both": _main("add(on_device(@f(on_device(%x, device_type=D), %n), device_type=D), @f(%y, %n))",
-                                f"def @f(%a: {_T}, %n: int32) -> {_T} {{ if (less(%n, 2)) {{ negative(%a) }} else {{ add(%a, %a) }} }}"),
-    "references": _main("let %r = ref(on_device(negative(%x), device_type=D)); let %u = if (less(%n, 2)) { ref_write(%r, %y) } else { () };"
-                        " (add(ref_read(%r), %z), %u)"),
-    "tuples": _main("let %t = if (less(%n, 2)) { on_device((%x, (negative(%y), %z)), device_type=D) } else { (%z, (%y, %x)) };"
-                    " let %p = %t.1; (add(%t.0, %p.0), %t, on_device(concatenate((%p.1, %t.0)), device_type=D))"),
-    "views": _main("let %a = on_device(reshape(add(%x, %y), newshape=[2, 2]), device_type=D); if (less(%n, 2)) { reshape(%a, newshape=[4]) }"
-                   " else { on_device(reshape(multiply(%a, %a), newshape=[4]), device_type=D) }"),
-    "constants": _main("let %c = on_device(WEIGHTS, device_type=D, is_fixed=True); if (less(%n, 2)) {"
-                       " on_device(add(%c, %x), device_type=D) } else { WEIGHTS }"),
-    "operators of the host": _main("let %i = on_device(argsort(%x, axis=0, dtype=\"int32\"), device_type=D); if (less(%n, 2)) {"
-                                   " on_device(take(%y, %i, axis=0, mode=\"clip\"), device_type=D) } else { %z }"),
-    "matrices": _main("let %m = on_device(nn.dense(reshape(%x, newshape=[2, 2]), reshape(%y, newshape=[2, 2])), device_type=D);"
-                      " if (less(%n, 2)) { on_device(nn.softmax(%m), device_type=D) } else { %m }"),
+    "two at once": _main(
+        "add(multiply(on_device(tanh(%x), device_type=D), %y), if (less(%n, 2)) { on_device(exp(add(on_device(tanh(%x),"
+        " device_type=D), %z)), device_type=D) } else { exp(%y) })"
+    ),
+    "lists": _main(
+        "match (@map(fn (%a: " + _T + ") { on_device(exp(%a), device_type=D) }, Cons(%x, Cons(%y, Nil())))) {"
+        " Cons(%h, Cons(%g, _)) => { add(%h, %g) }, _ => { %z } }",
+        _MAP,
+    ),
+    "closures": _main(
+        "let %w = on_device(multiply(%x, %y), device_type=D); let %f = fn (%a: " + _T + ") { on_device(add(%a, %w), device_type=D) }; add(%f(%y), %f(%f(%z)))"
+    ),
+    "functions for both": _main(
+        "add(on_device(@f(on_device(%x, device_type=D), %n), device_type=D), @f(%y, %n))",
+        f"def @f(%a: {_T}, %n: int32) -> {_T} {{ if (less(%n, 2)) {{ negative(%a) }} else {{ add(%a, %a) }} }}",
+    ),
+    "references": _main(
+        "let %r = ref(on_device(negative(%x), device_type=D)); let %u = if (less(%n, 2)) { ref_write(%r, %y) } else { () }; (add(ref_read(%r), %z), %u)"
+    ),
+    "tuples": _main(
+        "let %t = if (less(%n, 2)) { on_device((%x, (negative(%y), %z)), device_type=D) } else { (%z, (%y, %x)) };"
+        " let %p = %t.1; (add(%t.0, %p.0), %t, on_device(concatenate((%p.1, %t.0)), device_type=D))"
+    ),
+    "views": _main(
+        "let %a = on_device(reshape(add(%x, %y), newshape=[2, 2]), device_type=D); if (less(%n, 2)) { reshape(%a, newshape=[4]) }"
+        " else { on_device(reshape(multiply(%a, %a), newshape=[4]), device_type=D) }"
+    ),
+    "constants": _main(
+        "let %c = on_device(WEIGHTS, device_type=D, is_fixed=True); if (less(%n, 2)) { on_device(add(%c, %x), device_type=D) } else { WEIGHTS }"
+    ),
+    "operators of the host": _main(
+        "let %i = on_device(argsort(%x, axis=0, dtype=\"int32\"), device_type=D); if (less(%n, 2)) {"
+        " on_device(take(%y, %i, axis=0, mode=\"clip\"), device_type=D) } else { %z }"
+    ),
+    "matrices": _main(
+        "let %m = on_device(nn.dense(reshape(%x, newshape=[2, 2]), reshape(%y, newshape=[2, 2])), device_type=D);"
+        " if (less(%n, 2)) { on_device(nn.softmax(%m), device_type=D) } else { %m }"
+    ),
 }
 OPEN = """
 def @main(%a: Tensor[(?, 3), float32], %n: int32) {
@@ -198,14 +216,17 @@ def test_where_the_kernels_of_a_compiled_program_run(tmp_path):
     assert out.returncode == 0, out.stderr
     assert out.stdout.splitlines() == [
         *(f"@main: baton_region_{i} on {d}: the plan that it was compiled with" for i, d in ((0, "cpu"), (1, "ext_dev"))),
-        "from_string:4: @main: copy of negative from ext_dev to cpu, 16 bytes: for the result of an if"]
+        "from_string:4: @main: copy of negative from ext_dev to cpu, 16 bytes: for the result of an if",
+    ]
 
 
 def _explain(exe, path):
     """What `baton explain-placement` says of a program, in JSON and as text."""
     exe.export_library(path)
-    json_, text = (subprocess.run([sys.executable, "-m", "baton", "explain-placement", path, *more], capture_output=True, text=True, check=False)
-                   for more in (["--json"], []))
+    json_, text = (
+        subprocess.run([sys.executable, "-m", "baton", "explain-placement", path, *more], capture_output=True, text=True, check=False)
+        for more in (["--json"], [])
+    )
     assert json_.returncode == 0, json_.stderr
     return json.loads(json_.stdout), text.stdout
 
@@ -241,13 +262,17 @@ def test_a_weight_is_put_on_its_device_once():
     """No copy in the loop: weights are on their device when the machine is made."""
     mod, params = _parse(PROGRAMS["a loop over weights"], 12)
     text = relay.vm.compile(mod, target=_targets("ext_dev"), params=params).bytecode
-    loop = text[text.index("loop:"):].split("\nmain:")[0]
+    loop = text[text.index("loop:") :].split("\nmain:")[0]
     assert "copy" not in loop, text
 
 
 def test_results_lie_where_the_plan_says():
-    exe = relay.vm.compile(_parse(_main("if (less(%n, 2)) { on_device(negative(%x), device_type=D, is_fixed=True) } else"
-                                        " { on_device(exp(%y), device_type=D, is_fixed=True) }"), 12)[0], target=_targets("ext_dev"))
+    exe = relay.vm.compile(
+        _parse(
+            _main("if (less(%n, 2)) { on_device(negative(%x), device_type=D, is_fixed=True) } else { on_device(exp(%y), device_type=D, is_fixed=True) }"), 12
+        )[0],
+        target=_targets("ext_dev"),
+    )
     machine = VirtualMachine(exe, [tvm.cpu(), tvm.device("ext_dev")])
     out = machine.invoke("main", np.int32(0), *_X)
     assert out.device == tvm.device("ext_dev")

@@ -60,8 +60,9 @@ def program(seed):
     def tensor(scope, depth):
         return f"add({value(scope, depth)}, {r.choice(scope)})"
 
-    return "\n".join([f"def @g(%a: {_T}) -> {_T} {{ {tensor(['%a'], 0)} }}",
-                      f"def @f(%a: {_T}) -> {_T} {{ @g({tensor(['%a'], 0)}) }}", _main(body(["%x", "%y", "%z"], 4))])
+    return "\n".join(
+        [f"def @g(%a: {_T}) -> {_T} {{ {tensor(['%a'], 0)} }}", f"def @f(%a: {_T}) -> {_T} {{ @g({tensor(['%a'], 0)}) }}", _main(body(["%x", "%y", "%z"], 4))]
+    )
 
 
 _COUNTER = """def @after(%r: ref(float32)) -> float32 { let %v = ref_read(%r); let %u = ref_write(%r, add(%v, 1f)); %v }

@@ -126,9 +126,14 @@ def test_workload():
     tvm.testing.assert_allclose(model.get_output(0).numpy(), want, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name, options, count", [("resnet", {"num_layers": 18, "image_shape": (3, 32, 32), "num_classes": 10}, 11_000_000),
-                                                  ("mobilenet", {"image_shape": (3, 32, 32), "alpha": 0.25}, 400_000),
-                                                  ("squeezenet", {"version": "1.1", "image_shape": (3, 64, 64)}, 1_200_000)])
+@pytest.mark.parametrize(
+    "name, options, count",
+    [
+        ("resnet", {"num_layers": 18, "image_shape": (3, 32, 32), "num_classes": 10}, 11_000_000),
+        ("mobilenet", {"image_shape": (3, 32, 32), "alpha": 0.25}, 400_000),
+        ("squeezenet", {"version": "1.1", "image_shape": (3, 64, 64)}, 1_200_000),
+    ],
+)
 def test_networks(name, options, count):
     mod, params = getattr(relay.testing, name).get_workload(**options)
     assert sum(p.size for p in params.values()) > count
@@ -151,8 +156,7 @@ def test_virtual_machine(program):
 def test_while_loop():
     i = relay.var("i", shape=(), dtype="int32")
     total = relay.var("total", shape=(), dtype="int32")
-    loop = relay.loops.while_loop(lambda i, t: relay.less(i, relay.const(5)), [i, total],
-                                  lambda i, t: (relay.add(i, relay.const(1)), relay.add(t, i)))
+    loop = relay.loops.while_loop(lambda i, t: relay.less(i, relay.const(5)), [i, total], lambda i, t: (relay.add(i, relay.const(1)), relay.add(t, i)))
     out = relay.create_executor("debug").evaluate(relay.Call(loop, [relay.const(0), relay.const(0)]))
     assert [v.item() for v in out] == [5, 10]
 

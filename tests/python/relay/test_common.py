@@ -34,6 +34,7 @@ def test_kinds_of_values_are_those_of_the_header():
 
     from baton._ffi.runtime_ctypes import ArgTypeCode
     from baton.config import include_dir
+
     text = Path(include_dir(), "baton/runtime/c_runtime_api.h").read_text(encoding="utf-8")
     numbers = {int(n) for n in re.findall(r"^  kBaton\w+ = (\d+)", text, re.MULTILINE)}
     assert numbers == {v for n, v in vars(ArgTypeCode).items() if n.isupper()} and ArgTypeCode.DLTENSOR_HANDLE == 9

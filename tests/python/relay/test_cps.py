@@ -54,8 +54,10 @@ def test_the_type_of_a_function_of_functions():
 
 def test_nothing_is_done_after_a_call_but_to_go_on():
     """Calls of functions, branches and matches stand last, in what is converted and in its continuations."""
-    mod = parse(LIST + "def @f(%n: int32) -> int32 { if (less(%n, 1)) { 0 } else { add(@f(subtract(%n, 1)), %n) } }\n"
-                "def @main(%n: int32) -> int32 { let %xs = Cons(@f(%n), Nil); let %y = match (%xs) { Cons(%x, _) => multiply(%x, 2), Nil => 3 }; add(%y, @f(2)) }")
+    mod = parse(
+        LIST + "def @f(%n: int32) -> int32 { if (less(%n, 1)) { 0 } else { add(@f(subtract(%n, 1)), %n) } }\n"
+        "def @main(%n: int32) -> int32 { let %xs = Cons(@f(%n), Nil); let %y = match (%xs) { Cons(%x, _) => multiply(%x, 2), Nil => 3 }; add(%y, @f(2)) }"
+    )
     out = tvm.IRModule(dict(mod.functions), dict(mod.type_definitions))
     out["main"] = transform.to_cps(mod["main"], out)
     assert {str(v.name_hint) for v in out.get_global_vars()} == {"f", "f_cps", "main"}
@@ -66,6 +68,7 @@ def test_nothing_is_done_after_a_call_but_to_go_on():
     def check(e):
         if isinstance(e, relay.Let):
             assert not jumps(e.value)
+
     for name in ("main", "f_cps"):
         relay.analysis.post_order_visit(out[name], check)
         body = out[name].body
@@ -101,17 +104,21 @@ def test_the_passes_do_the_same():
 
 
 def test_functions_of_a_module_as_values_and_constructors():
-    mod = parse(LIST + "def @id[A](%x: A) -> A { %x }\n"
-                "def @map[A, B](%f: fn (A) -> B, %xs: List[A]) -> List[B] { match (%xs) { Cons(%x, %r) => Cons(%f(%x), @map(%f, %r)), Nil => Nil } }\n"
-                "def @one[A](%x: A) -> List[A] { Cons(%x, Nil) }\n"
-                "def @main(%x: int32) { let %f = @id; (@map(@one, @map(@id, Cons(%x, Nil))), %f(%x), %f(2f)) }")
+    mod = parse(
+        LIST + "def @id[A](%x: A) -> A { %x }\n"
+        "def @map[A, B](%f: fn (A) -> B, %xs: List[A]) -> List[B] { match (%xs) { Cons(%x, %r) => Cons(%f(%x), @map(%f, %r)), Nil => Nil } }\n"
+        "def @one[A](%x: A) -> List[A] { Cons(%x, Nil) }\n"
+        "def @main(%x: int32) { let %f = @id; (@map(@one, @map(@id, Cons(%x, Nil))), %f(%x), %f(2f)) }"
+    )
     assert same(run(mod, 3), run(there_and_back(mod), 3))
 
 
 def test_effects_keep_their_order():
-    mod = parse("def @bump(%r: ref(int32), %by: int32) -> () { ref_write(%r, add(multiply(ref_read(%r), 2), %by)) }\n"
-                "def @main(%x: int32) { let %r = ref(%x); let %a = @bump(%r, 1); let %b = if (less(%x, 5)) { @bump(%r, 2) } else { () }; "
-                "let %c = @bump(%r, 3); ref_read(%r) }")
+    mod = parse(
+        "def @bump(%r: ref(int32), %by: int32) -> () { ref_write(%r, add(multiply(ref_read(%r), 2), %by)) }\n"
+        "def @main(%x: int32) { let %r = ref(%x); let %a = @bump(%r, 1); let %b = if (less(%x, 5)) { @bump(%r, 2) } else { () }; "
+        "let %c = @bump(%r, 3); ref_read(%r) }"
+    )
     assert int(run(there_and_back(mod), 1).numpy()) == int(run(mod, 1).numpy()) == ((1 * 2 + 1) * 2 + 2) * 2 + 3
 
 
@@ -134,10 +141,19 @@ def test_a_gradient_of_what_was_converted():
         assert float(relay.create_executor("debug").evaluate(grad)(np.float32(x))[1][0].numpy()) == want
 
 
-@pytest.mark.parametrize("text, says", [
-    ("type Box { Put(fn (int32) -> int32), }\ndef @main(%b: Box) { match (%b) { Put(%f) => %f(1) } }", "constructor `Put` has a field whose type names a function"),
-    ("type Box { Put(fn (int32) -> int32), }\ndef @main(%x: int32) { Put(fn (%y: int32) { %y }) }", "constructor `Put` has a field whose type names a function"),
-])
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        (
+            "type Box { Put(fn (int32) -> int32), }\ndef @main(%b: Box) { match (%b) { Put(%f) => %f(1) } }",
+            "constructor `Put` has a field whose type names a function",
+        ),
+        (
+            "type Box { Put(fn (int32) -> int32), }\ndef @main(%x: int32) { Put(fn (%y: int32) { %y }) }",
+            "constructor `Put` has a field whose type names a function",
+        ),
+    ],
+)
 def test_what_it_does_not_take(text, says):
     with pytest.raises(tvm.error.CompileError, match=says):
         mod = parse(text)

@@ -59,11 +59,24 @@ def _conv(x, w, **attrs):
 # ---- Each kind of pattern matches what it says, and nothing else.
 def test_kinds_as_objects():
     x, w = is_var("x"), wildcard()
-    kinds = [(x, VarPattern), (w, WildcardPattern), (is_constant(), ConstantPattern), (is_op("add"), ExprPattern), (x + w, CallPattern),
-             (is_tuple([x]), TuplePattern), (is_tuple_get_item(x), TupleGetItemPattern), (is_if(x, x, w), IfPattern), (is_let(x, w, w), LetPattern),
-             (FunctionPattern([x], w), FunctionPattern), (x | w, AltPattern), (has_type(relay.scalar_type("int32")), TypePattern),
-             (has_dtype("int8"), DataTypePattern), (has_shape([1, 2]), ShapePattern), (has_attr({"a": 1}), AttrPattern),
-             (dominates(x, w, w), DominatorPattern)]
+    kinds = [
+        (x, VarPattern),
+        (w, WildcardPattern),
+        (is_constant(), ConstantPattern),
+        (is_op("add"), ExprPattern),
+        (x + w, CallPattern),
+        (is_tuple([x]), TuplePattern),
+        (is_tuple_get_item(x), TupleGetItemPattern),
+        (is_if(x, x, w), IfPattern),
+        (is_let(x, w, w), LetPattern),
+        (FunctionPattern([x], w), FunctionPattern),
+        (x | w, AltPattern),
+        (has_type(relay.scalar_type("int32")), TypePattern),
+        (has_dtype("int8"), DataTypePattern),
+        (has_shape([1, 2]), ShapePattern),
+        (has_attr({"a": 1}), AttrPattern),
+        (dominates(x, w, w), DominatorPattern),
+    ]
     for p, kind in kinds:
         assert isinstance(p, kind) and isinstance(p, DFPattern)
         again = tvm.ir.load_json(tvm.ir.save_json(p))
@@ -316,12 +329,13 @@ def test_rewrite_batch_norm():
     twice = gamma * (x - mean) / relay.sqrt(var + eps) + beta
     twice = gamma * (twice - mean) / relay.sqrt(var + eps) + beta
     inner = want
-    assert tvm.ir.structural_equal(rewrite(BatchnormCallback(), twice),
-                                   relay.op.nn.batch_norm(inner, gamma, beta, mean, var, epsilon=np.float32(1e-5).item())[0])
+    assert tvm.ir.structural_equal(
+        rewrite(BatchnormCallback(), twice), relay.op.nn.batch_norm(inner, gamma, beta, mean, var, epsilon=np.float32(1e-5).item())[0]
+    )
 
 
 def test_rewrite_to_the_end():
-    x, = _vars("x")
+    (x,) = _vars("x")
     e = x
     for _ in range(37):
         e = relay.abs(e)
@@ -375,7 +389,7 @@ def test_rewrite_once_and_cycles():
 
 
 def test_require_type():
-    x, = _vars("x")
+    (x,) = _vars("x")
     seen = []
 
     class Typed(DropAbs):
@@ -405,7 +419,7 @@ def test_several_callbacks_in_order():
 
 
 def test_errors_of_callbacks():
-    x, = _vars("x")
+    (x,) = _vars("x")
 
     class Raises(DropAbs):
         def callback(self, pre, post, node_map):
@@ -506,7 +520,7 @@ def test_partition_diamond():
 
 
 def test_partition_constants_and_parts():
-    x, = _vars("x")
+    (x,) = _vars("x")
     two = relay.const(np.full(4, 2, "float32"))
     v = relay.var("v")
     inside = is_op("multiply")(wildcard(), is_constant()).partition(x * two)
@@ -518,8 +532,9 @@ def test_partition_constants_and_parts():
     out = is_tuple_get_item(is_tuple(None), 1).partition(t)
     assert tvm.ir.structural_equal(out, _partitioned([v, u], relay.TupleGetItem(relay.Tuple([v, u]), 1), "Tuple_TupleGetItem1_")(x, x + x))
     out = is_op("abs")(is_op("concatenate")(None)).partition(relay.abs(relay.concatenate([x, x], 0)))
-    assert tvm.ir.structural_equal(out, _partitioned([v], relay.abs(relay.Call(relay.op.get("concatenate"), [v], out.op.body.args[0].attrs)),
-                                                     "concatenate_abs_")(relay.Tuple([x, x])))
+    assert tvm.ir.structural_equal(
+        out, _partitioned([v], relay.abs(relay.Call(relay.op.get("concatenate"), [v], out.op.body.args[0].attrs)), "concatenate_abs_")(relay.Tuple([x, x]))
+    )
 
 
 def test_partition_functions_if_and_let():
@@ -555,7 +570,7 @@ def test_partition_runs_the_same():
 
 # ---- Size
 def test_deep():
-    x, = _vars("x")
+    (x,) = _vars("x")
     n = 200_000
     e = p = None
     e, p, w = x, wildcard(), wildcard()
@@ -581,7 +596,7 @@ def test_balanced_alternatives_end():
     def tree(leaf, k):
         return leaf() if k == 0 else tree(leaf, k - 1) + tree(leaf, k - 1)
 
-    x, = _vars("x")
+    (x,) = _vars("x")
     e = tree(lambda: relay.abs(x), 7)
     assert not is_op("nn.relu")(tree(wildcard, 7)).match(relay.tanh(e))
     p = tree(wildcard, 7).has_dtype("int8")

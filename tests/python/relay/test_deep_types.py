@@ -154,7 +154,7 @@ SHAPES = {
     "globals that say their types": lambda n: globals_of(chain(n)),
     "lets": lambda n: bound(n, [None] * n, [None] * n),
     "lets that say their types": lambda n: bound(n, chain(n), chain(n + 1)[1:]),
-    "lets of open shapes": lambda n: bound(n, chain(n), chain(n, ANY)[1:]),
+    "lets of dynamic shapes": lambda n: bound(n, chain(n), chain(n, ANY)[1:]),
     "applied": applied,
     "polymorphic": polymorphic,
     "generic": generic,

@@ -11,13 +11,31 @@ from baton.relay.op import find
 from baton.relay.op.make import operator
 
 # An alias of another operator's function is not the function of the operator of that name.
-NAMES = sorted(n for n in baton.ir.Op.list_op_names() if baton.ir.Op.get(n).get_attr("output") is not None and not n.startswith("test.")
-               and n not in relay.op._ALIASES)
+NAMES = sorted(
+    n for n in baton.ir.Op.list_op_names() if baton.ir.Op.get(n).get_attr("output") is not None and not n.startswith("test.") and n not in relay.op._ALIASES
+)
 # What a call needs, by the kind of the parameter and, where any value of the kind is not enough, by operator.
-SAMPLES = {"int": 1, "float": 1.0, "bool": True, "str": "NCHW", "dtype": "float32", "Array<int>": [1, 1], "Array<float>": [1.0, 1.0],
-           "Array<Array<int>>": [[0, 0]], "runtime.Object": 1, "int or Array[int]": 1, "PrimExpr": 1, "runtime.String": "Op"}
-GIVEN = {"random.uniform": {"shape": [2]}, "nn.contrib_dense_pack": {"weight_layout": "NC8n"}, "device_copy": {"src_device": "cpu", "dst_device": "cpu"},
-         "on_device": {"device": "cpu"}, "qnn.concatenate": dict.fromkeys(("data", "input_scales", "input_zero_points"), relay.Tuple([relay.var("x")]))}
+SAMPLES = {
+    "int": 1,
+    "float": 1.0,
+    "bool": True,
+    "str": "NCHW",
+    "dtype": "float32",
+    "Array<int>": [1, 1],
+    "Array<float>": [1.0, 1.0],
+    "Array<Array<int>>": [[0, 0]],
+    "runtime.Object": 1,
+    "int or Array[int]": 1,
+    "PrimExpr": 1,
+    "runtime.String": "Op",
+}
+GIVEN = {
+    "random.uniform": {"shape": [2]},
+    "nn.contrib_dense_pack": {"weight_layout": "NC8n"},
+    "device_copy": {"src_device": "cpu", "dst_device": "cpu"},
+    "on_device": {"device": "cpu"},
+    "qnn.concatenate": dict.fromkeys(("data", "input_scales", "input_zero_points"), relay.Tuple([relay.var("x")])),
+}
 # Fields that the parameters give under another name.
 FIELDS = {"device": ("device_type",), "src_device": ("src_dev_type",), "dst_device": ("dst_dev_type",)}
 # Where Python names what text leaves to the operator: {operator: (parameter, inputs, attributes)}. Both calls have one type.
@@ -57,8 +75,14 @@ def signature(function):
 def test_signature(name):
     """Each parameter's default is the attribute's. None asks for it, which the next test looks at."""
     defaults = attributes(name)
-    wrong = {p.name: (p.default, defaults[p.name].default) for p in signature(find(name)).values()
-             if p.name in defaults and p.name not in MEANING.get(name, ())[:1] and p.default not in (inspect.Parameter.empty, None) and plain(p.default) != plain(defaults[p.name].default)}
+    wrong = {
+        p.name: (p.default, defaults[p.name].default)
+        for p in signature(find(name)).values()
+        if p.name in defaults
+        and p.name not in MEANING.get(name, ())[:1]
+        and p.default not in (inspect.Parameter.empty, None)
+        and plain(p.default) != plain(defaults[p.name].default)
+    }
     assert not wrong, f"{name}: {{parameter: (Python, text)}} {wrong}"
 
 
@@ -73,8 +97,10 @@ def call_of(name):
         given[p.name] = relay.var(p.name) if is_input or p.name not in kinds else SAMPLES[kinds[p.name]]
     made = find(name)(**given)
     found = []
-    relay.analysis.post_order_visit(made.astuple() if isinstance(made, relay.TupleWrapper) else made,
-                                    lambda e: found.append(e) if isinstance(e, relay.Call) and e.op == plain_op.op else None)
+    relay.analysis.post_order_visit(
+        made.astuple() if isinstance(made, relay.TupleWrapper) else made,
+        lambda e: found.append(e) if isinstance(e, relay.Call) and e.op == plain_op.op else None,
+    )
     return (found[-1] if found else None), given
 
 
@@ -112,5 +138,4 @@ def test_meaning(name):
 def test_twin(name):
     """An operator with operands for attributes shares the defaults of the one with attributes."""
     twin = attributes(name[4:])
-    assert {n: plain(p.default) for n, p in attributes(name).items() if n in twin} == \
-        {n: plain(twin[n].default) for n in attributes(name) if n in twin}
+    assert {n: plain(p.default) for n, p in attributes(name).items() if n in twin} == {n: plain(twin[n].default) for n in attributes(name) if n in twin}

@@ -11,10 +11,12 @@ from baton.relay.testing import random_inputs, random_program
 
 from .test_cps import HEAD, LIST, parse, run, same
 
-MAP = (LIST + "def @map[A, B](%f: fn (A) -> B, %xs: List[A]) -> List[B] { match (%xs) { Cons(%x, %r) => Cons(%f(%x), @map(%f, %r)), Nil => Nil } }\n"
-       "def @foldl[A, B](%f: fn (A, B) -> A, %a: A, %xs: List[B]) -> A { match (%xs) { Cons(%x, %r) => @foldl(%f, %f(%a, %x), %r), Nil => %a } }\n"
-       "def @compose[A, B, C](%f: fn (B) -> C, %g: fn (A) -> B) -> fn (A) -> C { fn (%x: A) -> C { %f(%g(%x)) } }\n"
-       "def @id[A](%x: A) -> A { %x }\n")
+MAP = (
+    LIST + "def @map[A, B](%f: fn (A) -> B, %xs: List[A]) -> List[B] { match (%xs) { Cons(%x, %r) => Cons(%f(%x), @map(%f, %r)), Nil => Nil } }\n"
+    "def @foldl[A, B](%f: fn (A, B) -> A, %a: A, %xs: List[B]) -> A { match (%xs) { Cons(%x, %r) => @foldl(%f, %f(%a, %x), %r), Nil => %a } }\n"
+    "def @compose[A, B, C](%f: fn (B) -> C, %g: fn (A) -> B) -> fn (A) -> C { fn (%x: A) -> C { %f(%g(%x)) } }\n"
+    "def @id[A](%x: A) -> A { %x }\n"
+)
 
 
 def first_order(mod):
@@ -34,6 +36,7 @@ def first_order(mod):
                 assert not isinstance(e.op, (relay.Var, relay.Call, relay.TupleGetItem)), "a call of a value"
             if isinstance(e, relay.Var):
                 assert "fn (" not in str(e.checked_type), "a variable of a function's type"
+
         relay.analysis.post_order_visit(func, check)
     return out
 
@@ -41,12 +44,15 @@ def first_order(mod):
 PROGRAMS = {
     "closure": "def @main(%x: int32) { let %f = fn (%y: int32) { add(%x, %y) }; %f(%f(1)) }",
     "passed on": MAP + "def @main(%x: int32) { @map(fn (%y: int32) { add(%x, %y) }, Cons(%x, Cons(2, Nil))) }",
-    "two types": MAP + "def @main(%x: int32) { (@map(fn (%y: int32) { add(%x, %y) }, Cons(%x, Nil)), @map(fn (%y: int32) { cast(%y, dtype=\"float32\") }, Cons(%x, Nil))) }",
+    "two types": MAP
+    + "def @main(%x: int32) { (@map(fn (%y: int32) { add(%x, %y) }, Cons(%x, Nil)), @map(fn (%y: int32) { cast(%y, dtype=\"float32\") }, Cons(%x, Nil))) }",
     "given back": MAP + "def @main(%x: int32) { let %f = @compose(fn (%y: int32) { add(%x, %y) }, fn (%y: int32) { multiply(%y, 3) }); %f(%f(2)) }",
     "curried": "def @main(%x: int32) { let %f = fn (%a: int32) { fn (%b: int32) { fn (%c: int32) { add(multiply(%a, %b), add(%c, %x)) } } }; %f(1)(2)(3) }",
     "recursion": "def @main(%x: int32) { let %f = fn (%n: int32) -> int32 { if (less(%n, 1)) { %x } else { add(%n, %f(subtract(%n, 1))) } }; %f(5) }",
-    "recursion as a value": MAP + "def @main(%x: int32) { let %f = fn (%n: int32) -> int32 { if (less(%n, 1)) { %x } else { add(%n, %f(subtract(%n, 1))) } }; @map(%f, Cons(3, Cons(4, Nil))) }",
-    "lists of functions": MAP + "def @main(%x: int32) { let %fs = Cons(fn (%y: int32) { add(%x, %y) }, Cons(fn (%y: int32) { multiply(%x, %y) }, Nil)); @map(fn (%f: fn (int32) -> int32) { %f(5) }, %fs) }",
+    "recursion as a value": MAP
+    + "def @main(%x: int32) { let %f = fn (%n: int32) -> int32 { if (less(%n, 1)) { %x } else { add(%n, %f(subtract(%n, 1))) } }; @map(%f, Cons(3, Cons(4, Nil))) }",
+    "lists of functions": MAP
+    + "def @main(%x: int32) { let %fs = Cons(fn (%y: int32) { add(%x, %y) }, Cons(fn (%y: int32) { multiply(%x, %y) }, Nil)); @map(fn (%f: fn (int32) -> int32) { %f(5) }, %fs) }",
     "tuples": "def @main(%x: int32) { let %p = (fn (%y: int32) { add(%x, %y) }, %x); %p.0(%p.1) }",
     "references": "def @main(%x: int32) { let %r = ref(fn (%y: int32) { add(%x, %y) }); let %f = ref_read(%r); let %w = ref_write(%r, fn (%y: int32) { %f(multiply(%y, 2)) }); ref_read(%r)(3) }",
     "recursion through a reference": "def @main(%x: int32) { let %r = ref(fn (%y: int32) { %y }); let %w = ref_write(%r, fn (%y: int32) -> int32 { if (less(%y, 1)) { %x } else { add(%y, ref_read(%r)(subtract(%y, 1))) } }); ref_read(%r)(4) }",
@@ -57,7 +63,7 @@ PROGRAMS = {
     "a global function by let": MAP + "def @main(%x: int32) { let %f = @id; (%f(%x), %f(2f)) }",
     "of type parameters, within another": "def @main(%x: int32) { let %f = fn[A](%y: A) -> (A, int32) { (%y, %x) }; let %g = fn (%z: int32) { %f((%z, %x)) }; (%g(1), %f(2f)) }",
     "data types of functions": "type Box[A] { Put(fn () -> A, Box[A]), End, }\ndef @get[A](%b: Box[A], %a: A) -> A { match (%b) { Put(%f, Put(%g, _)) => %g(), Put(%f, _) => %f(), End => %a } }\n"
-                               "def @main(%x: int32) { (@get(Put(fn () { add(%x, 1) }, Put(fn () { multiply(%x, 7) }, End)), 0), @get(Put(fn () { 2f }, End), 1f), @get(End, 5)) }",
+    "def @main(%x: int32) { (@get(Put(fn () { add(%x, 1) }, Put(fn () { multiply(%x, 7) }, End)), 0), @get(Put(fn () { 2f }, End), 1f), @get(End, 5)) }",
     "never made": "type Maybe[A] { Some(A), No, }\ndef @main(%x: int32) { let %m: Maybe[fn (int32) -> int32] = No; match (%m) { Some(%f) => %f(%x), No => %x } }",
     "a function of functions of functions": "def @main(%x: int32) { let %twice = fn (%f: fn (int32) -> int32) { fn (%y: int32) { %f(%f(%y)) } }; %twice(%twice(fn (%z: int32) { add(%z, %x) }))(1) }",
     "through itself": "type D { Wrap(fn (D) -> int32), }\ndef @main(%x: int32) { let %f = fn (%d: D) -> int32 { match (%d) { Wrap(%g) => %x } }; %f(Wrap(%f)) }",
@@ -103,16 +109,22 @@ def test_the_pass_does_the_same():
     assert "apply_Fn" not in mod.astext()
 
 
-@pytest.mark.parametrize("text, says", [
-    ("def @main[A](%x: A) -> A { %x }", "has type parameters"),
-    ("def @main(%f: fn (int32) -> int32) { %f(1) }", r"the parameter %f has type fn \(int32\) -> int32"),
-    ("def @main(%x: int32) { fn (%y: int32) { add(%x, %y) } }", "the result has type"),
-    (LIST + "def @main(%fs: List[fn (int32) -> int32]) { 1 }", "the parameter %fs"),
-    ("type Box { Put(fn () -> int32), }\ndef @main(%b: Box) { 1 }", "the parameter %b"),
-    ("def @main(%x: int32) { let %f = (fn[A](%y: A) -> A { %y }, 1); (%f.0(%x), %f.0(2f)) }", "with type parameters"),
-    ("def @f[A](%x: A, %g: fn (A) -> int32, %n: int32) -> int32 { if (less(%n, 1)) { %g(%x) } else { @f((%x, %x), fn (%p: (A, A)) -> int32 { %g(%p.0) }, subtract(%n, 1)) } }\n"
-     "def @main(%x: int32) { @f(%x, fn (%y: int32) { %y }, 3) }", "more than"),
-])
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("def @main[A](%x: A) -> A { %x }", "has type parameters"),
+        ("def @main(%f: fn (int32) -> int32) { %f(1) }", r"the parameter %f has type fn \(int32\) -> int32"),
+        ("def @main(%x: int32) { fn (%y: int32) { add(%x, %y) } }", "the result has type"),
+        (LIST + "def @main(%fs: List[fn (int32) -> int32]) { 1 }", "the parameter %fs"),
+        ("type Box { Put(fn () -> int32), }\ndef @main(%b: Box) { 1 }", "the parameter %b"),
+        ("def @main(%x: int32) { let %f = (fn[A](%y: A) -> A { %y }, 1); (%f.0(%x), %f.0(2f)) }", "with type parameters"),
+        (
+            "def @f[A](%x: A, %g: fn (A) -> int32, %n: int32) -> int32 { if (less(%n, 1)) { %g(%x) } else { @f((%x, %x), fn (%p: (A, A)) -> int32 { %g(%p.0) }, subtract(%n, 1)) } }\n"
+            "def @main(%x: int32) { @f(%x, fn (%y: int32) { %y }, 3) }",
+            "more than",
+        ),
+    ],
+)
 def test_what_it_does_not_take(text, says):
     mod = parse(text)
     with pytest.raises(tvm.error.CompileError, match=says):

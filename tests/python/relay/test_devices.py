@@ -44,8 +44,14 @@ def _main(body, params=_XYZ):
 def _copies(mod):
     found = []
     for func in mod.functions.values():
-        relay.analysis.post_order_visit(func, lambda e: found.append((e.attrs.src_dev_type, e.attrs.dst_dev_type)) if isinstance(e, relay.Call)
-                                        and isinstance(e.op, tvm.ir.Op) and e.op.name == "device_copy" else None)
+        relay.analysis.post_order_visit(
+            func,
+            lambda e: (
+                found.append((e.attrs.src_dev_type, e.attrs.dst_dev_type))
+                if isinstance(e, relay.Call) and isinstance(e.op, tvm.ir.Op) and e.op.name == "device_copy"
+                else None
+            ),
+        )
     return found
 
 
@@ -99,8 +105,7 @@ def _read_off(mod):
             for a in e.args:
                 check(a, here)
         elif isinstance(e, relay.Call):
-            params, result = signature(mod[e.op]) if isinstance(e.op, relay.GlobalVar) else (
-                signature(e.op) if isinstance(e.op, relay.Function) else env[e.op])
+            params, result = signature(mod[e.op]) if isinstance(e.op, relay.GlobalVar) else (signature(e.op) if isinstance(e.op, relay.Function) else env[e.op])
             assert result == here
             for a, d in zip(e.args, params, strict=True):
                 if isinstance(d, int):
@@ -175,8 +180,7 @@ def test_devices_as_number_text_or_object(device):  # DV-022
 
 def test_example():  # TR-24, DV-004, DV-006, DV-007, DV-009, DV-016, DV-017
     mod = _plan(_main("multiply(on_device(add(%x, %y), device_type=2), %z)"))
-    _equal(mod, f"def @main({_PLANNED}) {{ multiply(device_copy(on_device(add(%x, %y), device_type=2, is_fixed=True), "
-                f"src_dev_type=2, dst_dev_type=1), %z) }}")
+    _equal(mod, f"def @main({_PLANNED}) {{ multiply(device_copy(on_device(add(%x, %y), device_type=2, is_fixed=True), src_dev_type=2, dst_dev_type=1), %z) }}")
 
 
 def test_planned_form():  # TR-25, DV-012, DV-014, DV-015, DV-018, DV-021
@@ -204,13 +208,16 @@ def test_default_device():  # DV-017
         relay.transform.PlanDevices(0)(_typed(_main("%x")))
 
 
-@pytest.mark.parametrize(("body", "message"), [
-    ("add(on_device(%x, device_type=2, is_fixed=True), on_device(%y, device_type=1, is_fixed=True))", "`add`"),
-    ("on_device(on_device(%x, device_type=1, is_fixed=True), device_type=2, is_fixed=True)", "`on_device`"),
-    ("add(device_copy(%x, src_dev_type=1, dst_dev_type=2), on_device(%y, device_type=1, is_fixed=True))", "device_copy at"),
-    ("device_copy(on_device(%x, device_type=1, is_fixed=True), src_dev_type=2, dst_dev_type=1)", "device_copy at"),
-    ("on_device(negative(on_device(%x, device_type=1, is_fixed=True)), device_type=2)", "`on_device`"),
-])
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("add(on_device(%x, device_type=2, is_fixed=True), on_device(%y, device_type=1, is_fixed=True))", "`add`"),
+        ("on_device(on_device(%x, device_type=1, is_fixed=True), device_type=2, is_fixed=True)", "`on_device`"),
+        ("add(device_copy(%x, src_dev_type=1, dst_dev_type=2), on_device(%y, device_type=1, is_fixed=True))", "device_copy at"),
+        ("device_copy(on_device(%x, device_type=1, is_fixed=True), src_dev_type=2, dst_dev_type=1)", "device_copy at"),
+        ("on_device(negative(on_device(%x, device_type=1, is_fixed=True)), device_type=2)", "`on_device`"),
+    ],
+)
 def test_contradictions_name_both_annotations(body, message):  # DV-010, DV-011, DV-024, DV-026
     with pytest.raises(tvm.error.CompileError, match=message) as caught:
         _plan(_main(body))
@@ -247,8 +254,10 @@ def test_devices_that_there_are_not():
 @pytest.mark.parametrize("target", ["llvm", {"cpu": "llvm", "ext_dev": "llvm"}])
 def test_devices_without_a_target(target):
     """All at once, each where it is named first."""
-    mod = relay.parse(_HEAD + f"def @main({_XYZ}) {{\n  let %a = on_device(add(%x, %y), device_type=2);\n"
-                      "  add(device_copy(%a, src_dev_type=2, dst_dev_type=7), on_device(%z, device_type=2))\n}")
+    mod = relay.parse(
+        _HEAD + f"def @main({_XYZ}) {{\n  let %a = on_device(add(%x, %y), device_type=2);\n"
+        "  add(device_copy(%a, src_dev_type=2, dst_dev_type=7), on_device(%z, device_type=2))\n}"
+    )
     with pytest.raises(ValueError, match="the program runs on cuda, for which no target is given; give one: {\"cuda\": \"llvm\"}") as caught:
         relay.build(mod, target=target)
     text = str(caught.value)
@@ -272,9 +281,13 @@ def test_nested_annotations():  # DV-024
 
 
 def test_shared_input_is_copied_once():
-    mod = _plan(_main("let %a = on_device(add(%x, %y), device_type=2, is_fixed=True);"
-                      "let %b = on_device(multiply(%x, %z), device_type=1, is_fixed=True);"
-                      "let %c = on_device(subtract(%x, %b), device_type=1, is_fixed=True); (%a, %c)"))
+    mod = _plan(
+        _main(
+            "let %a = on_device(add(%x, %y), device_type=2, is_fixed=True);"
+            "let %b = on_device(multiply(%x, %z), device_type=1, is_fixed=True);"
+            "let %c = on_device(subtract(%x, %b), device_type=1, is_fixed=True); (%a, %c)"
+        )
+    )
     assert sorted(_copies(mod)) == [(1, 2), (2, 1)]  # %x once, %a once
     told = relay.analysis.explain_placement(mod)["copies"]
     # A planned program needs no more.
@@ -284,24 +297,33 @@ def test_shared_input_is_copied_once():
 _LIST = "type List[A] { Cons(A, List[A]), Nil, }\n"
 
 
-@pytest.mark.parametrize(("text", "copies"), [
-    ("let %a = on_device(add(%x, 1f), device_type=2); add(%a, %y)", 1),
-    ("if (less(sum(%x), 1f)) { on_device(negative(%y), device_type=2) } else { %z }", 1),
-    ("if (on_device(less(sum(%x), 1f), device_type=2)) { %y } else { %z }", 1),
-    ("let %t = on_device((%x, negative(%y)), device_type=2); add(%t.0, %z)", None),
-    ("let %f = fn (%a: Tensor[(4), float32]) { on_device(add(%a, %x), device_type=2) }; add(%f(%y), %f(%z))", None),
-    ("let %f = fn (%n: int32, %a: Tensor[(4), float32]) -> Tensor[(4), float32] {"
-     " if (equal(%n, 0)) { %a } else { %f(subtract(%n, 1), on_device(negative(%a), device_type=2)) } }; %f(3, %x)", None),
-    ("let %r = ref(on_device(negative(%x), device_type=2)); let %u = ref_write(%r, %y); add(ref_read(%r), %z)", None),
-    ("let %l = Cons(on_device(negative(%x), device_type=2), Nil); match? (%l) { Cons(%h, _) => add(%h, %y) }", None),
-    ("match ((on_device(negative(%x), device_type=2), %y)) { (%a, %b) => add(%a, %b) }", None),
-    ("let %g = fn (%f: fn (Tensor[(4), float32]) -> Tensor[(4), float32]) { %f(%x) };"
-     "%g(fn (%a: Tensor[(4), float32]) { on_device(negative(%a), device_type=2) })", None),
-    ("concatenate((on_device(negative(%x), device_type=2), %y))", 1),
-    ("split(on_device(negative(%x), device_type=2), indices_or_sections=2).0", 1),
-    ("reshape(on_device(negative(%x), device_type=2), newshape=[2, 2])", 1),
-    ("(on_device(negative(%x), device_type=2), shape_of(on_device(negative(%y), device_type=2)))", None),
-])
+@pytest.mark.parametrize(
+    ("text", "copies"),
+    [
+        ("let %a = on_device(add(%x, 1f), device_type=2); add(%a, %y)", 1),
+        ("if (less(sum(%x), 1f)) { on_device(negative(%y), device_type=2) } else { %z }", 1),
+        ("if (on_device(less(sum(%x), 1f), device_type=2)) { %y } else { %z }", 1),
+        ("let %t = on_device((%x, negative(%y)), device_type=2); add(%t.0, %z)", None),
+        ("let %f = fn (%a: Tensor[(4), float32]) { on_device(add(%a, %x), device_type=2) }; add(%f(%y), %f(%z))", None),
+        (
+            "let %f = fn (%n: int32, %a: Tensor[(4), float32]) -> Tensor[(4), float32] {"
+            " if (equal(%n, 0)) { %a } else { %f(subtract(%n, 1), on_device(negative(%a), device_type=2)) } }; %f(3, %x)",
+            None,
+        ),
+        ("let %r = ref(on_device(negative(%x), device_type=2)); let %u = ref_write(%r, %y); add(ref_read(%r), %z)", None),
+        ("let %l = Cons(on_device(negative(%x), device_type=2), Nil); match? (%l) { Cons(%h, _) => add(%h, %y) }", None),
+        ("match ((on_device(negative(%x), device_type=2), %y)) { (%a, %b) => add(%a, %b) }", None),
+        (
+            "let %g = fn (%f: fn (Tensor[(4), float32]) -> Tensor[(4), float32]) { %f(%x) };"
+            "%g(fn (%a: Tensor[(4), float32]) { on_device(negative(%a), device_type=2) })",
+            None,
+        ),
+        ("concatenate((on_device(negative(%x), device_type=2), %y))", 1),
+        ("split(on_device(negative(%x), device_type=2), indices_or_sections=2).0", 1),
+        ("reshape(on_device(negative(%x), device_type=2), newshape=[2, 2])", 1),
+        ("(on_device(negative(%x), device_type=2), shape_of(on_device(negative(%y), device_type=2)))", None),
+    ],
+)
 def test_all_kinds_of_expressions(text, copies):  # DV-019
     mod = _plan(_LIST + _main(text))
     if copies is not None:
@@ -311,8 +333,9 @@ def test_all_kinds_of_expressions(text, copies):  # DV-019
 
 
 def test_functions_for_several_devices():
-    text = (f"def @f(%a: {_T}) -> {_T} {{ @g(negative(%a)) }}\ndef @g(%a: {_T}) -> {_T} {{ add(%a, %a) }}\n"
-            + _main("add(on_device(@f(on_device(%x, device_type=2)), device_type=2), @f(%y))"))
+    text = f"def @f(%a: {_T}) -> {_T} {{ @g(negative(%a)) }}\ndef @g(%a: {_T}) -> {_T} {{ add(%a, %a) }}\n" + _main(
+        "add(on_device(@f(on_device(%x, device_type=2)), device_type=2), @f(%y))"
+    )
     mod = _plan(text)
     assert [v.name_hint for v in mod.get_global_vars()] == ["f", "g", "main", "f_on_1_1", "g_on_1_1"]
     assert _devices(mod, "f") == ([2], 2) and _devices(mod, "g_on_1_1") == ([1], 1) and len(_copies(mod)) == 1
@@ -320,9 +343,11 @@ def test_functions_for_several_devices():
 
 
 def test_mutual_recursion():  # DV-019
-    text = (f"def @even(%n: int32, %a: {_T}) -> {_T} {{ if (equal(%n, 0)) {{ %a }} else {{ @odd(subtract(%n, 1), negative(%a)) }} }}\n"
-            f"def @odd(%n: int32, %a: {_T}) -> {_T} {{ if (equal(%n, 0)) {{ %a }} else {{ @even(subtract(%n, 1), add(%a, %a)) }} }}\n"
-            + _main("add(on_device(@even(5, on_device(%x, device_type=2)), device_type=2), @even(4, %y))"))
+    text = (
+        f"def @even(%n: int32, %a: {_T}) -> {_T} {{ if (equal(%n, 0)) {{ %a }} else {{ @odd(subtract(%n, 1), negative(%a)) }} }}\n"
+        f"def @odd(%n: int32, %a: {_T}) -> {_T} {{ if (equal(%n, 0)) {{ %a }} else {{ @even(subtract(%n, 1), add(%a, %a)) }} }}\n"
+        + _main("add(on_device(@even(5, on_device(%x, device_type=2)), device_type=2), @even(4, %y))")
+    )
     mod = _plan(text)
     assert len(mod.functions) == 5
     _run_both(text.replace("device_type=2", f"device_type={EXT}"))
@@ -377,6 +402,7 @@ def test_what_cannot_run_says_so():
 
 def test_build_with_a_target_for_each_device():
     from baton.contrib import graph_executor
+
     mod = relay.parse(_HEAD + _main(f"multiply(on_device(add(%x, %y), device_type={EXT}), %z)"))
     lib = relay.build(mod, target={"cpu": "llvm", "ext_dev": "llvm"})
     run = graph_executor.GraphModule(lib["default"](tvm.cpu()))
@@ -397,8 +423,7 @@ def test_build_asks_the_option_for_the_default_device():  # DV-017
     with tvm.transform.PassContext(config={"relay.fallback_device_type": EXT}):
         lib = relay.build(mod, target={"cpu": "llvm", "ext_dev": "llvm"})
         assert f"param_device_types=[1, 1, {EXT}], result_device_type={EXT}" in lib.get_source("relay")
-    with tvm.transform.PassContext(config={"relay.fallback_device_type": 2}), \
-            pytest.raises(ValueError, match="is 2, a device for which no target is given"):
+    with tvm.transform.PassContext(config={"relay.fallback_device_type": 2}), pytest.raises(ValueError, match="is 2, a device for which no target is given"):
         relay.build(mod, target={"cpu": "llvm", "ext_dev": "llvm"})
 
 
@@ -416,8 +441,7 @@ def test_placement_report(tmp_path):
     path.write_text(_HEAD + "def @main(" + _XYZ + ") {\n  multiply(on_device(add(%x, %y), device_type=2), %z)\n}\n")
 
     def command(*more):
-        return subprocess.run([sys.executable, "-m", "baton", "explain-placement", str(path), *more], capture_output=True, text=True,
-                              check=False)
+        return subprocess.run([sys.executable, "-m", "baton", "explain-placement", str(path), *more], capture_output=True, text=True, check=False)
 
     out = command()
     assert out.returncode == 0, out.stderr

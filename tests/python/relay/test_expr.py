@@ -41,9 +41,19 @@ def test_nodes():  # IR-001
     assert relay.Call(relay.op.get("abs"), [x]).attrs is None
 
 
-@pytest.mark.parametrize("value, dtype, want", [(1, None, "int32"), (1.5, None, "float32"), (True, None, "bool"), ([1, 2], None, "int32"),
-                                                (1, "float16", "float16"), (np.zeros(2), None, "float64"), (np.int8(3), None, "int8"),
-                                                (3, "bfloat16", "bfloat16")])
+@pytest.mark.parametrize(
+    "value, dtype, want",
+    [
+        (1, None, "int32"),
+        (1.5, None, "float32"),
+        (True, None, "bool"),
+        ([1, 2], None, "int32"),
+        (1, "float16", "float16"),
+        (np.zeros(2), None, "float64"),
+        (np.int8(3), None, "int8"),
+        (3, "bfloat16", "bfloat16"),
+    ],
+)
 def test_const(value, dtype, want):
     c = relay.const(value, dtype)
     assert c.data.dtype == want and (np.asarray(c.data).astype("float64") == np.asarray(value, "float64")).all()
@@ -57,8 +67,20 @@ def test_const_that_does_not_fit():
 
 def test_python_operators():
     x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(2,))
-    cases = {"add": x + y, "subtract": x - y, "multiply": x * y, "divide": x / y, "less": x < y, "greater": x > y, "less_equal": x <= y,
-             "greater_equal": x >= y, "negative": -x, "power": x ** y, "floor_divide": x // y, "mod": x % y}
+    cases = {
+        "add": x + y,
+        "subtract": x - y,
+        "multiply": x * y,
+        "divide": x / y,
+        "less": x < y,
+        "greater": x > y,
+        "less_equal": x <= y,
+        "greater_equal": x >= y,
+        "negative": -x,
+        "power": x**y,
+        "floor_divide": x // y,
+        "mod": x % y,
+    }
     for name, expr in cases.items():
         assert expr.op.name == name and expr.args[0].same_as(x)
     assert (1 + x).args[0].data.dtype == "float32" and (x * 2).args[1].data.numpy() == 2
@@ -135,8 +157,7 @@ def test_types_of_parameters_follow_from_use():
     net = relay.nn.dense(relay.nn.batch_flatten(net), relay.var("w2"), units=5)
     f = relay.testing.run_infer_type(relay.Function(relay.analysis.free_vars(net), net))
     shapes = {p.name_hint: p.checked_type.concrete_shape for p in f.params}
-    assert shapes == {"data": (2, 3, 8, 8), "w": (4, 3, 3, 3), "b": (4,), "gamma": (4,), "beta": (4,), "mean": (4,), "var": (4,),
-                      "w2": (5, 256)}
+    assert shapes == {"data": (2, 3, 8, 8), "w": (4, 3, 3, 3), "b": (4,), "gamma": (4,), "beta": (4,), "mean": (4,), "var": (4,), "w2": (5, 256)}
 
 
 def test_numbers_and_arrays_as_inputs():

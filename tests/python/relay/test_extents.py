@@ -3,9 +3,10 @@
 
 import re
 
-import baton as tvm
 import numpy as np
 import pytest
+
+import baton as tvm
 from baton import relay
 from baton._ffi import get_global_func
 

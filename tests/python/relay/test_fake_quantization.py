@@ -45,7 +45,13 @@ def test_convolution_with_bias_and_relu(vector):
     x, fx = real("x", (1, 3, 6, 6), 0.05, 3, "uint8")
     w, fw = real("w", (4, 3, 3, 3), relay.const(scales), relay.const(np.zeros(4 if vector else (), "int32")), axis=0)
     bias = relay.const(np.array([1.0, -2.0, 0.5, 3.0], "float32"))
-    after = check(relay.nn.relu(relay.nn.bias_add(relay.nn.conv2d(fx, fw, padding=(1, 1)), bias)), 0.5, -100, [x, w], [integers((1, 3, 6, 6), "uint8"), integers((4, 3, 3, 3))])
+    after = check(
+        relay.nn.relu(relay.nn.bias_add(relay.nn.conv2d(fx, fw, padding=(1, 1)), bias)),
+        0.5,
+        -100,
+        [x, w],
+        [integers((1, 3, 6, 6), "uint8"), integers((4, 3, 3, 3))],
+    )
     names = relay.analysis.list_op_freqs(after)
     assert names["qnn.conv2d"] == names["nn.bias_add"] == names["nn.relu"] == names["qnn.requantize"] == 1
 
@@ -62,15 +68,36 @@ def test_products():
     check(relay.nn.conv2d_transpose(fx, fw, channels=3, kernel_size=(3, 3)), 0.5, 0, [x, w], [integers((1, 2, 5, 5)), integers((2, 3, 3, 3))])
 
 
-@pytest.mark.parametrize("make", [
-    lambda x: relay.reshape(x, (4, 16)), lambda x: relay.transpose(x), lambda x: relay.expand_dims(x, 0), lambda x: relay.squeeze(x, [0]), lambda x: relay.nn.batch_flatten(x),
-    lambda x: relay.nn.max_pool2d(x, (2, 2)), lambda x: relay.strided_slice(x, [0, 1], [1, 3]), lambda x: relay.nn.relu(x), lambda x: relay.clip(x, -1.0, 2.0),
-    lambda x: relay.nn.avg_pool2d(x, (2, 2)), lambda x: relay.nn.avg_pool2d(x, (3, 3), padding=(1, 1), count_include_pad=True), lambda x: relay.nn.global_avg_pool2d(x),
-    lambda x: relay.mean(x, axis=[2, 3]), lambda x: relay.max(x, axis=[1]), lambda x: relay.nn.pad(x, ((0, 0), (0, 0), (1, 1), (0, 2)), 0.0),
-    lambda x: relay.nn.pad(x, ((0, 0), (0, 0), (1, 1), (0, 2)), 1.5), lambda x: relay.split(x, 2, axis=1)[1], lambda x: relay.broadcast_to(x, (2, 4, 4, 4)),
-    lambda x: relay.add(x, relay.const(np.float32(1.7))), lambda x: relay.multiply(x, relay.const(np.full((4, 1, 1), -0.7, "float32"))), lambda x: relay.maximum(x, relay.const(0.5)),
-    lambda x: relay.tanh(x), lambda x: relay.sigmoid(x), lambda x: relay.concatenate([x, relay.nn.relu(x)], 1), lambda x: relay.add(relay.tanh(x), x),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: relay.reshape(x, (4, 16)),
+        lambda x: relay.transpose(x),
+        lambda x: relay.expand_dims(x, 0),
+        lambda x: relay.squeeze(x, [0]),
+        lambda x: relay.nn.batch_flatten(x),
+        lambda x: relay.nn.max_pool2d(x, (2, 2)),
+        lambda x: relay.strided_slice(x, [0, 1], [1, 3]),
+        lambda x: relay.nn.relu(x),
+        lambda x: relay.clip(x, -1.0, 2.0),
+        lambda x: relay.nn.avg_pool2d(x, (2, 2)),
+        lambda x: relay.nn.avg_pool2d(x, (3, 3), padding=(1, 1), count_include_pad=True),
+        lambda x: relay.nn.global_avg_pool2d(x),
+        lambda x: relay.mean(x, axis=[2, 3]),
+        lambda x: relay.max(x, axis=[1]),
+        lambda x: relay.nn.pad(x, ((0, 0), (0, 0), (1, 1), (0, 2)), 0.0),
+        lambda x: relay.nn.pad(x, ((0, 0), (0, 0), (1, 1), (0, 2)), 1.5),
+        lambda x: relay.split(x, 2, axis=1)[1],
+        lambda x: relay.broadcast_to(x, (2, 4, 4, 4)),
+        lambda x: relay.add(x, relay.const(np.float32(1.7))),
+        lambda x: relay.multiply(x, relay.const(np.full((4, 1, 1), -0.7, "float32"))),
+        lambda x: relay.maximum(x, relay.const(0.5)),
+        lambda x: relay.tanh(x),
+        lambda x: relay.sigmoid(x),
+        lambda x: relay.concatenate([x, relay.nn.relu(x)], 1),
+        lambda x: relay.add(relay.tanh(x), x),
+    ],
+)
 def test_operators_on_one_tensor(make):
     x, fx = real("x", (1, 4, 4, 4), 0.05, 3)
     check(make(fx), 0.05, -2, [x], [integers((1, 4, 4, 4))], steps=2)
@@ -89,8 +116,9 @@ def test_a_change_of_scale_is_a_requantize():
     x, fx = real("x", (64,), 0.05, 3)
     after = check(fx, 0.1, 0, [x], [integers((64,))])
     assert relay.analysis.list_op_freqs(after) == {"qnn.requantize": 1}
-    assert converted(fx, 0.05, 3, [x])[1]["main"].body.same_as(converted(fx, 0.05, 3, [x])[1]["main"].params[0]) or \
-        tvm.ir.structural_equal(converted(fx, 0.05, 3, [x])[1], tvm.IRModule.from_expr(relay.Function([x], x)))
+    assert converted(fx, 0.05, 3, [x])[1]["main"].body.same_as(converted(fx, 0.05, 3, [x])[1]["main"].params[0]) or tvm.ir.structural_equal(
+        converted(fx, 0.05, 3, [x])[1], tvm.IRModule.from_expr(relay.Function([x], x))
+    )
 
 
 def test_regions_without_a_rule_stay():

@@ -43,10 +43,8 @@ _FOLDS = {
     "CF-010: a field of a tuple": ("(%x, add(1f, 1f)).1", "2f"),
     "CF-010: a field that is no constant": ("(%x, 1f).0", "%x"),
     "CF-006: other kinds of nodes stay, their parts fold": ("if (True) { add(1f, 1f) } else { %x }", "if (True) { 2f } else { %x }"),
-    "CF-014: calls of functions stay": ("let %f = fn (%y: float32) { add(%y, add(1f, 2f)) }; %f(1f)",
-                                        "let %f = fn (%y: float32) { add(%y, 3f) }; %f(1f)"),
-    "CF-008: a let around one that folds": ("let %a = negative(%x); let %b = add(1f, 1f); add(%a, %b)",
-                                            "let %a = negative(%x); add(%a, 2f)"),
+    "CF-014: calls of functions stay": ("let %f = fn (%y: float32) { add(%y, add(1f, 2f)) }; %f(1f)", "let %f = fn (%y: float32) { add(%y, 3f) }; %f(1f)"),
+    "CF-008: a let around one that folds": ("let %a = negative(%x); let %b = add(1f, 1f); add(%a, %b)", "let %a = negative(%x); add(%a, 2f)"),
 }
 
 

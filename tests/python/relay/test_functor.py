@@ -76,11 +76,17 @@ def test_bare_functor_names_the_kind():  # FN-005
 def _everything():
     x, y, r = relay.var("x", shape=(2,)), relay.var("y"), relay.var("r")
     function = relay.Function([y], relay.add(y, relay.const([1.0, 2.0])))
-    match = relay.Match(relay.Tuple([x]), [relay.Clause(relay.PatternTuple([relay.PatternVar(y)]), y),
-                                           relay.Clause(relay.PatternWildcard(), x)])
+    match = relay.Match(relay.Tuple([x]), [relay.Clause(relay.PatternTuple([relay.PatternVar(y)]), y), relay.Clause(relay.PatternWildcard(), x)])
     refs = relay.Let(r, relay.RefCreate(x), relay.Tuple([relay.RefWrite(r, x), relay.RefRead(r)]))
-    return x, relay.Tuple([relay.If(relay.const(True), relay.Call(function, [x]), relay.GlobalVar("g")(x)), match, refs,
-                           relay.TupleGetItem(relay.Tuple([x, x]), 1), relay.Let(r, x, relay.abs(r))])
+    return x, relay.Tuple(
+        [
+            relay.If(relay.const(True), relay.Call(function, [x]), relay.GlobalVar("g")(x)),
+            match,
+            refs,
+            relay.TupleGetItem(relay.Tuple([x, x]), 1),
+            relay.Let(r, x, relay.abs(r)),
+        ]
+    )
 
 
 def test_nothing_changed_is_the_same_node():  # FN-016, FN-017
@@ -215,6 +221,7 @@ def test_endless_recursion_of_a_visitor_is_an_error():
 
 def test_pass_with_a_mutator():
     """The example of the documents."""
+
     @relay.transform.function_pass(opt_level=1, required=["InferType"])
     class DropNopReshape(ExprMutator):
         """Drops a reshape whose input already has the output's type."""

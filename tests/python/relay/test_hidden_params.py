@@ -78,8 +78,10 @@ def @main(%x: Tensor[(2, 3), float32], %w, %c) { (nn.relu(nn.dense(%x, %w, units
 
 
 def test_a_parameter_that_a_pass_leaves_without_use_says_its_type():
-    mod = transform.InferType()(relay.fromtext("""#[version = "0.0.5"]
-def @main(%x: Tensor[(2, 3), float32], %w) { let %y = nn.dense(%x, %w, units=4); %x }"""))
+    mod = transform.InferType()(
+        relay.fromtext("""#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32], %w) { let %y = nn.dense(%x, %w, units=4); %x }""")
+    )
     out = transform.DeadCodeElimination()(mod)
     assert "nn." not in out.astext() and "%w: Tensor[(4, 3), float32]" in out.astext()
     _again(out)

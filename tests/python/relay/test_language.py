@@ -37,33 +37,48 @@ def _refused(text, message):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "want"), [
-    (_LIST + """def @len[A](%l: List[A]) -> int32 { match (%l) { Cons(_, %t) => add(1, @len(%t)), Nil => 0 } }
-def @main() -> int32 { @len(Cons(1f, Cons(2f, Nil))) }""", 2),
-    ("def @main() -> int32 { let %r = ref(1); let %u = ref_write(%r, 5); add(ref_read(%r), ref_read(%r)) }", 10),
-    ("def @main() -> int32 { let %id = fn [A](%x: A) -> A { %x }; let %b = %id(True); if (%b) { %id(3) } else { 4 } }", 3),
-    ("type Nat { S(Nat), Z, }\ndef @num(%n: Nat) -> int32 { match (%n) { S(%m) => add(1, @num(%m)), Z => 0 } }\n"
-     "def @main() -> int32 { @num(S(S(S(Z)))) }", 3),
-    ("def @main() -> int32 { match ((1, (2, 3))) { (%a, (%b, %c)) => add(%a, multiply(%b, %c)) } }", 7),
-    (_LIST + "def @main() -> int32 { match? (Cons(4, Nil)) { Cons(%x: int32, Nil) => %x } }", 4),
-    (_LIST + """def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] {
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        (
+            _LIST
+            + """def @len[A](%l: List[A]) -> int32 { match (%l) { Cons(_, %t) => add(1, @len(%t)), Nil => 0 } }
+def @main() -> int32 { @len(Cons(1f, Cons(2f, Nil))) }""",
+            2,
+        ),
+        ("def @main() -> int32 { let %r = ref(1); let %u = ref_write(%r, 5); add(ref_read(%r), ref_read(%r)) }", 10),
+        ("def @main() -> int32 { let %id = fn [A](%x: A) -> A { %x }; let %b = %id(True); if (%b) { %id(3) } else { 4 } }", 3),
+        (
+            "type Nat { S(Nat), Z, }\ndef @num(%n: Nat) -> int32 { match (%n) { S(%m) => add(1, @num(%m)), Z => 0 } }\n"
+            "def @main() -> int32 { @num(S(S(S(Z)))) }",
+            3,
+        ),
+        ("def @main() -> int32 { match ((1, (2, 3))) { (%a, (%b, %c)) => add(%a, multiply(%b, %c)) } }", 7),
+        (_LIST + "def @main() -> int32 { match? (Cons(4, Nil)) { Cons(%x: int32, Nil) => %x } }", 4),
+        (
+            _LIST
+            + """def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] {
   match (%l) { Cons(%h, %t) => Cons(%f(%h), @map(%f, %t)), Nil => Nil } }
 type Option[A] { Some(A), None, }
-def @main() -> int32 { match? (@map(Some, Cons(7, Nil))) { Cons(Some(%x), _) => %x } }""", 7),
-    ("def @even(%n: int32) -> bool { if (equal(%n, 0)) { True } else { @odd(subtract(%n, 1)) } }\n"
-     "def @odd(%n: int32) -> bool { if (equal(%n, 0)) { False } else { @even(subtract(%n, 1)) } }\n"
-     "def @main() -> bool { @even(10) }", True),
-    ("def @main() -> int32 { let %f = fn (%n: int32) -> int32 { if (equal(%n, 0)) { 0 } else { add(%n, %f(subtract(%n, 1))) } };"
-     " %f(100) }", 5050),
-    ("def @main() -> int32 { let %add = fn (%a: int32) { fn (%b: int32) { add(%a, %b) } }; %add(1)(2) }", 3),
-])
+def @main() -> int32 { match? (@map(Some, Cons(7, Nil))) { Cons(Some(%x), _) => %x } }""",
+            7,
+        ),
+        (
+            "def @even(%n: int32) -> bool { if (equal(%n, 0)) { True } else { @odd(subtract(%n, 1)) } }\n"
+            "def @odd(%n: int32) -> bool { if (equal(%n, 0)) { False } else { @even(subtract(%n, 1)) } }\n"
+            "def @main() -> bool { @even(10) }",
+            True,
+        ),
+        ("def @main() -> int32 { let %f = fn (%n: int32) -> int32 { if (equal(%n, 0)) { 0 } else { add(%n, %f(subtract(%n, 1))) } }; %f(100) }", 5050),
+        ("def @main() -> int32 { let %add = fn (%a: int32) { fn (%b: int32) { add(%a, %b) } }; %add(1)(2) }", 3),
+    ],
+)
 def test_text_types_and_value(text, want):
     assert _run(_trip(text)).numpy() == want
 
 
 def test_types_in_text():
-    mod = _trip(_LIST + "def @f[A, B](%p: (A, B), %g: fn (A) -> ref(B), %u: (), %l: List[(A,)], %x: Tensor[(?, 3), float32]) -> ref(B)"
-                        " { %g(%p.0) }")
+    mod = _trip(_LIST + "def @f[A, B](%p: (A, B), %g: fn (A) -> ref(B), %u: (), %l: List[(A,)], %x: Tensor[(?, 3), float32]) -> ref(B) { %g(%p.0) }")
     kinds = [type(p.type_annotation).__name__ for p in mod["f"].params]
     assert kinds == ["TupleType", "FuncType", "TupleType", "TypeCall", "TensorType"]
 
@@ -82,12 +97,15 @@ def test_constructor_of_no_fields_as_a_value():
     assert isinstance(again["f"].body.fields[0], relay.Constructor) and isinstance(again["f"].body.fields[1], relay.Call)
 
 
-@pytest.mark.parametrize(("clauses", "missing"), [
-    ("Cons(%h, Cons(%g, %t)) => %h, Nil => 0", r"`Cons\(_, Nil\)`"),
-    ("Cons(%h, _) => %h", "`Nil`"),
-    ("Nil => 0", r"`Cons\(_, _\)`"),
-    ("Cons(%h, Nil) => %h, Nil => 0", r"`Cons\(_, Cons\(_, _\)\)`"),
-])
+@pytest.mark.parametrize(
+    ("clauses", "missing"),
+    [
+        ("Cons(%h, Cons(%g, %t)) => %h, Nil => 0", r"`Cons\(_, Nil\)`"),
+        ("Cons(%h, _) => %h", "`Nil`"),
+        ("Nil => 0", r"`Cons\(_, _\)`"),
+        ("Cons(%h, Nil) => %h, Nil => 0", r"`Cons\(_, Cons\(_, _\)\)`"),
+    ],
+)
 def test_a_match_covers_all(clauses, missing):
     text = _LIST + f"def @main(%l: List[int32]) -> int32 {{ match (%l) {{ {clauses} }} }}"
     assert "match?" in _refused(text, missing)
@@ -97,8 +115,11 @@ def test_a_match_covers_all(clauses, missing):
 
 
 def test_a_match_that_covers_all():
-    text = _LIST + """def @main(%p: (List[int32], List[int32])) -> int32 {
+    text = (
+        _LIST
+        + """def @main(%p: (List[int32], List[int32])) -> int32 {
   match (%p) { (Nil, Nil) => 0, (Cons(%x, _), Nil) => %x, (_, Cons(%y, _)) => %y } }"""
+    )
     mod = _trip(text)
     assert relay.analysis.unmatched_cases(mod["main"].body, mod) == []
 
@@ -147,18 +168,21 @@ def test_cases_that_no_clause_covers(seed):
         assert sum(_fits(m, value) for m in missing) == (not covered)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("def @main(%x: int32) -> int32 { match (%x) { } }", "the match has no clause"),
-    ("def @main(%x: int32) -> int32 { %x.0 }", "no tuple"),
-    ("def @main() -> int32 { ().0 }", "part 0 is taken of a tuple of 0"),
-    (_LIST + "def @main() -> List[int32] { Cons(1) }", "`Cons` takes 2 arguments, got 1"),
-    (_LIST + "def @main() -> List[int32] { Cons(1, Cons(2f, Nil)) }", r"List\[float32\]"),
-    (_LIST + "def @main(%l: List[int32]) -> int32 { match (%l) { Cons(%a) => %a, _ => 0 } }", "has 2 fields, the pattern names 1"),
-    ("def @main() -> int32 { let %r = ref(1); ref_write(%r, 2f); 1 }", "a value of type float32 is written to a reference of int32"),
-    ("def @f(%x: int32) -> int32 { ref_read(%x) }", "a reference is wanted"),
-    ("def @f[A](%x: A) -> A { 1 }", "is declared to return A"),
-    ("def @f(%g: fn (int32) -> int32) -> int32 { %g(1f) }", "argument 0 of `%g` has type float32, must be int32"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def @main(%x: int32) -> int32 { match (%x) { } }", "the match has no clause"),
+        ("def @main(%x: int32) -> int32 { %x.0 }", "no tuple"),
+        ("def @main() -> int32 { ().0 }", "part 0 is taken of a tuple of 0"),
+        (_LIST + "def @main() -> List[int32] { Cons(1) }", "`Cons` takes 2 arguments, got 1"),
+        (_LIST + "def @main() -> List[int32] { Cons(1, Cons(2f, Nil)) }", r"List\[float32\]"),
+        (_LIST + "def @main(%l: List[int32]) -> int32 { match (%l) { Cons(%a) => %a, _ => 0 } }", "has 2 fields, the pattern names 1"),
+        ("def @main() -> int32 { let %r = ref(1); ref_write(%r, 2f); 1 }", "a value of type float32 is written to a reference of int32"),
+        ("def @f(%x: int32) -> int32 { ref_read(%x) }", "a reference is wanted"),
+        ("def @f[A](%x: A) -> A { 1 }", "is declared to return A"),
+        ("def @f(%g: fn (int32) -> int32) -> int32 { %g(1f) }", "argument 0 of `%g` has type float32, must be int32"),
+    ],
+)
 def test_mistakes(text, message):
     try:
         _refused(text, message)
@@ -167,8 +191,7 @@ def test_mistakes(text, message):
 
 
 def test_polymorphic_functions_as_arguments():
-    mod = _trip("def @id[A](%x: A) -> A { %x }\ndef @twice(%f: fn (int32) -> int32) -> int32 { %f(%f(3)) }\n"
-                "def @main() -> int32 { @twice(@id) }")
+    mod = _trip("def @id[A](%x: A) -> A { %x }\ndef @twice(%f: fn (int32) -> int32) -> int32 { %f(%f(3)) }\ndef @main() -> int32 { @twice(@id) }")
     assert _run(mod).numpy() == 3
 
 
@@ -180,8 +203,12 @@ def test_check_kind():
     assert kind(a) == relay.TypeKind.Type and kind(s) == relay.TypeKind.ShapeVar and kind(lst) == relay.TypeKind.AdtHandle
     assert kind(relay.FuncType([a, relay.RefType(a)], relay.TupleType([]))) == relay.TypeKind.Type
     assert kind(lst(a), mod) == relay.TypeKind.Type
-    for bad, message in [(relay.TupleType([s]), "is a shape"), (relay.RefType(lst), "without its arguments"),
-                         (lst(a, a), "takes 1 arguments, got 2"), (relay.TypeCall(a, [a]), "no data type")]:
+    for bad, message in [
+        (relay.TupleType([s]), "is a shape"),
+        (relay.RefType(lst), "without its arguments"),
+        (lst(a, a), "takes 1 arguments, got 2"),
+        (relay.TypeCall(a, [a]), "no data type"),
+    ]:
         with pytest.raises(tvm.error.CompileError, match=message):
             kind(bad, mod)
 
@@ -209,6 +236,7 @@ def test_features():
 
 
 # ---- Prelude
+
 
 def _prelude():
     mod = tvm.IRModule()
@@ -257,34 +285,33 @@ def test_prelude_is_a_program():
 one = relay.const(1)
 
 
-@pytest.mark.parametrize(("name", "make", "want"), [
-    ("id", lambda p: p.id(relay.const(3)), 3),
-    ("compose", lambda p: p.compose(_fn(lambda x: relay.add(x, one)), _fn(lambda x: relay.multiply(x, relay.const(5))))(relay.const(2)),
-     11),
-    ("flip", lambda p: p.flip(_fn(relay.subtract, 2))(relay.const(2), relay.const(7)), 5),
-    ("hd", lambda p: p.hd(_list(p, [4, 5])), 4),
-    ("tl", lambda p: p.tl(_list(p, [4, 5])), [5]),
-    ("nth", lambda p: p.nth(_list(p, [4, 5, 6]), relay.const(2)), 6),
-    ("update", lambda p: p.update(_list(p, [4, 5, 6]), one, relay.const(9)), [4, 9, 6]),
-    ("map", lambda p: p.map(_fn(lambda x: relay.add(x, one)), _list(p, [1, 2, 3])), [2, 3, 4]),
-    ("foldl", lambda p: p.foldl(_fn(relay.subtract, 2), relay.const(10), _list(p, [1, 2])), 7),
-    ("foldr", lambda p: p.foldr(_fn(relay.subtract, 2), relay.const(10), _list(p, [1, 2])), 9),
-    ("foldr1", lambda p: p.foldr1(_fn(relay.subtract, 2), _list(p, [9, 5, 2])), 6),
-    ("concat", lambda p: p.concat(_list(p, [1]), _list(p, [2, 3])), [1, 2, 3]),
-    ("filter", lambda p: p.filter(_fn(lambda x: relay.greater(x, one)), _list(p, [0, 2, 1, 3])), [2, 3]),
-    ("zip", lambda p: p.zip(_list(p, [1, 2]), _list(p, [3, 4, 5])), [(1, 3), (2, 4)]),
-    ("rev", lambda p: p.rev(_list(p, [1, 2, 3])), [3, 2, 1]),
-    ("map_accumr", lambda p: p.map_accumr(_fn(lambda a, b: relay.Tuple([relay.add(a, b), relay.multiply(a, b)]), 2), one, _list(p, [2, 3])),
-     (6, [8, 3])),
-    ("map_accuml", lambda p: p.map_accuml(_fn(lambda a, b: relay.Tuple([relay.add(a, b), relay.multiply(a, b)]), 2), one, _list(p, [2, 3])),
-     (6, [2, 9])),
-    ("sum", lambda p: p.sum(_list(p, [1, 2, 3])), 6),
-    ("length", lambda p: p.length(_list(p, [1, 2, 3])), 3),
-    ("size", lambda p: p.size(p.rose(one, _list(p, [p.rose(one, p.nil()), p.rose(one, _list(p, [p.rose(one, p.nil())]))]))), 4),
-    ("tmap", lambda p: p.tmap(_fn(lambda x: relay.add(x, one)), p.rose(one, _list(p, [p.rose(one, p.nil())]))),
-     ("Rose", 2, [("Rose", 2, [])])),
-    ("iterate", lambda p: p.iterate(_fn(lambda x: relay.add(x, x)), relay.const(5))(one), 32),
-])
+@pytest.mark.parametrize(
+    ("name", "make", "want"),
+    [
+        ("id", lambda p: p.id(relay.const(3)), 3),
+        ("compose", lambda p: p.compose(_fn(lambda x: relay.add(x, one)), _fn(lambda x: relay.multiply(x, relay.const(5))))(relay.const(2)), 11),
+        ("flip", lambda p: p.flip(_fn(relay.subtract, 2))(relay.const(2), relay.const(7)), 5),
+        ("hd", lambda p: p.hd(_list(p, [4, 5])), 4),
+        ("tl", lambda p: p.tl(_list(p, [4, 5])), [5]),
+        ("nth", lambda p: p.nth(_list(p, [4, 5, 6]), relay.const(2)), 6),
+        ("update", lambda p: p.update(_list(p, [4, 5, 6]), one, relay.const(9)), [4, 9, 6]),
+        ("map", lambda p: p.map(_fn(lambda x: relay.add(x, one)), _list(p, [1, 2, 3])), [2, 3, 4]),
+        ("foldl", lambda p: p.foldl(_fn(relay.subtract, 2), relay.const(10), _list(p, [1, 2])), 7),
+        ("foldr", lambda p: p.foldr(_fn(relay.subtract, 2), relay.const(10), _list(p, [1, 2])), 9),
+        ("foldr1", lambda p: p.foldr1(_fn(relay.subtract, 2), _list(p, [9, 5, 2])), 6),
+        ("concat", lambda p: p.concat(_list(p, [1]), _list(p, [2, 3])), [1, 2, 3]),
+        ("filter", lambda p: p.filter(_fn(lambda x: relay.greater(x, one)), _list(p, [0, 2, 1, 3])), [2, 3]),
+        ("zip", lambda p: p.zip(_list(p, [1, 2]), _list(p, [3, 4, 5])), [(1, 3), (2, 4)]),
+        ("rev", lambda p: p.rev(_list(p, [1, 2, 3])), [3, 2, 1]),
+        ("map_accumr", lambda p: p.map_accumr(_fn(lambda a, b: relay.Tuple([relay.add(a, b), relay.multiply(a, b)]), 2), one, _list(p, [2, 3])), (6, [8, 3])),
+        ("map_accuml", lambda p: p.map_accuml(_fn(lambda a, b: relay.Tuple([relay.add(a, b), relay.multiply(a, b)]), 2), one, _list(p, [2, 3])), (6, [2, 9])),
+        ("sum", lambda p: p.sum(_list(p, [1, 2, 3])), 6),
+        ("length", lambda p: p.length(_list(p, [1, 2, 3])), 3),
+        ("size", lambda p: p.size(p.rose(one, _list(p, [p.rose(one, p.nil()), p.rose(one, _list(p, [p.rose(one, p.nil())]))]))), 4),
+        ("tmap", lambda p: p.tmap(_fn(lambda x: relay.add(x, one)), p.rose(one, _list(p, [p.rose(one, p.nil())]))), ("Rose", 2, [("Rose", 2, [])])),
+        ("iterate", lambda p: p.iterate(_fn(lambda x: relay.add(x, x)), relay.const(5))(one), 32),
+    ],
+)
 def test_prelude_functions(name, make, want):
     mod, p = _prelude()
     mod["main"] = relay.Function([], make(p))
@@ -295,8 +322,7 @@ def test_prelude_functions(name, make, want):
 def test_prelude_unfold(name, want):
     mod, p = _prelude()
     n = relay.var("n", shape=(), dtype="int32")
-    count = relay.Function([n], relay.If(relay.equal(n, relay.const(0)), p.none(),
-                                         p.some(relay.Tuple([relay.subtract(n, one), n]))))
+    count = relay.Function([n], relay.If(relay.equal(n, relay.const(0)), p.none(), p.some(relay.Tuple([relay.subtract(n, one), n]))))
     mod["main"] = relay.Function([], p.get_global_var(name)(count, relay.const(3)))
     assert _value(_run(mod)) == want
 
@@ -327,13 +353,16 @@ _KINDS = ["debug", "graph", "aot", "vm"]
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-@pytest.mark.parametrize(("params", "arg", "message"), [
-    ("%x: Tensor[(4), float32]", np.ones(5, "float32"), "input 0 `x`: expected .*, got .*5"),
-    ("%x: Tensor[(4), float32]", np.ones((4, 1), "float32"), "input 0 `x`: expected .*, got .*4, 1"),
-    ("%x: Tensor[(4), int8]", np.ones(4, "float32"), "input 0 `x`: expected .*, got .*float32"),
-    ("%x: (float32, float32)", np.float32(1), r"input 0 `x`: expected \(float32, float32\), got float32"),
-    ("%x: (float32, float32)", (np.float32(1),) * 3, r"input 0 `x`: expected \(float32, float32\), got "),
-])
+@pytest.mark.parametrize(
+    ("params", "arg", "message"),
+    [
+        ("%x: Tensor[(4), float32]", np.ones(5, "float32"), "input 0 `x`: expected .*, got .*5"),
+        ("%x: Tensor[(4), float32]", np.ones((4, 1), "float32"), "input 0 `x`: expected .*, got .*4, 1"),
+        ("%x: Tensor[(4), int8]", np.ones(4, "float32"), "input 0 `x`: expected .*, got .*float32"),
+        ("%x: (float32, float32)", np.float32(1), r"input 0 `x`: expected \(float32, float32\), got float32"),
+        ("%x: (float32, float32)", (np.float32(1),) * 3, r"input 0 `x`: expected \(float32, float32\), got "),
+    ],
+)
 def test_arguments_that_do_not_fit(kind, params, arg, message):
     mod = relay.fromtext(_HEAD + f"def @main({params}) {{ (%x, 1f) }}")
     with pytest.raises(ValueError, match=message):

@@ -62,13 +62,16 @@ def test_a_check_that_raises():
         relay.transform.MergeComposite([("mine", _pattern(), check)])(_module())
 
 
-@pytest.mark.parametrize(("body", "merged"), [("add(multiply(%next(), 3f), %next())", 1), ("add(%next(), multiply(%next(), 3f))", 0),
-                                              ("add(%x, multiply(%next(), 3f))", 1)])
+@pytest.mark.parametrize(
+    ("body", "merged"), [("add(multiply(%next(), 3f), %next())", 1), ("add(%next(), multiply(%next(), 3f))", 0), ("add(%x, multiply(%next(), 3f))", 1)]
+)
 def test_arguments_with_effects_keep_their_order(body, merged):
     """A function's parameters stand in the order of the pattern: a match that would evaluate operands in another order stays."""
-    mod = relay.transform.InferType()(relay.fromtext(f"""
+    mod = relay.transform.InferType()(
+        relay.fromtext(f"""
         def @main(%x: float32) {{ let %r = ref(%x); let %next = fn () -> float32 {{
-            let %v = ref_read(%r); let %u = ref_write(%r, add(%v, 1f)); %v }}; {body} }}"""))
+            let %v = ref_read(%r); let %u = ref_write(%r, add(%v, 1f)); %v }}; {body} }}""")
+    )
     out = relay.transform.MergeComposite([("mine", is_op("add")(is_op("multiply")(wildcard(), wildcard()), wildcard()))])(mod)
     assert out.astext().count("Composite") == merged
     want, got = (relay.create_executor("debug", m).evaluate()(np.float32(0.5)).numpy() for m in (mod, out))

@@ -26,8 +26,10 @@ def text(mod):
 
 def test_an_007_dead_code_elimination():
     """AN-007: unused bindings and unused functions go, effects stay."""
-    mod = parse("def @helper(%x: float32) { %x }\ndef @used(%x: float32) { negative(%x) }\n"
-                "def @main(%x: float32) { let %unused = exp(%x); let %r = ref(%x); let %w = ref_write(%r, @used(%x)); ref_read(%r) }")
+    mod = parse(
+        "def @helper(%x: float32) { %x }\ndef @used(%x: float32) { negative(%x) }\n"
+        "def @main(%x: float32) { let %unused = exp(%x); let %r = ref(%x); let %w = ref_write(%r, @used(%x)); ref_read(%r) }"
+    )
     out = run(mod, transform.DeadCodeElimination())
     assert "exp" not in text(out) and "ref_write" in text(out) and "@used" in text(out)
     assert [str(v.name_hint) for v in out.get_global_vars() if str(v.name_hint) == "helper"] == []
@@ -45,8 +47,9 @@ def test_an_009_eliminate_common_subexpr():
 
 def test_an_010_simplify_inference():
     """AN-010: what only training needs goes: dropout, and a batch normalisation becomes its arithmetic."""
-    mod = parse("def @main(%x: Tensor[(1, 2, 3, 3), float32], %g: Tensor[(2), float32]) {\n"
-                "  %0 = nn.batch_norm(%x, %g, %g, %g, %g);\n  %1 = nn.dropout(%0.0);\n  %1 }")
+    mod = parse(
+        "def @main(%x: Tensor[(1, 2, 3, 3), float32], %g: Tensor[(2), float32]) {\n  %0 = nn.batch_norm(%x, %g, %g, %g, %g);\n  %1 = nn.dropout(%0.0);\n  %1 }"
+    )
     out = run(mod, transform.SimplifyInference())
     assert "batch_norm" not in text(out) and "dropout" not in text(out)
     assert isinstance(transform.SimplifyInference(), transform.FunctionPass)

@@ -9,8 +9,19 @@ import baton as tvm
 from baton import relay
 
 _HEAD = '#[version = "0.0.5"]\n'
-_PASSES = ["ToANormalForm", "ToBasicBlockNormalForm", "ToGraphNormalForm", "LambdaLift", "Inline", "EtaExpand", "DefuseOps",
-           "DeadCodeElimination", "FoldConstant", "EliminateCommonSubexpr", "InferType"]
+_PASSES = [
+    "ToANormalForm",
+    "ToBasicBlockNormalForm",
+    "ToGraphNormalForm",
+    "LambdaLift",
+    "Inline",
+    "EtaExpand",
+    "DefuseOps",
+    "DeadCodeElimination",
+    "FoldConstant",
+    "EliminateCommonSubexpr",
+    "InferType",
+]
 # References, data types, effects in all places.
 _MORE = [
     "def @main(%x: float32, %y: float32, %z: float32) { let %r = ref(%x); let %f = fn (%a: float32) -> float32 {"

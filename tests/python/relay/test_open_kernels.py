@@ -168,9 +168,7 @@ def test_convolutions_of_any_number_of_images(level, name, blocked):
         x, own = var("x", d["n"], channels // inner, side, side, inner), 1 if groups > 1 else inner
         w = var("w", units // lanes, 1 if groups > 1 else channels // inner, window, window, own, lanes)
         r = var("r", d["n"], units // lanes, result, result, lanes)
-        y = relay.nn.contrib_conv2d_nchwc(
-            x, w, data_layout=f"NCHW{inner}c", kernel_layout=f"OIHW{own}i{lanes}o", out_layout=f"NCHW{lanes}c", **common
-        )
+        y = relay.nn.contrib_conv2d_nchwc(x, w, data_layout=f"NCHW{inner}c", kernel_layout=f"OIHW{own}i{lanes}o", out_layout=f"NCHW{lanes}c", **common)
         return [x, w, r], relay.nn.relu(y) + r
 
     check(level, make, each("n", 0, 1, 3), generated=True)

@@ -13,7 +13,8 @@ from baton.relay.testing.temp_op_attr import TempOpAttr
 qnn = relay.qnn.op
 RNG = np.random.default_rng(0)
 SIGNATURES = {
-    "quantize": "data, output_scale, output_zero_point, axis=-1, out_dtype='int8'", "dequantize": "data, input_scale, input_zero_point, axis=-1",
+    "quantize": "data, output_scale, output_zero_point, axis=-1, out_dtype='int8'",
+    "dequantize": "data, input_scale, input_zero_point, axis=-1",
     "requantize": "data, input_scale, input_zero_point, output_scale, output_zero_point, axis=-1, rounding='UPWARD', out_dtype='int8'",
     "conv2d": "data, kernel, input_zero_point, kernel_zero_point, input_scale, kernel_scale, kernel_size, channels, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, "
     "data_layout='NCHW', kernel_layout='OIHW', out_layout='', out_dtype='int32'",
@@ -32,7 +33,7 @@ SIGNATURES = {
 @pytest.mark.parametrize("name", list(SIGNATURES))
 def test_signature(name):
     want = list(inspect.signature(eval(f"lambda {SIGNATURES[name]}: None")).parameters.values())
-    got = list(inspect.signature(getattr(qnn, name)).parameters.values())[:len(want)]
+    got = list(inspect.signature(getattr(qnn, name)).parameters.values())[: len(want)]
     assert [(p.name, p.default) for p in got] == [(p.name, p.default) for p in want] and getattr(qnn, name).__doc__
 
 
@@ -88,7 +89,11 @@ def test_requantize_saturates_and_moves():
     for wrong in ({"rounding": "DOWN"}, {"out_dtype": "float32"}):
         with pytest.raises(ValueError):
             qnn.requantize(x, f32(1), i32(0), f32(1), i32(0), **wrong)
-    for scale, axis, says in ((np.ones(3), 0, "2 elements are wanted, as many as the axis has"), (np.ones(3), 2, "axis 2"), (np.ones((3, 1)), 0, "scalar or a vector")):
+    for scale, axis, says in (
+        (np.ones(3), 0, "2 elements are wanted, as many as the axis has"),
+        (np.ones(3), 2, "axis 2"),
+        (np.ones((3, 1)), 0, "scalar or a vector"),
+    ):
         call = qnn.requantize(x, relay.const(scale.astype("float32")), i32(0), f32(1), i32(0), axis=axis)
         with pytest.raises(tvm.error.CompileError, match=says):
             relay.transform.InferType()(tvm.IRModule.from_expr(call))
@@ -97,19 +102,26 @@ def test_requantize_saturates_and_moves():
 @pytest.mark.parametrize("layouts", [("NCHW", "OIHW"), ("NHWC", "HWIO")])
 def test_conv2d(layouts):
     from baton.topi.testing import conv2d_nchw_python
+
     data, kernel = RNG.integers(0, 255, (1, 3, 6, 6)).astype("uint8"), RNG.integers(-127, 127, (4, 3, 3, 3)).astype("int8")
     zeros = np.array([1, -2, 3, -4], "int32")
     want = conv2d_nchw_python(data.astype("int64") - 7, kernel.astype("int64") - zeros.reshape(4, 1, 1, 1), (2, 2), (1, 1))
     turn = (lambda a, w: (a, w)) if layouts[0] == "NCHW" else (lambda a, w: (a.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)))
     data, kernel = turn(data, kernel)
     x, w = relay.var("x", shape=data.shape, dtype="uint8"), relay.var("w", shape=kernel.shape, dtype="int8")
-    found = run(qnn.conv2d(x, w, i32(7), relay.const(zeros), f32(0.1), f32(0.2), (3, 3), 4, strides=(2, 2), padding=(1, 1), data_layout=layouts[0], kernel_layout=layouts[1]),
-                data, kernel)
+    found = run(
+        qnn.conv2d(
+            x, w, i32(7), relay.const(zeros), f32(0.1), f32(0.2), (3, 3), 4, strides=(2, 2), padding=(1, 1), data_layout=layouts[0], kernel_layout=layouts[1]
+        ),
+        data,
+        kernel,
+    )
     assert found.dtype == "int32" and (found == (want if layouts[0] == "NCHW" else want.transpose(0, 2, 3, 1))).all()
 
 
 def test_conv2d_transpose():
     from baton.topi.testing import conv2d_transpose_nchw_python
+
     data, weight = RNG.integers(0, 255, (1, 3, 4, 4)).astype("uint8"), RNG.integers(-127, 127, (3, 2, 3, 3)).astype("int8")
     want = conv2d_transpose_nchw_python(data.astype("float64") - 7, weight.astype("float64") + 3, (2, 2), (1, 1), (0, 0))
     x, w = relay.var("x", shape=data.shape, dtype="uint8"), relay.var("w", shape=weight.shape, dtype="int8")
@@ -155,7 +167,9 @@ def test_simulated():
     q = run(qnn.simulated_quantize(x, f32(0.25), i32(2)), data)
     assert q.dtype == "float32" and q.tolist() == [-128, 1, 3, 127]
     assert run(qnn.simulated_dequantize(x, f32(0.25), i32(2)), q).tolist() == [-32.5, -0.25, 0.25, 31.25]
-    assert qnn.simulated_quantize(x, f32(1), i32(0), out_dtype="disable").same_as(x) and qnn.simulated_dequantize(x, f32(1), i32(0), in_dtype="disable").same_as(x)
+    assert qnn.simulated_quantize(x, f32(1), i32(0), out_dtype="disable").same_as(x) and qnn.simulated_dequantize(
+        x, f32(1), i32(0), in_dtype="disable"
+    ).same_as(x)
 
 
 @pytest.mark.parametrize(("name", "exact"), [("tanh", np.tanh), ("exp", np.exp), ("sqrt", np.sqrt), ("sigmoid", lambda v: 1 / (1 + np.exp(-v)))])
@@ -178,8 +192,9 @@ def test_calls_are_nodes_that_passes_and_text_see():
     for kind in ("debug", "graph", "vm"):
         assert (relay.create_executor(kind, plain).evaluate()(data).numpy() == want).all()
         assert (relay.create_executor(kind, mod).evaluate()(data).numpy() == want).all()
-    assert relay.dataflow_pattern.is_op("qnn.quantize")(relay.dataflow_pattern.wildcard(), relay.dataflow_pattern.is_constant(),
-                                                        relay.dataflow_pattern.is_constant()).match(q)
+    assert relay.dataflow_pattern.is_op("qnn.quantize")(
+        relay.dataflow_pattern.wildcard(), relay.dataflow_pattern.is_constant(), relay.dataflow_pattern.is_constant()
+    ).match(q)
 
 
 def test_legalize_asks_the_functions_that_are_registered():

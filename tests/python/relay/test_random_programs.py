@@ -50,8 +50,23 @@ def test_all_kinds_of_nodes_occur():
         mod = relay.fromtext(random_program(seed))
         for var in mod.get_global_vars():
             relay.analysis.post_order_visit(mod[var], lambda e: found.add(type(e).__name__))
-    assert {"Call", "Constant", "Constructor", "Function", "GlobalVar", "If", "Let", "Match", "Op", "RefCreate", "RefRead", "RefWrite",
-            "Tuple", "TupleGetItem", "Var"} <= found
+    assert {
+        "Call",
+        "Constant",
+        "Constructor",
+        "Function",
+        "GlobalVar",
+        "If",
+        "Let",
+        "Match",
+        "Op",
+        "RefCreate",
+        "RefRead",
+        "RefWrite",
+        "Tuple",
+        "TupleGetItem",
+        "Var",
+    } <= found
 
 
 def test_the_same_for_the_same_seed_and_nothing_that_is_left_out():
@@ -91,6 +106,7 @@ def test_a_program_that_cannot_be_made_is_bad_and_the_next_is_looked_at(monkeypa
 
 def test_a_wrong_pass_is_seen():
     """What the property would say of a pass that swaps the operands of subtractions."""
+
     class Swap(relay.ExprMutator):
         def visit_call(self, call):
             new = super().visit_call(call)

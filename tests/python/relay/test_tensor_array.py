@@ -45,8 +45,12 @@ ROWS = {
     "stack": (lambda t: t.data(t.call("tensor_array_stack", t.pair()), (ANY, 2, 3)), np.stack([A, B])),
     "gather": (lambda t: t.data(t.call("tensor_array_gather", t.pair(), relay.const([1, 0, 1])), (ANY, 2, 3)), np.stack([B, A, B])),
     "unstack": (lambda t: t.data(t.call("tensor_array_read", t.call("tensor_array_unstack", t.c), relay.const(2)), (2, 3)), C[2]),
-    "scatter": (lambda t: t.data(t.call("tensor_array_stack", t.call("tensor_array_scatter", t.pair(), relay.const([1, 0]), t.call("tensor_array_unstack", t.c))),
-                                 (ANY, 2, 3)), np.stack([C[1], C[0]])),
+    "scatter": (
+        lambda t: t.data(
+            t.call("tensor_array_stack", t.call("tensor_array_scatter", t.pair(), relay.const([1, 0]), t.call("tensor_array_unstack", t.c))), (ANY, 2, 3)
+        ),
+        np.stack([C[1], C[0]]),
+    ),
     "concatenate": (lambda t: t.data(t.call("tensor_concatenate", t.tensor(t.a), t.tensor(t.b)), (4, 3)), np.concatenate([A, B])),
     "take": (lambda t: t.data(t.call("tensor_take", t.tensor(t.a), relay.const(1), relay.const(2)), (ANY, 3)), A[1:2]),
     "expand_dims": (lambda t: t.data(t.call("tensor_expand_dims", t.tensor(t.a)), (1, 2, 3)), A[None]),
@@ -82,8 +86,11 @@ _KNOWN = {"tensor_array_stack", "tensor_array_gather", "tensor_array_scatter"}
 _PARTS = {"tensor_take", "tensor_concatenate"}
 
 
-@pytest.mark.parametrize("shape, functions", [((), _EVERY | _KNOWN), ((ANY,), _EVERY | _PARTS), ((ANY, 3), _EVERY | _PARTS),
-                                              ((1,), _EVERY | _KNOWN | _PARTS)], ids=["()", "(?)", "(?, 3)", "(1)"])
+@pytest.mark.parametrize(
+    "shape, functions",
+    [((), _EVERY | _KNOWN), ((ANY,), _EVERY | _PARTS), ((ANY, 3), _EVERY | _PARTS), ((1,), _EVERY | _KNOWN | _PARTS)],
+    ids=["()", "(?)", "(?, 3)", "(1)"],
+)
 def test_functions_of_other_shapes(shape, functions):
     """Which there are, and what they compute: two tensors in, read back, with a dimension more, and where it goes stacked or joined."""
     mod = tvm.IRModule()
@@ -127,6 +134,7 @@ def test_functions_of_other_shapes(shape, functions):
 
 # ---- Tensors of any shape
 
+
 def some(case, *values):
     """A list of tensors of the prelude."""
     p = case.prelude
@@ -137,20 +145,38 @@ def some(case, *values):
 
 
 @pytest.mark.parametrize("kind", ["debug", "vm"])
-@pytest.mark.parametrize(("make", "rank", "want"), [
-    (lambda c, f: f("tensor_array_read")(some(c, c.a, c.b), relay.const(1)), 2, B),
-    (lambda c, f: f("tensor_array_stack")(some(c, c.a, c.b)), 3, np.stack([A, B])),
-    (lambda c, f: f("tensor_array_concat")(some(c, c.a, c.b)), 2, np.concatenate([A, B])),
-    (lambda c, f: f("tensor_array_gather")(some(c, c.a, c.b), relay.const([1, 0, 1])), 3, np.stack([B, A, B])),
-    (lambda c, f: f("tensor_array_stack")(f("tensor_array_unstack_tensor3")(c.c)), 3, C),
-    (lambda c, f: f("tensor_array_stack")(f("tensor_array_scatter")(some(c, c.a, c.b), relay.const([1, 0]), f("tensor_array_unstack_tensor3")(c.c))), 3,
-     np.stack([C[1], C[0]])),
-    (lambda c, f: f("tensor_array_read")(f("tensor_array_split")(f("tensor_array")(relay.const(2)), c.prelude.get_tensor_ctor("tensor3", "float32")(c.c),
-                                                                 relay.const([1, 2])), relay.const(1)), 3, C[1:3]),
-    (lambda c, f: f("tensor_take")(c.prelude.get_tensor_ctor("tensor2", "float32")(c.a), relay.const(1), relay.const(2)), 2, A[1:2]),
-    (lambda c, f: f("tensor_array_read")(f("tensor_array_write")(f("tensor_array")(relay.const(3)), relay.const(2),
-                                                                 c.prelude.get_tensor_ctor("tensor2", "float32")(c.a)), relay.const(2)), 2, A),
-], ids=["read", "stack", "concat", "gather", "unstack", "scatter", "split", "take", "write"])
+@pytest.mark.parametrize(
+    ("make", "rank", "want"),
+    [
+        (lambda c, f: f("tensor_array_read")(some(c, c.a, c.b), relay.const(1)), 2, B),
+        (lambda c, f: f("tensor_array_stack")(some(c, c.a, c.b)), 3, np.stack([A, B])),
+        (lambda c, f: f("tensor_array_concat")(some(c, c.a, c.b)), 2, np.concatenate([A, B])),
+        (lambda c, f: f("tensor_array_gather")(some(c, c.a, c.b), relay.const([1, 0, 1])), 3, np.stack([B, A, B])),
+        (lambda c, f: f("tensor_array_stack")(f("tensor_array_unstack_tensor3")(c.c)), 3, C),
+        (
+            lambda c, f: f("tensor_array_stack")(f("tensor_array_scatter")(some(c, c.a, c.b), relay.const([1, 0]), f("tensor_array_unstack_tensor3")(c.c))),
+            3,
+            np.stack([C[1], C[0]]),
+        ),
+        (
+            lambda c, f: f("tensor_array_read")(
+                f("tensor_array_split")(f("tensor_array")(relay.const(2)), c.prelude.get_tensor_ctor("tensor3", "float32")(c.c), relay.const([1, 2])),
+                relay.const(1),
+            ),
+            3,
+            C[1:3],
+        ),
+        (lambda c, f: f("tensor_take")(c.prelude.get_tensor_ctor("tensor2", "float32")(c.a), relay.const(1), relay.const(2)), 2, A[1:2]),
+        (
+            lambda c, f: f("tensor_array_read")(
+                f("tensor_array_write")(f("tensor_array")(relay.const(3)), relay.const(2), c.prelude.get_tensor_ctor("tensor2", "float32")(c.a)), relay.const(2)
+            ),
+            2,
+            A,
+        ),
+    ],
+    ids=["read", "stack", "concat", "gather", "unstack", "scatter", "split", "take", "write"],
+)
 def test_tensors_of_any_shape(make, rank, want, kind):
     case = Case()
     found = make(case, lambda name: case.prelude.get_global_var(name, "float32"))

@@ -23,17 +23,21 @@ from baton.relay.testing import (
 )
 
 
-@pytest.mark.parametrize("module, settings, shape, count_params", [
-    (dqn, dict(batch_size=2), (2, 18), 10),
-    (dqn, dict(batch_size=2, image_shape=(84, 84, 4), layout="NHWC"), (2, 18), 10),
-    (dcgan, dict(batch_size=2, ngf=4), (2, 3, 64, 64), 18),
-    (dcgan, dict(batch_size=2, ngf=4, layout="NHWC"), (2, 64, 64, 3), 18),
-    (densenet, dict(batch_size=1, classes=7, image_shape=(3, 32, 32)), (1, 7), 606),
-    (inception_v3, dict(num_classes=5, image_shape=(3, 139, 139)), (1, 5), 472),
-    (lstm, dict(iterations=3, num_hidden=4, batch_size=2), (2, 4), 12),
-    (synthetic, dict(), (1, 3, 24, 12), 9),
-    (synthetic, dict(input_shape=(1, 4, 8, 6)), (1, 4, 8, 6), 9),
-], ids=lambda v: v.__name__.rsplit(".", 1)[-1] if hasattr(v, "__name__") else None)
+@pytest.mark.parametrize(
+    "module, settings, shape, count_params",
+    [
+        (dqn, dict(batch_size=2), (2, 18), 10),
+        (dqn, dict(batch_size=2, image_shape=(84, 84, 4), layout="NHWC"), (2, 18), 10),
+        (dcgan, dict(batch_size=2, ngf=4), (2, 3, 64, 64), 18),
+        (dcgan, dict(batch_size=2, ngf=4, layout="NHWC"), (2, 64, 64, 3), 18),
+        (densenet, dict(batch_size=1, classes=7, image_shape=(3, 32, 32)), (1, 7), 606),
+        (inception_v3, dict(num_classes=5, image_shape=(3, 139, 139)), (1, 5), 472),
+        (lstm, dict(iterations=3, num_hidden=4, batch_size=2), (2, 4), 12),
+        (synthetic, dict(), (1, 3, 24, 12), 9),
+        (synthetic, dict(input_shape=(1, 4, 8, 6)), (1, 4, 8, 6), 9),
+    ],
+    ids=lambda v: v.__name__.rsplit(".", 1)[-1] if hasattr(v, "__name__") else None,
+)
 def test_networks(module, settings, shape, count_params):
     mod, params = module.get_workload(**settings)
     assert mod["main"].ret_type.concrete_shape == shape
@@ -42,6 +46,7 @@ def test_networks(module, settings, shape, count_params):
 
 def test_a_known_number_of_parameters():
     """What the papers' networks have: trained weights alone."""
+
     def trained(params):
         return sum(p.numpy().size for n, p in params.items() if not n.endswith(("mean", "var")))
 
@@ -161,15 +166,21 @@ def test_data_types_and_global_functions(prelude):
     assert as_python(p.sum(numbers), p.mod).numpy() == 6 and as_python(p.length(numbers), p.mod).numpy() == 3
     assert count(p, as_python(p.mod.get_global_var("nat_double")(make_nat_expr(p, 4)), p.mod)) == 8
     with pytest.raises(ValueError, match="no clause"):
-        as_python(relay.Match(p.nil(), [relay.Clause(relay.PatternConstructor(p.cons, [relay.PatternWildcard(), relay.PatternWildcard()]), c(1))],
-                              complete=False), p.mod)
+        as_python(
+            relay.Match(p.nil(), [relay.Clause(relay.PatternConstructor(p.cons, [relay.PatternWildcard(), relay.PatternWildcard()]), c(1))], complete=False),
+            p.mod,
+        )
 
 
 def test_the_same_as_the_interpreter(prelude):
     p, a, b = prelude, relay.var("a", "int32"), relay.var("b", "int32")
     numbers = p.cons(c(4), p.cons(c(7), p.nil()))
-    for expr in (p.foldl(relay.Function([a, b], relay.subtract(a, b)), c(100), numbers), p.foldr(relay.Function([a, b], relay.subtract(a, b)), c(100), numbers),
-                 p.nth(numbers, c(1)), p.length(p.concat(numbers, numbers))):
+    for expr in (
+        p.foldl(relay.Function([a, b], relay.subtract(a, b)), c(100), numbers),
+        p.foldr(relay.Function([a, b], relay.subtract(a, b)), c(100), numbers),
+        p.nth(numbers, c(1)),
+        p.length(p.concat(numbers, numbers)),
+    ):
         mod = tvm.IRModule()
         mod.update(p.mod)
         mod["main"] = relay.Function([], expr)

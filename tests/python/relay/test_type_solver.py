@@ -62,11 +62,11 @@ def test_what_lacks_an_input_is_not_solved(solver):
 
 
 def test_unify(solver):
-    hole = relay.IncompleteType()
-    left = relay.TupleType([hole, relay.TensorType((2,), "int32")])
+    variable = relay.IncompleteType()
+    left = relay.TupleType([variable, relay.TensorType((2,), "int32")])
     right = relay.TupleType([relay.TensorType((1,), "float32"), relay.TensorType((2,), "int32")])
     assert solver.Unify(left, right) == right
-    assert solver.Resolve(hole) == right.fields[0]
+    assert solver.Resolve(variable) == right.fields[0]
     with pytest.raises(tvm.TVMError, match="cannot be unified"):
         solver.Unify(relay.TensorType((1,)), relay.TensorType((2,)))
 

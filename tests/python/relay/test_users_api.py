@@ -22,8 +22,14 @@ def run(expr, *args):
 
 # ---- Kinds of arguments
 
-SIXES = {"ints": (2, 3), "list": [2, 3], "int32 literals": (tir.IntImm("int32", 2), tir.IntImm("int64", 3)), "NumPy's ints": (np.int64(2), np.int32(3)),
-         "Array": tvm.runtime.convert([2, 3]), "NumPy's array": np.array([2, 3])}
+SIXES = {
+    "ints": (2, 3),
+    "list": [2, 3],
+    "int32 literals": (tir.IntImm("int32", 2), tir.IntImm("int64", 3)),
+    "NumPy's ints": (np.int64(2), np.int32(3)),
+    "Array": tvm.runtime.convert([2, 3]),
+    "NumPy's array": np.array([2, 3]),
+}
 
 
 @pytest.mark.parametrize("shape", SIXES.values(), ids=SIXES)
@@ -39,9 +45,16 @@ def test_a_shape_is_given_as(shape):
 @pytest.mark.parametrize("one", [1, np.int32(1), np.array(1), tir.IntImm("int32", 1)], ids=["int", "int32", "array", "literal"])
 def test_an_int_attribute_is_given_as(one):
     x = relay.var("x", shape=(2, 1, 4))
-    for call in (relay.expand_dims(x, one), relay.nn.softmax(x, axis=one),
-                 relay.sum(x, axis=one), relay.squeeze(x, axis=one), relay.concatenate([x, x], axis=one), relay.repeat(x, repeats=one, axis=one),
-                 relay.split(x, one, axis=one).astuple(), relay.nn.max_pool1d(x, one, strides=one)):
+    for call in (
+        relay.expand_dims(x, one),
+        relay.nn.softmax(x, axis=one),
+        relay.sum(x, axis=one),
+        relay.squeeze(x, axis=one),
+        relay.concatenate([x, x], axis=one),
+        relay.repeat(x, repeats=one, axis=one),
+        relay.split(x, one, axis=one).astuple(),
+        relay.nn.max_pool1d(x, one, strides=one),
+    ):
         infer(call)
     with pytest.raises(TypeError, match="None"):
         relay.TensorType((one, None))
@@ -54,6 +67,7 @@ def test_shapes_want_ints():
 
 # ---- Results
 
+
 def test_fields_of_attributes_say_what_they_are():
     attrs = relay.nn.softmax(relay.var("x")).attrs
     (info,) = attrs.list_field_info()
@@ -62,10 +76,12 @@ def test_fields_of_attributes_say_what_they_are():
 
 def test_parameters_by_relays_names_and_by_ours():
     x, y = relay.var("x", shape=(4,)), relay.var("y", shape=(2, 2))
-    for calls in ((relay.clip(a=x, a_min=0.0, a_max=1.0), relay.clip(data=x, a_min=0.0, a_max=1.0), relay.clip(x, 0.0, 1.0)),
-                  (relay.reshape_like(data=x, shape_like=y), relay.reshape_like(lhs=x, rhs=y), relay.reshape_like(x, y)),
-                  (relay.broadcast_to_like(y, broadcast_type=y), relay.broadcast_to_like(y, like=y)),
-                  (relay.collapse_sum_like(y, collapse_type=y), relay.collapse_sum_like(data=y, like=y))):
+    for calls in (
+        (relay.clip(a=x, a_min=0.0, a_max=1.0), relay.clip(data=x, a_min=0.0, a_max=1.0), relay.clip(x, 0.0, 1.0)),
+        (relay.reshape_like(data=x, shape_like=y), relay.reshape_like(lhs=x, rhs=y), relay.reshape_like(x, y)),
+        (relay.broadcast_to_like(y, broadcast_type=y), relay.broadcast_to_like(y, like=y)),
+        (relay.collapse_sum_like(y, collapse_type=y), relay.collapse_sum_like(data=y, like=y)),
+    ):
         for call in calls[1:]:
             tvm.ir.assert_structural_equal(calls[0], call)
     with pytest.raises(TypeError, match="twice"):
@@ -111,6 +127,7 @@ def test_layouts_of_packed_weights():
 
 
 # ---- Options of passes
+
 
 def test_options_by_relays_names():
     x = relay.var("x", shape=(2, 3))
@@ -184,6 +201,7 @@ def test_points_that_are_no_part_of_a_name():
 
 # ---- Functions for other compilers
 
+
 def _supported(kind):
     return lambda call: call.args[0].checked_type.dtype == kind
 
@@ -193,6 +211,7 @@ def _partitioned(body, compilers, **options):
     from contextlib import ExitStack
 
     from baton.relay.testing.temp_op_attr import TempOpAttr
+
     with ExitStack() as stack:
         for op, compiler in (("nn.relu", "users"), ("add", "users"), ("exp", "others"), ("add", "others")):
             stack.enter_context(TempOpAttr(op, f"target.{compiler}", _supported("float32")))
@@ -207,8 +226,11 @@ def _body(dtype="float32"):
     return relay.Tuple([relay.nn.relu(relay.add(relay.exp(both) if dtype == "float32" else both, relu)), both])
 
 
-@pytest.mark.parametrize(("compilers", "counts"), [("users", {"users": 2}), (["users", "others"], {"users": 2, "others": 1}), (["others", "users"], {"users": 2, "others": 1}), ([], {})],
-                         ids=str)
+@pytest.mark.parametrize(
+    ("compilers", "counts"),
+    [("users", {"users": 2}), (["users", "others"], {"users": 2, "others": 1}), (["others", "users"], {"users": 2, "others": 1}), ([], {})],
+    ids=str,
+)
 def test_operators_that_other_compilers_take(compilers, counts):
     plain = tvm.IRModule.from_expr(_body())
     mod = _partitioned(_body(), compilers)
@@ -250,6 +272,7 @@ def test_composites_for_another_compiler():
 def test_a_deep_program_for_another_compiler():
     """Alternating regions, 5,000 of them, and a region of 10,000 calls."""
     from baton.relay.testing.temp_op_attr import TempOpAttr
+
     for ops, functions in ((("nn.relu", "exp"), 5001), (("nn.relu", "nn.relu"), 2)):
         e = relay.var("x", shape=(2,))
         for _ in range(5000):
@@ -264,6 +287,7 @@ def test_a_deep_program_for_another_compiler():
 
 
 # ---- Mixed precision
+
 
 def test_mixed_precision_is_near():
     mod, params = relay.testing.mlp.get_workload(batch_size=2)
@@ -281,15 +305,23 @@ def test_mixed_precision_is_near():
 
 def test_operators_say_their_precision():
     from baton.relay.testing.temp_op_attr import TempOpAttr
+
     x, w = relay.var("x", shape=(2, 3)), relay.var("w", shape=(4, 3))
     body = relay.exp(relay.nn.dense(x, w))
     dtypes = {}
-    for name, rules in {"never": {"nn.dense": [2, "float32", "float32"]}, "all narrow": {"nn.dense": [0, "float16", "float16"], "exp": [1, "float16", "float16"]}}.items():
-        with TempOpAttr("nn.dense", "FTVMMixedPrecisionConversionType", lambda call, dtype, r=rules: r["nn.dense"]), \
-             TempOpAttr("exp", "FTVMMixedPrecisionConversionType", lambda call, dtype, r=rules: r.get("exp", [2, "float32", dtype])):
+    for name, rules in {
+        "never": {"nn.dense": [2, "float32", "float32"]},
+        "all narrow": {"nn.dense": [0, "float16", "float16"], "exp": [1, "float16", "float16"]},
+    }.items():
+        with (
+            TempOpAttr("nn.dense", "FTVMMixedPrecisionConversionType", lambda call, dtype, r=rules: r["nn.dense"]),
+            TempOpAttr("exp", "FTVMMixedPrecisionConversionType", lambda call, dtype, r=rules: r.get("exp", [2, "float32", dtype])),
+        ):
             made = relay.transform.InferType()(relay.transform.ToMixedPrecision("float16", 0)(tvm.IRModule.from_expr(body)))
         dtypes[name] = {}
-        relay.analysis.post_order_visit(made["main"], lambda e, d=dtypes[name]: d.setdefault(e.op.name, e.checked_type.dtype) if isinstance(e, relay.Call) else None)
+        relay.analysis.post_order_visit(
+            made["main"], lambda e, d=dtypes[name]: d.setdefault(e.op.name, e.checked_type.dtype) if isinstance(e, relay.Call) else None
+        )
     assert dtypes["never"] == {"nn.dense": "float32", "exp": "float32"}
     assert dtypes["all narrow"]["nn.dense"] == dtypes["all narrow"]["exp"] == "float16"
     with TempOpAttr("nn.dense", "FTVMMixedPrecisionConversionType", lambda call, dtype: [7]), pytest.raises(ValueError, match="nn.dense"):
@@ -308,8 +340,17 @@ def test_operators_say_their_precision():
 def test_arguments_of_resize_in_both_orders(name, letters):
     resize, size, layout = getattr(relay.image, name), (4,) * len(letters), "NC" + letters
     x, roi = relay.var("x", shape=(1, 2) + (8,) * len(letters)), [0.0] * len(letters) + [1.0] * len(letters)
-    want = resize(x, size, layout=layout, method="cubic", coordinate_transformation_mode="asymmetric", rounding_method="round", cubic_alpha=-0.75,
-                  cubic_exclude=1, out_dtype="float16")
+    want = resize(
+        x,
+        size,
+        layout=layout,
+        method="cubic",
+        coordinate_transformation_mode="asymmetric",
+        rounding_method="round",
+        cubic_alpha=-0.75,
+        cubic_exclude=1,
+        out_dtype="float16",
+    )
     tvm.ir.assert_structural_equal(resize(x, size, layout, "cubic", "asymmetric", "round", -0.75, 1, "float16"), want)
     tvm.ir.assert_structural_equal(resize(x, size, None, layout, "cubic", "asymmetric", "round", -0.75, 1, 0.0, "float16"), want)
     cropped = resize(x, size, roi=roi, layout=layout, coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=0.5)

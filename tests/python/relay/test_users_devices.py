@@ -38,8 +38,7 @@ def check(params, body, want, devices, result):
 def test_argument_on_another_device():
     x, y, z = tensors("xyz")
     total = relay.add(x, y)
-    check([x, y, z], relay.multiply(relay.annotation.on_device(total, GPU), z),
-          relay.multiply(relay.device_copy(fixed(total, GPU), GPU, CPU), z), [2, 2, 1], 1)
+    check([x, y, z], relay.multiply(relay.annotation.on_device(total, GPU), z), relay.multiply(relay.device_copy(fixed(total, GPU), GPU, CPU), z), [2, 2, 1], 1)
 
 
 def test_both_arguments():
@@ -61,8 +60,13 @@ def test_annotation_at_the_end_says_where_the_result_lies():
 def test_result_of_a_let():
     x, y = tensors("xy")
     v = relay.var("v", shape=(5, 7))
-    check([x, y], relay.Let(v, relay.add(x, y), relay.annotation.on_device(relay.negative(v), GPU)),
-          relay.Let(v, fixed(relay.add(x, y), GPU), relay.negative(v)), [2, 2], 2)
+    check(
+        [x, y],
+        relay.Let(v, relay.add(x, y), relay.annotation.on_device(relay.negative(v), GPU)),
+        relay.Let(v, fixed(relay.add(x, y), GPU), relay.negative(v)),
+        [2, 2],
+        2,
+    )
 
 
 def test_variables_are_copied_as_they_are():

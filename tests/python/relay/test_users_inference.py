@@ -32,6 +32,7 @@ def run(expr, *args, kind="debug"):
 
 # ---- Types that are written down
 
+
 def test_parameters_get_annotations():
     x, y = relay.var("x"), relay.var("y")
     func = infer(relay.Function([x], relay.Call(relay.Function([y], y + y), [x]), tensor(2, 3)))
@@ -160,11 +161,15 @@ def test_built_in_pass_that_changes_nothing_leaves_types():
 
 # ---- What inference finds
 
-@pytest.mark.parametrize("make", [
-    lambda x: relay.nn.relu(relay.exp(x)),
-    lambda x: relay.nn.softmax(relay.clip(relay.nn.leaky_relu(x), 0, 1)),
-    lambda x: relay.copy(-x),
-])
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: relay.nn.relu(relay.exp(x)),
+        lambda x: relay.nn.softmax(relay.clip(relay.nn.leaky_relu(x), 0, 1)),
+        lambda x: relay.copy(-x),
+    ],
+)
 def test_operand_has_the_type_of_the_result(make):
     x = relay.var("x")
     func = infer(relay.Function([x], make(x), tensor(2)))
@@ -185,12 +190,15 @@ def test_broadcast_operand_from_the_result():
     assert func.params[0].checked_type == tensor(1, 3)
 
 
-@pytest.mark.parametrize(("shape", "flags", "weight", "out"), [
-    ((4, 8), {}, (8, 16), (4, 16)),
-    ((4, 8), {"transpose_b": True}, (16, 8), (4, 16)),
-    ((8, 4), {"transpose_a": True}, (8, 16), (4, 16)),
-    ((2, 4, 8), {}, (8, 16), (2, 4, 16)),
-])
+@pytest.mark.parametrize(
+    ("shape", "flags", "weight", "out"),
+    [
+        ((4, 8), {}, (8, 16), (4, 16)),
+        ((4, 8), {"transpose_b": True}, (16, 8), (4, 16)),
+        ((8, 4), {"transpose_a": True}, (8, 16), (4, 16)),
+        ((2, 4, 8), {}, (8, 16), (2, 4, 16)),
+    ],
+)
 def test_matmul_units(shape, flags, weight, out):
     call = infer(relay.nn.matmul(var(*shape), relay.var("w"), units=16, **flags))
     assert call.args[1].checked_type == tensor(*weight)

@@ -49,6 +49,7 @@ def same_results(before, after):
 
 # ---- AlterOpLayout
 
+
 def test_alter_changes_arguments():
     def alter(attrs, inputs, tinfos, out_type):
         data, weight = inputs
@@ -112,31 +113,36 @@ def test_blocks_of_two_branches():
         return end(y1 + y2)
 
     got = altered(relay.Function([x, w1, w2], program(x, relay.nn.global_max_pool2d)))
-    want = program(relay.layout_transform(x, "NCHW", "NCHW16c"),
-                   lambda y: relay.layout_transform(relay.nn.global_max_pool2d(y, layout="NCHW16c"), "NCHW16c", "NCHW"),
-                   data_layout="NCHW16c")
+    want = program(
+        relay.layout_transform(x, "NCHW", "NCHW16c"),
+        lambda y: relay.layout_transform(relay.nn.global_max_pool2d(y, layout="NCHW16c"), "NCHW16c", "NCHW"),
+        data_layout="NCHW16c",
+    )
     tvm.ir.assert_structural_equal(got, run_infer_type(relay.Function([x, w1, w2], want)))
 
 
-@pytest.mark.parametrize(("follow", "transforms"), [
-    (lambda y: relay.nn.leaky_relu(y, 0.1), 2),
-    (lambda y: y + var(1, 64, 1, 1, name="b"), 3),
-    (lambda y: y * var(64, 1, 1, name="b"), 3),
-    (lambda y: y * var(56, name="b"), 3),
-    (lambda y: y + var(1, name="b"), 3),
-    (lambda y: y * relay.const(2.0), 2),
-    (lambda y: relay.nn.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1))), 2),
-    (lambda y: relay.nn.pad(y, ((0, 0), (1, 1), (0, 0), (0, 0))), 2),
-    (lambda y: relay.concatenate([y, y], axis=1), 2),
-    (lambda y: relay.mean(y, axis=(2, 3), keepdims=True), 2),
-    (lambda y: relay.sum(y, axis=(1, 2, 3)), 1),
-    (lambda y: relay.max(y, axis=1), 1),
-    (lambda y: relay.sum(y, axis=1, keepdims=True), 2),
-    (lambda y: relay.nn.softmax(y, axis=1), 2),
-    (lambda y: relay.transpose(y, (0, 2, 3, 1)), 2),
-    (lambda y: relay.nn.avg_pool2d(y, (2, 2), strides=(2, 2)), 2),
-    (lambda y: relay.split(y, 2, axis=1)[1], 2),
-])
+@pytest.mark.parametrize(
+    ("follow", "transforms"),
+    [
+        (lambda y: relay.nn.leaky_relu(y, 0.1), 2),
+        (lambda y: y + var(1, 64, 1, 1, name="b"), 3),
+        (lambda y: y * var(64, 1, 1, name="b"), 3),
+        (lambda y: y * var(56, name="b"), 3),
+        (lambda y: y + var(1, name="b"), 3),
+        (lambda y: y * relay.const(2.0), 2),
+        (lambda y: relay.nn.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1))), 2),
+        (lambda y: relay.nn.pad(y, ((0, 0), (1, 1), (0, 0), (0, 0))), 2),
+        (lambda y: relay.concatenate([y, y], axis=1), 2),
+        (lambda y: relay.mean(y, axis=(2, 3), keepdims=True), 2),
+        (lambda y: relay.sum(y, axis=(1, 2, 3)), 1),
+        (lambda y: relay.max(y, axis=1), 1),
+        (lambda y: relay.sum(y, axis=1, keepdims=True), 2),
+        (lambda y: relay.nn.softmax(y, axis=1), 2),
+        (lambda y: relay.transpose(y, (0, 2, 3, 1)), 2),
+        (lambda y: relay.nn.avg_pool2d(y, (2, 2), strides=(2, 2)), 2),
+        (lambda y: relay.split(y, 2, axis=1)[1], 2),
+    ],
+)
 def test_blocks_through_operators(follow, transforms):
     x, w = var(1, 64, 8, 56), var(64, 64, 3, 3, name="weight")
     before = function(follow(relay.nn.conv2d(x, w, **CONV)))
@@ -156,6 +162,7 @@ def test_blocks_stop_where_channels_do_not_divide():
 
 
 # ---- Other compilers
+
 
 def on(target, op, *args):
     begin, end = relay.op.annotation.compiler_begin, relay.op.annotation.compiler_end
@@ -214,14 +221,14 @@ def test_merge_composite_types_its_parameters():
 
 # ---- Forms
 
+
 def sliced(value, begin, size):
     return relay.strided_slice(value, begin=begin, end=size, strides=[1] * len(begin), slice_mode="size")
 
 
 def test_combined_convolutions_are_sliced_by_size():
     x, ws = var(1, 4, 16, 16), [var(n, 4, 1, 1, name=f"w{n}") for n in (4, 8)]
-    got = run_opt_pass(relay.Function([x, *ws], relay.Tuple([relay.nn.conv2d(x, w) for w in ws])),
-                       transform.CombineParallelConv2D(min_num_branches=2))
+    got = run_opt_pass(relay.Function([x, *ws], relay.Tuple([relay.nn.conv2d(x, w) for w in ws])), transform.CombineParallelConv2D(min_num_branches=2))
     y = relay.nn.conv2d(x, relay.concatenate(tuple(ws), axis=0), channels=12)
     want = relay.Tuple([sliced(y, [0, 0], [-1, 4]), sliced(y, [0, 4], [-1, 8])])
     tvm.ir.assert_structural_equal(got, run_infer_type(relay.Function([x, *ws], want)))
@@ -229,14 +236,16 @@ def test_combined_convolutions_are_sliced_by_size():
 
 def test_combined_products_are_sliced_by_size():
     x, ws = var(3, 4), [var(n, 4, name=f"w{n}") for n in (5, 6)]
-    got = run_opt_pass(relay.Function([x, *ws], relay.Tuple([relay.nn.dense(x, w) for w in ws])),
-                       transform.CombineParallelDense(min_num_branches=2, to_batch=False))
+    got = run_opt_pass(
+        relay.Function([x, *ws], relay.Tuple([relay.nn.dense(x, w) for w in ws])), transform.CombineParallelDense(min_num_branches=2, to_batch=False)
+    )
     y = relay.nn.dense(x, relay.concatenate(tuple(ws), axis=0), units=11)
     want = relay.Tuple([sliced(y, [0, 0], [-1, 5]), sliced(y, [0, 5], [-1, 6])])
     tvm.ir.assert_structural_equal(got, run_infer_type(relay.Function([x, *ws], want)))
     x, ws = var(1, 3, 4), [var(1, 5, 4, name=f"w{n}") for n in (1, 2)]
-    got = run_opt_pass(relay.Function([x, *ws], relay.Tuple([relay.nn.batch_matmul(x, w) for w in ws])),
-                       transform.CombineParallelBatchMatmul(min_num_branches=2))
+    got = run_opt_pass(
+        relay.Function([x, *ws], relay.Tuple([relay.nn.batch_matmul(x, w) for w in ws])), transform.CombineParallelBatchMatmul(min_num_branches=2)
+    )
     y = relay.nn.batch_matmul(x, relay.concatenate(tuple(ws), axis=1))
     want = relay.Tuple([sliced(y, [0, 0, 0], [-1, -1, 5]), sliced(y, [0, 0, 5], [-1, -1, 5])])
     tvm.ir.assert_structural_equal(got, run_infer_type(relay.Function([x, *ws], want)))
@@ -258,8 +267,9 @@ def test_fusion_takes_views():
 def test_basic_blocks_with_typed_variables():
     c, x = var(name="c", dtype="bool"), var()
     z = relay.add(x, relay.const(1.0))
-    got = run_opt_pass(relay.Function([c, x], relay.If(c, relay.multiply(z, z), relay.negative(z))),
-                       [transform.ToBasicBlockNormalForm(), transform.InferType()])
+    got = run_opt_pass(
+        relay.Function([c, x], relay.If(c, relay.multiply(z, z), relay.negative(z))), [transform.ToBasicBlockNormalForm(), transform.InferType()]
+    )
     z = var(name="z")
     want = relay.Let(z, relay.add(x, relay.const(1.0)), relay.If(c, relay.multiply(z, z), relay.negative(z)))
     tvm.ir.assert_structural_equal(got, run_infer_type(relay.Function([c, x], want)))

@@ -21,6 +21,7 @@ def run(expr_or_func, *args, kind="graph"):
 
 # ---- Diagnostics
 
+
 @pytest.fixture
 def no_renderer():
     yield
@@ -72,6 +73,7 @@ def test_missing_spans_are_reported(capsys):
 
 
 # ---- Engines
+
 
 def test_the_te_compiler():
     engine = relay.backend.te_compiler.get()
@@ -127,6 +129,7 @@ def test_regions_between_annotations():
 
 def test_annotators_for_another_compiler():
     from baton.relay.testing import byoc
+
     x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(2,))
     mod = tvm.IRModule.from_expr(relay.Function([x, y], relay.exp(relay.nn.relu(relay.add(x, y)))))
     mod["main"] = byoc.WhiteListAnnotator(["add", "nn.relu"], "ccompiler").visit(mod["main"])
@@ -144,8 +147,10 @@ def test_annotators_for_another_compiler():
 
 # ---- Passes and their helpers
 
+
 def test_helpers_of_passes():
     from baton.relay.transform import infer_layout_utils, mixed_precision
+
     out = infer_layout_utils.InferCorrectLayoutOutput(["NCHW", tvm.tir.layout("OIHW")], ["NCHW"], None)
     assert out.input_layouts == ["NCHW", "OIHW"] and out.output_layouts == ["NCHW"] and out.new_attrs is None and list(out) == [["NCHW", "OIHW"], ["NCHW"]]
     call = relay.nn.conv2d(relay.var("x", shape=(1, 1, 3, 3)), relay.var("w", shape=(1, 1, 1, 1)))
@@ -216,8 +221,10 @@ def test_simulated_quantization_of_tensors():
 
 # ---- Contributions
 
+
 def test_downloads(tmp_path, monkeypatch):
     from baton.contrib.download import download, download_testdata
+
     source = tmp_path / "source.txt"
     source.write_text("text")
     download(source.as_uri(), tmp_path / "a" / "copy.txt")
@@ -234,6 +241,7 @@ def test_downloads(tmp_path, monkeypatch):
 
 def test_compilers_of_the_system(tmp_path, monkeypatch):
     from baton.contrib import clang, ndk
+
     if not clang.find_clang(required=False):
         with pytest.raises(RuntimeError, match="clang was not found"):
             clang.create_llvm("int f() { return 1; }")
@@ -246,6 +254,7 @@ def test_compilers_of_the_system(tmp_path, monkeypatch):
 
 def test_blas_by_name():
     from baton.contrib import cblas, mkl
+
     A, B = te.placeholder((2, 3), name="A"), te.placeholder((4, 3), name="B")
     f = tvm.build([A, B, cblas.matmul(A, B, transb=True)], target="llvm")
     x, y = np.ones((2, 3), "float32"), np.full((4, 3), 2, "float32")
@@ -258,6 +267,7 @@ def test_blas_by_name():
 def test_executors_that_are_not_there():
     from baton.contrib import pipeline_executor
     from baton.contrib.cuda_graph import cuda_graph_executor
+
     assert not pipeline_executor.pipeline_executor_enabled()
     with pytest.raises(tvm.error.UnsupportedError, match="pipeline"):
         pipeline_executor.build({})
@@ -280,6 +290,7 @@ def test_facts_of_the_build():
 
 def test_archives(tmp_path):
     from baton.contrib.tar import tar, untar
+
     (tmp_path / "one").write_text("1")
     tar(str(tmp_path / "all.tar"), [str(tmp_path / "one")])
     untar(str(tmp_path / "all.tar"), str(tmp_path / "out"))
@@ -293,9 +304,19 @@ def test_archives(tmp_path):
     assert not (tmp_path / "two").exists()
 
 
-@pytest.mark.parametrize("path", ["baton.relay.testing:Prelude", "baton.relay.op.contrib:get_pattern_table", "baton.contrib.graph_runtime:GraphModule",
-                                  "baton.relay.backend.te_compiler:TECompiler", "baton.contrib.dlpack:to_pytorch_func", "baton.topi.sparse:csrmv",
-                                  "baton.relay.backend.te_compiler:lower_to_primfunc", "baton.contrib.cuda_graph.cuda_graph_executor:create"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "baton.relay.testing:Prelude",
+        "baton.relay.op.contrib:get_pattern_table",
+        "baton.contrib.graph_runtime:GraphModule",
+        "baton.relay.backend.te_compiler:TECompiler",
+        "baton.contrib.dlpack:to_pytorch_func",
+        "baton.topi.sparse:csrmv",
+        "baton.relay.backend.te_compiler:lower_to_primfunc",
+        "baton.contrib.cuda_graph.cuda_graph_executor:create",
+    ],
+)
 def test_names(path):
     module, _, name = path.partition(":")
     assert callable(getattr(importlib.import_module(module), name))
@@ -307,19 +328,28 @@ def test_names(path):
 
 # ---- Executors and runtimes
 
-@pytest.mark.parametrize(("cls", "name", "option", "options"), [
-    ("Executor", "aot", "unpacked-api", {"unpacked-api": "Bool", "link-params": "Bool", "interface-api": "String"}),
-    ("Executor", "graph", "link-params", {"link-params": "Bool"}),
-    ("Runtime", "cpp", "system-lib", {"system-lib": "Bool"}), ("Runtime", "crt", "system-lib", {"system-lib": "Bool"})])
+
+@pytest.mark.parametrize(
+    ("cls", "name", "option", "options"),
+    [
+        ("Executor", "aot", "unpacked-api", {"unpacked-api": "Bool", "link-params": "Bool", "interface-api": "String"}),
+        ("Executor", "graph", "link-params", {"link-params": "Bool"}),
+        ("Runtime", "cpp", "system-lib", {"system-lib": "Bool"}),
+        ("Runtime", "crt", "system-lib", {"system-lib": "Bool"}),
+    ],
+)
 def test_executors_and_runtimes(cls, name, option, options):
     make = getattr(relay.backend, cls)
     one = make(name, {option: True})
     assert one.name == name and option in one and "woof" not in one and one[option] and dict(one.attrs) == {option: True}
     assert one == make(name, {option: 1}) != make(name) and hash(one) == hash(make(name, {option: True})) and name in repr(one)
     assert name in make.list_registered() and make.list_registered_options(name) == options
-    for call, message in ((lambda: make("woof"), f'{cls} "woof" is not defined'), (lambda: make.list_registered_options("woof"), "woof"),
-                          (lambda: make(name, {"woof": 1}), f'Attribute "woof" is not available on this {cls}'),
-                          (lambda: make(name, {option: "text"}), f'Attribute "{option}" should have type "IntImm" but instead found "runtime.String"')):
+    for call, message in (
+        (lambda: make("woof"), f'{cls} "woof" is not defined'),
+        (lambda: make.list_registered_options("woof"), "woof"),
+        (lambda: make(name, {"woof": 1}), f'Attribute "woof" is not available on this {cls}'),
+        (lambda: make(name, {option: "text"}), f'Attribute "{option}" should have type "IntImm" but instead found "runtime.String"'),
+    ):
         for kind in (tvm.TVMError, ValueError):
             with pytest.raises(kind, match=message):
                 call()
@@ -335,8 +365,10 @@ def test_building_with_an_executor_and_a_runtime():
 
 # ---- Importers of a program's own, helpers of topi
 
+
 def test_helpers_of_importers():
     from baton.relay.frontend.common import AttrCvt, ExprTable, Renamer, StrAttrsDict, get_relay_op, infer_value
+
     x = relay.var("x", shape=(2, 3))
     assert get_relay_op("relu") is relay.nn.relu and get_relay_op("exp") is relay.exp
     with pytest.raises(tvm.error.OpNotImplemented):
@@ -376,10 +408,15 @@ def test_helpers_of_topi():
     assert want.shape == (2, 4) and (want == 0).all()
 
 
-@pytest.mark.parametrize(("make", "shape"), [
-    (lambda: relay.testing.vgg.get_workload(1, num_classes=7, image_shape=(3, 32, 32)), (1, 7)),
-    (lambda: relay.testing.vgg.get_workload(1, num_classes=7, image_shape=(3, 32, 32), num_layers=16, batch_norm=True), (1, 7)),
-    (lambda: relay.testing.resnet_3d.get_workload(1, num_classes=5, image_shape=(3, 4, 40, 40)), (1, 5))], ids=["vgg11", "vgg16", "resnet_3d"])
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: relay.testing.vgg.get_workload(1, num_classes=7, image_shape=(3, 32, 32)), (1, 7)),
+        (lambda: relay.testing.vgg.get_workload(1, num_classes=7, image_shape=(3, 32, 32), num_layers=16, batch_norm=True), (1, 7)),
+        (lambda: relay.testing.resnet_3d.get_workload(1, num_classes=5, image_shape=(3, 4, 40, 40)), (1, 5)),
+    ],
+    ids=["vgg11", "vgg16", "resnet_3d"],
+)
 def test_more_networks(make, shape):
     mod, params = make()
     assert mod["main"].ret_type.concrete_shape == shape and {p.name_hint for p in mod["main"].params} == {"data", *params}
@@ -390,6 +427,7 @@ CALLS = []
 
 def test_values_that_are_computed_once():
     from baton.contrib.pickle_memoize import memoize
+
     CALLS.clear()
 
     @memoize("test_values")
@@ -413,17 +451,26 @@ def test_convolutions_by_layout():
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((1, 4, 6, 6)).astype("float32"), rng.standard_normal((8, 4, 3, 3)).astype("float32")
     want, p = topi.testing.conv2d_nchw_python(x, w, 1, 1), topi.nn
-    np.testing.assert_allclose(computed(lambda a, b: p.conv2d_hwcn(a, b, 1, 1, 1), x.transpose(2, 3, 1, 0).copy(), w.transpose(2, 3, 1, 0).copy()),
-                               want.transpose(2, 3, 1, 0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        computed(lambda a, b: p.conv2d_hwcn(a, b, 1, 1, 1), x.transpose(2, 3, 1, 0).copy(), w.transpose(2, 3, 1, 0).copy()),
+        want.transpose(2, 3, 1, 0),
+        rtol=1e-4,
+        atol=1e-5,
+    )
     one = rng.standard_normal((4, 1, 3, 3)).astype("float32")
     want = topi.testing.depthwise_conv2d_python_nchw(x, one, 1, (1, 1))
-    np.testing.assert_allclose(computed(lambda a, b: p.depthwise_conv2d_nhwc(a, b, 1, 1, 1), x.transpose(0, 2, 3, 1).copy(), one.transpose(2, 3, 0, 1).copy()),
-                               want.transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        computed(lambda a, b: p.depthwise_conv2d_nhwc(a, b, 1, 1, 1), x.transpose(0, 2, 3, 1).copy(), one.transpose(2, 3, 0, 1).copy()),
+        want.transpose(0, 2, 3, 1),
+        rtol=1e-4,
+        atol=1e-5,
+    )
     x1, w1 = rng.standard_normal((1, 4, 9)).astype("float32"), rng.standard_normal((3, 4, 3)).astype("float32")
     want = topi.testing.conv1d_ncw_python(x1, w1, 1, 0, 1)
     np.testing.assert_allclose(computed(lambda a, b: p.conv1d_ncw(a, b), x1, w1), want, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(computed(lambda a, b: p.conv1d_nwc(a, b), x1.transpose(0, 2, 1).copy(), w1.transpose(2, 1, 0).copy()),
-                               want.transpose(0, 2, 1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        computed(lambda a, b: p.conv1d_nwc(a, b), x1.transpose(0, 2, 1).copy(), w1.transpose(2, 1, 0).copy()), want.transpose(0, 2, 1), rtol=1e-4, atol=1e-5
+    )
     compute, schedule = topi.testing.get_conv2d_nchw_implement("llvm")
     assert compute is p.conv2d_nchw and callable(schedule)
 
@@ -439,6 +486,7 @@ def test_more_of_topi():
 
 def test_files_and_programs(tmp_path):
     from baton.contrib import cc, utils
+
     with utils.filelock(str(tmp_path / "lock")) as lock:
         assert lock is not None
     assert utils.is_source_path("a.cc") and not utils.is_source_path("a.o") and utils.which("no-such-program-at-all") is None

@@ -60,8 +60,7 @@ def test_fuse_ops_around_convolutions():
     second = function(relay.add(y, relay.add(one, y))).with_attr("Primitive", tvm.tir.IntImm("int32", 1))
     third = function(conv(image[2], "w", 3)).with_attr("Primitive", tvm.tir.IntImm("int32", 1))
     w = weight("w", 1)
-    fourth = primitive([image[3], w, image[4]],
-                       relay.add(relay.nn.conv2d(image[3], w, kernel_size=(1, 1), padding=(0, 0), channels=16), image[4]))
+    fourth = primitive([image[3], w, image[4]], relay.add(relay.nn.conv2d(image[3], w, kernel_size=(1, 1), padding=(0, 0), channels=16), image[4]))
     x = var(1, 16, 8, 8)
     y = second(first(x), weight("w1", 3))
     after = function(fourth(y, weight("w2", 1), third(y, weight("w3", 3))))
@@ -132,8 +131,7 @@ def test_alter_op_layout():
 def test_convert_layout():
     found = run(_conv_relu("NHWC"), transform.ConvertLayout({"nn.conv2d": ["NCHW", "default"]}))
     x, w = var(1, 8, 8, 16), var(3, 3, 16, 32, name="w")
-    y = relay.nn.conv2d(relay.layout_transform(x, "NHWC", "NCHW"), relay.layout_transform(w, "HWIO", "OIHW"), channels=32, kernel_size=(3, 3),
-                        padding=(1, 1))
+    y = relay.nn.conv2d(relay.layout_transform(x, "NHWC", "NCHW"), relay.layout_transform(w, "HWIO", "OIHW"), channels=32, kernel_size=(3, 3), padding=(1, 1))
     tvm.ir.assert_structural_equal(found, typed(relay.Function([x, w], relay.layout_transform(relay.nn.relu(y), "NCHW", "NHWC"))))
 
 
@@ -194,6 +192,7 @@ def test_who_calls_a_pass_sees_that_pass_alone():
 
 def test_a_pass_of_a_program_gets_what_it_is_given():
     """A pass in Python finds no types that were not there, and leaves types behind."""
+
     @transform.function_pass(opt_level=0)
     def keep(func, mod, ctx):
         assert func.ret_type is None

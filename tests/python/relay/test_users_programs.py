@@ -19,6 +19,7 @@ def infer(expr):
 
 # ---- Values and containers
 
+
 def test_a_tuple_of_results_passes_for_an_adt():
     adt = tvm.runtime.container.ADT(43, [tvm.nd.array([1]), [2, 3]])
     assert (adt.tag, len(adt), adt[-1].numpy().tolist()) == (43, 2, [2, 3])
@@ -51,6 +52,7 @@ def test_a_dtype_that_is_not_given():
 
 # ---- Nodes and attributes
 
+
 def test_source_names_are_equal_by_name():
     span = relay.Span(relay.SourceName("model"), 1, 1, 2, 3)
     back = tvm.ir.load_json(tvm.ir.save_json(span))
@@ -58,12 +60,19 @@ def test_source_names_are_equal_by_name():
     assert relay.SourceName("other") != span.source_name and len({back.source_name, span.source_name}) == 1
 
 
-@pytest.mark.parametrize(("make", "given", "want"), [
-    (relay.nn.conv1d, 1, [1, 1]), (relay.nn.conv1d, (1, 2), [1, 2]),
-    *[(relay.nn.conv2d, p, [1, 1, 1, 1]) for p in (1, (1,), (1, 1), [1, 1, 1, 1])], (relay.nn.conv2d, (1, 2), [1, 2, 1, 2]),
-    (relay.nn.conv2d, (1, 2, 3, 4), [1, 2, 3, 4]), (relay.nn.conv2d, None, [0, 0, 0, 0]), (relay.nn.conv3d, (1, 2, 3), [1, 2, 3, 1, 2, 3]),
-    (relay.nn.conv2d_transpose, 2, [2, 2, 2, 2]),
-])
+@pytest.mark.parametrize(
+    ("make", "given", "want"),
+    [
+        (relay.nn.conv1d, 1, [1, 1]),
+        (relay.nn.conv1d, (1, 2), [1, 2]),
+        *[(relay.nn.conv2d, p, [1, 1, 1, 1]) for p in (1, (1,), (1, 1), [1, 1, 1, 1])],
+        (relay.nn.conv2d, (1, 2), [1, 2, 1, 2]),
+        (relay.nn.conv2d, (1, 2, 3, 4), [1, 2, 3, 4]),
+        (relay.nn.conv2d, None, [0, 0, 0, 0]),
+        (relay.nn.conv3d, (1, 2, 3), [1, 2, 3, 1, 2, 3]),
+        (relay.nn.conv2d_transpose, 2, [2, 2, 2, 2]),
+    ],
+)
 def test_padding_of_both_ends(make, given, want):
     attrs = make(relay.var("x"), relay.var("w"), **({} if given is None else {"padding": given})).attrs
     assert [int(x) for x in attrs.padding] == want and attrs.get_int_tuple("padding") == tuple(want)
@@ -111,6 +120,7 @@ def test_names_of_operators_in_modules_by_family():
 
 # ---- Modules and text
 
+
 def test_data_types_of_a_module():
     mod = tvm.IRModule()
     mod.import_from_std("prelude.rly")
@@ -149,6 +159,7 @@ def test_parse_with_a_table_and_a_module():
 
 
 # ---- Operators of programs
+
 
 def test_an_operator_of_a_program():
     op = relay.op.op.register("users.twice", "x + x")
@@ -190,6 +201,7 @@ def test_an_operator_with_a_relation_of_its_own():
 
 
 # ---- Building and running
+
 
 def _model():
     x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(1, 3))
@@ -250,8 +262,24 @@ def test_a_virtual_machine_that_profiles():
 
 # ---- Targets
 
-@pytest.mark.parametrize("text", ["cuda", "cuda -arch=sm_70 -max_num_threads=1024", "rocm", "vulkan", "metal", "nvptx", "hexagon", "webgpu",
-                                  "llvm -keys=arm_cpu -device=arm_cpu -mtriple=aarch64-linux-gnu -mattr=+neon", "llvm -libs=cblas", "c", "opencl"])
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cuda",
+        "cuda -arch=sm_70 -max_num_threads=1024",
+        "rocm",
+        "vulkan",
+        "metal",
+        "nvptx",
+        "hexagon",
+        "webgpu",
+        "llvm -keys=arm_cpu -device=arm_cpu -mtriple=aarch64-linux-gnu -mattr=+neon",
+        "llvm -libs=cblas",
+        "c",
+        "opencl",
+    ],
+)
 def test_targets_that_programs_name(text):
     target = tvm.target.Target(text)
     assert tvm.target.Target(str(target)) == target and str(target).split()[0] == text.split()[0]
@@ -272,6 +300,7 @@ def test_what_a_target_says():
 
 
 # ---- Folders, names
+
 
 def test_temporary_folders():
     folder = utils.tempdir()
@@ -296,8 +325,14 @@ def test_names_in_the_styles_of_c():
     assert names.to_c_constant_style("TVM_Woof") == "TVM_WOOF" and names.prefix_name(["Woof", "Moo"]) == "TVM_Woof_Moo"
     assert names.prefix_generated_name("Woof") == "TVMGen_Woof" and names.sanitize_name("input+1:2") == "input_1_2"
     assert mangle_module_name("default") == "tvmgen_default" and mangle_module_name(None) == "tvmgen"
-    for wrong in (lambda: names.to_c_function_style("woof"), lambda: names.to_c_variable_style(""), lambda: names.prefix_name([]),
-                  lambda: names.prefix_name(["a", ""]), lambda: names.sanitize_name(""), lambda: mangle_module_name("a-b")):
+    for wrong in (
+        lambda: names.to_c_function_style("woof"),
+        lambda: names.to_c_variable_style(""),
+        lambda: names.prefix_name([]),
+        lambda: names.prefix_name(["a", ""]),
+        lambda: names.sanitize_name(""),
+        lambda: mangle_module_name("a-b"),
+    ):
         with pytest.raises(ValueError):
             wrong()
 
@@ -315,7 +350,7 @@ def test_networks_in_both_layouts(make):
 
 
 def test_attributes_of_functions_are_values():
-    """Programs give literals of loop programs, and compare what they read with numbers."""
+    """Programs give literals of PrimFuncs, and compare what they read with numbers."""
     x = relay.var("x", shape=(2,))
     func = relay.Function([x], x).with_attr("Primitive", tvm.tir.IntImm("int32", 1)).with_attr({"name": tvm.tir.StringImm("f"), "flag": True})
     assert func.attrs["Primitive"] == func.attrs.Primitive == 1 and func.attrs["name"] == "f" and set(func.attrs.keys()) == {"Primitive", "name", "flag"}

@@ -20,10 +20,28 @@ def parse(text):
 
 # ---- Literals and operators
 
-@pytest.mark.parametrize(("text", "value", "dtype"), [
-    ("--10", 10, "int32"), ("---3", -3, "int32"), ("-10", -10, "int32"), ("--1.5f", 1.5, "float32"), ("10000000000", 10**10, "int64"),
-    ("-2147483649", -2**31 - 1, "int64"), ("-2147483648", -2**31, "int32"), ("2147483647", 2**31 - 1, "int32"), ("7i64", 7, "int64"), ("-7i64", -7, "int64"),
-    ("3u8", 3, "uint8"), ("1.5f64", 1.5, "float64"), ("2f16", 2, "float16"), ("1e3f", 1000, "float32"), ("True", True, "bool"), ("0.5", 0.5, "float32")])
+
+@pytest.mark.parametrize(
+    ("text", "value", "dtype"),
+    [
+        ("--10", 10, "int32"),
+        ("---3", -3, "int32"),
+        ("-10", -10, "int32"),
+        ("--1.5f", 1.5, "float32"),
+        ("10000000000", 10**10, "int64"),
+        ("-2147483649", -(2**31) - 1, "int64"),
+        ("-2147483648", -(2**31), "int32"),
+        ("2147483647", 2**31 - 1, "int32"),
+        ("7i64", 7, "int64"),
+        ("-7i64", -7, "int64"),
+        ("3u8", 3, "uint8"),
+        ("1.5f64", 1.5, "float64"),
+        ("2f16", 2, "float16"),
+        ("1e3f", 1000, "float32"),
+        ("True", True, "bool"),
+        ("0.5", 0.5, "float32"),
+    ],
+)
 def test_literals(text, value, dtype):
     found = parse(text)
     assert isinstance(found, relay.Constant) and found.data.numpy() == value and found.data.dtype == dtype
@@ -35,10 +53,20 @@ def test_an_int_that_does_not_fit():
         parse("99999999999999999999")
 
 
-@pytest.mark.parametrize(("text", "same"), [
-    ("1 < 2 == 3 < 4", "equal(less(1, 2), less(3, 4))"), ("1 == 2 > 3", "equal(1, greater(2, 3))"), ("1 != 2 <= 3", "not_equal(1, less_equal(2, 3))"),
-    ("1 + 2 * 3 < 4 - 5 / 6", "less(add(1, multiply(2, 3)), subtract(4, divide(5, 6)))"), ("1 - 2 - 3", "subtract(subtract(1, 2), 3)"),
-    ("1 - -2", "subtract(1, -2)"), ("1 == 2 == 3", "equal(equal(1, 2), 3)"), ("2 * -3", "multiply(2, -3)"), ("(1 + 2) * 3", "multiply(add(1, 2), 3)")])
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("1 < 2 == 3 < 4", "equal(less(1, 2), less(3, 4))"),
+        ("1 == 2 > 3", "equal(1, greater(2, 3))"),
+        ("1 != 2 <= 3", "not_equal(1, less_equal(2, 3))"),
+        ("1 + 2 * 3 < 4 - 5 / 6", "less(add(1, multiply(2, 3)), subtract(4, divide(5, 6)))"),
+        ("1 - 2 - 3", "subtract(subtract(1, 2), 3)"),
+        ("1 - -2", "subtract(1, -2)"),
+        ("1 == 2 == 3", "equal(equal(1, 2), 3)"),
+        ("2 * -3", "multiply(2, -3)"),
+        ("(1 + 2) * 3", "multiply(add(1, 2), 3)"),
+    ],
+)
 def test_precedence(text, same):
     tvm.ir.assert_structural_equal(parse(text), parse(same))
 
@@ -49,6 +77,7 @@ def test_a_sign_of_an_expression():
 
 
 # ---- Attributes of calls of functions
+
 
 def test_attributes_of_calls_of_functions():
     text = V + 'def @f(%x: int32) -> int32 { %x }\ndef @main(%x: int32) -> int32 { @f(%x, one=1, name="two", parts=[1, 2], half=0.5, yes=True) }'
@@ -79,6 +108,7 @@ def test_an_attribute_given_twice():
 
 # ---- Types, spans
 
+
 def test_types_in_text_when_asked():
     x = relay.var("x", shape=(2, 3))
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.nn.relu(x)))
@@ -98,6 +128,7 @@ def test_names_of_spans():
 
 # ---- Loops
 
+
 def test_loops_are_readable():
     A = te.placeholder((4, 8), name="A")
     B = te.compute((4, 8), lambda i, j: A[i, j] + 1.0, name="B")
@@ -113,6 +144,7 @@ def test_loops_are_readable():
 
 
 # ---- Numbers
+
 
 def test_ints_of_containers_and_attributes():
     call = relay.nn.conv2d(relay.var("x", shape=(1, 3, 8, 8)), relay.var("w", shape=(4, 3, 3, 3)), padding=(1, 2), channels=4, kernel_size=(3, 3))

@@ -51,8 +51,7 @@ ROWS = [
     row("batch_flatten, mixed", lambda: relay.nn.batch_flatten(var(3, C, 3)), tensor(3, C * 3)),
     row("split in parts", lambda: relay.split(var(N, T, 100), 4, axis=1).astuple(), parts(*[tensor(N, tir.indexdiv(T, 4), 100)] * 4)),
     row("split at places", lambda: relay.split(var(N, T), (2, 7), axis=1).astuple(), parts(tensor(N, 2), tensor(N, 5), tensor(N, T - 7))),
-    row("yolo_reorg", lambda: relay.vision.yolo_reorg(var(N, C, H, W), stride=2),
-        tensor(N, C * 2 * 2, tir.indexdiv(H, 2), tir.indexdiv(W, 2))),
+    row("yolo_reorg", lambda: relay.vision.yolo_reorg(var(N, C, H, W), stride=2), tensor(N, C * 2 * 2, tir.indexdiv(H, 2), tir.indexdiv(W, 2))),
     row("depth_to_space", lambda: relay.nn.depth_to_space(var(N, 8, H, W), 2), tensor(N, 2, H * 2, W * 2)),
     row("space_to_depth", lambda: relay.nn.space_to_depth(var(N, C, 8, 8), 2), tensor(N, C * 4, 4, 4)),
     row("transpose", lambda: relay.transpose(var(N, T, 100), axes=(1, 0, 2)), tensor(T, N, 100)),
@@ -66,34 +65,76 @@ ROWS = [
     row("dense, numbers and variables", lambda: relay.nn.dense(var(N, C, H, 2), var(WW, WH)), tensor(N, C, H, WW)),
     row("batch_matmul", lambda: relay.nn.batch_matmul(var(N, H, T), var(N, W, T)), tensor(N, H, W)),
     row("max_pool2d", lambda: relay.nn.max_pool2d(var(N, 10, 224, 224), pool_size=(2, 2), strides=(2, 2)), tensor(N, 10, 112, 112)),
-    row("avg_pool2d", lambda: relay.nn.avg_pool2d(var(N, C, 224, 224), pool_size=(3, 3), strides=(2, 2), padding=(1, 1), ceil_mode=True),
-        tensor(N, C, 113, 113)),
+    row(
+        "avg_pool2d", lambda: relay.nn.avg_pool2d(var(N, C, 224, 224), pool_size=(3, 3), strides=(2, 2), padding=(1, 1), ceil_mode=True), tensor(N, C, 113, 113)
+    ),
     row("global_max_pool2d", lambda: relay.nn.global_max_pool2d(var(N, H, W, C), layout="NHWC"), tensor(N, 1, 1, C)),
     row("adaptive_avg_pool2d", lambda: relay.nn.adaptive_avg_pool2d(var(N, C, H, W), (1, 1)), tensor(N, C, 1, 1)),
-    row("conv2d", lambda: relay.nn.conv2d(var(N, 10, 224, 224), relay.var("w"), kernel_size=(3, 3), padding=(1, 1), channels=2),
-        tensor(N, 2, 224, 224), (1, tensor(2, 10, 3, 3))),
-    row("conv2d, int8", lambda: relay.nn.conv2d(var(N, 10, 9, 9, dtype="uint8"), var(2, 10, 3, 3, dtype="int8"), out_dtype="int32"),
-        tensor(N, 2, 7, 7, dtype="int32")),
-    row("conv2d, NHWC", lambda: relay.nn.conv2d(var(N, 8, 8, 32), relay.var("w"), kernel_size=(3, 3), channels=16, data_layout="NHWC",
-                                                kernel_layout="HWIO"), tensor(N, 6, 6, 16), (1, tensor(3, 3, 32, 16))),
-    row("conv1d", lambda: relay.nn.conv1d(var(N, 10, 224), relay.var("w"), kernel_size=3, padding=(1, 1), channels=2), tensor(N, 2, 224),
-        (1, tensor(2, 10, 3))),
-    row("conv3d", lambda: relay.nn.conv3d(var(N, 10, 8, 8, 8), relay.var("w"), kernel_size=(3, 3, 3), padding=(1, 1, 1), channels=2),
-        tensor(N, 2, 8, 8, 8), (1, tensor(2, 10, 3, 3, 3))),
+    row(
+        "conv2d",
+        lambda: relay.nn.conv2d(var(N, 10, 224, 224), relay.var("w"), kernel_size=(3, 3), padding=(1, 1), channels=2),
+        tensor(N, 2, 224, 224),
+        (1, tensor(2, 10, 3, 3)),
+    ),
+    row(
+        "conv2d, int8",
+        lambda: relay.nn.conv2d(var(N, 10, 9, 9, dtype="uint8"), var(2, 10, 3, 3, dtype="int8"), out_dtype="int32"),
+        tensor(N, 2, 7, 7, dtype="int32"),
+    ),
+    row(
+        "conv2d, NHWC",
+        lambda: relay.nn.conv2d(var(N, 8, 8, 32), relay.var("w"), kernel_size=(3, 3), channels=16, data_layout="NHWC", kernel_layout="HWIO"),
+        tensor(N, 6, 6, 16),
+        (1, tensor(3, 3, 32, 16)),
+    ),
+    row(
+        "conv1d", lambda: relay.nn.conv1d(var(N, 10, 224), relay.var("w"), kernel_size=3, padding=(1, 1), channels=2), tensor(N, 2, 224), (1, tensor(2, 10, 3))
+    ),
+    row(
+        "conv3d",
+        lambda: relay.nn.conv3d(var(N, 10, 8, 8, 8), relay.var("w"), kernel_size=(3, 3, 3), padding=(1, 1, 1), channels=2),
+        tensor(N, 2, 8, 8, 8),
+        (1, tensor(2, 10, 3, 3, 3)),
+    ),
     # Weights whose types follow from the use.
-    row("conv2d_transpose", lambda: relay.nn.conv2d_transpose(var(N, 10, 10, 12), relay.var("w", relay.IncompleteType()), kernel_size=(3, 3),
-                                                              padding=(1, 1), channels=15), tensor(N, 15, 10, 12), (1, tensor(10, 15, 3, 3))),
-    row("conv2d_transpose in groups", lambda: relay.nn.conv2d_transpose(var(1, 8, 4, 4), relay.var("w"), kernel_size=(3, 3), groups=4,
-                                                                        channels=12), tensor(1, 12, 6, 6), (1, tensor(8, 3, 3, 3))),
-    row("conv2d_transpose, NHWC", lambda: relay.nn.conv2d_transpose(var(N, 10, 10, 12), var(12, 11, 5, 5), output_padding=(1, 1), channels=11,
-                                                                    data_layout="NHWC"), tensor(N, 15, 15, 11)),
-    row("conv1d_transpose", lambda: relay.nn.conv1d_transpose(var(N, 10, 12), relay.var("w"), kernel_size=(3,), padding=(1,), channels=15),
-        tensor(N, 15, 12), (1, tensor(10, 15, 3))),
-    row("conv3d_transpose", lambda: relay.nn.conv3d_transpose(var(N, 10, 6, 6, 6), relay.var("w"), kernel_size=(3, 3, 3), padding=(1, 1, 1),
-                                                              channels=2), tensor(N, 2, 6, 6, 6), (1, tensor(10, 2, 3, 3, 3))),
-    row("deformable_conv2d", lambda: relay.nn.deformable_conv2d(var(1, 4, 16, 16), relay.var("o"), relay.var("w"), kernel_size=(3, 3),
-                                                                padding=(1, 1), deformable_groups=2, channels=6), tensor(1, 6, 16, 16),
-        (1, tensor(1, 36, 16, 16)), (2, tensor(6, 4, 3, 3))),
+    row(
+        "conv2d_transpose",
+        lambda: relay.nn.conv2d_transpose(var(N, 10, 10, 12), relay.var("w", relay.IncompleteType()), kernel_size=(3, 3), padding=(1, 1), channels=15),
+        tensor(N, 15, 10, 12),
+        (1, tensor(10, 15, 3, 3)),
+    ),
+    row(
+        "conv2d_transpose in groups",
+        lambda: relay.nn.conv2d_transpose(var(1, 8, 4, 4), relay.var("w"), kernel_size=(3, 3), groups=4, channels=12),
+        tensor(1, 12, 6, 6),
+        (1, tensor(8, 3, 3, 3)),
+    ),
+    row(
+        "conv2d_transpose, NHWC",
+        lambda: relay.nn.conv2d_transpose(var(N, 10, 10, 12), var(12, 11, 5, 5), output_padding=(1, 1), channels=11, data_layout="NHWC"),
+        tensor(N, 15, 15, 11),
+    ),
+    row(
+        "conv1d_transpose",
+        lambda: relay.nn.conv1d_transpose(var(N, 10, 12), relay.var("w"), kernel_size=(3,), padding=(1,), channels=15),
+        tensor(N, 15, 12),
+        (1, tensor(10, 15, 3)),
+    ),
+    row(
+        "conv3d_transpose",
+        lambda: relay.nn.conv3d_transpose(var(N, 10, 6, 6, 6), relay.var("w"), kernel_size=(3, 3, 3), padding=(1, 1, 1), channels=2),
+        tensor(N, 2, 6, 6, 6),
+        (1, tensor(10, 2, 3, 3, 3)),
+    ),
+    row(
+        "deformable_conv2d",
+        lambda: relay.nn.deformable_conv2d(
+            var(1, 4, 16, 16), relay.var("o"), relay.var("w"), kernel_size=(3, 3), padding=(1, 1), deformable_groups=2, channels=6
+        ),
+        tensor(1, 6, 16, 16),
+        (1, tensor(1, 36, 16, 16)),
+        (2, tensor(6, 4, 3, 3)),
+    ),
     row("prelu", lambda: relay.nn.prelu(var(N, C, H, W), relay.var("alpha"), axis=1), tensor(N, C, H, W), (1, tensor(C))),
     row("bias_add", lambda: relay.nn.bias_add(var(10, 2, 3, 4), relay.var("b")), tensor(10, 2, 3, 4), (1, tensor(2))),
     # Forms of arguments.
@@ -103,16 +144,29 @@ ROWS = [
     row("strided_slice, backwards", lambda: relay.strided_slice(var(3, 4), [2, 3], [0], [-1, -2]), tensor(2, 2)),
     row("strided_slice by sizes", lambda: relay.strided_slice(var(3, 4), [1, 1], [2], slice_mode="size"), tensor(2, 3)),
     row("argwhere", lambda: relay.argwhere(var(2, 3, dtype="bool")), tensor(any_dim(), 2, dtype="int32")),
-    row("roi_align, NHWC", lambda: relay.vision.roi_align(var(1, 16, 16, 4), var(32, 5), pooled_size=(7, 7), spatial_scale=1.0, layout="NHWC"),
-        tensor(32, 7, 7, 4)),
-    row("threefry_generate", lambda: relay.random.threefry_generate(relay.random.threefry_key(1), (12,)).astuple(),
-        parts(tensor(10, dtype="uint64"), tensor(12, dtype="uint64"))),
+    row(
+        "roi_align, NHWC",
+        lambda: relay.vision.roi_align(var(1, 16, 16, 4), var(32, 5), pooled_size=(7, 7), spatial_scale=1.0, layout="NHWC"),
+        tensor(32, 7, 7, 4),
+    ),
+    row(
+        "threefry_generate",
+        lambda: relay.random.threefry_generate(relay.random.threefry_key(1), (12,)).astuple(),
+        parts(tensor(10, dtype="uint64"), tensor(12, dtype="uint64")),
+    ),
     row("threefry_split", lambda: relay.random.threefry_split(relay.random.threefry_key(1)).astuple(), parts(*[tensor(10, dtype="uint64")] * 2)),
-    row("contrib_conv2d_nchwc", lambda: relay.nn.contrib_conv2d_nchwc(var(1, 4, 8, 8, 8), var(2, 4, 3, 3, 8, 8), kernel_size=(3, 3), channels=16,
-                                                                      padding=(1, 1), data_layout="NCHW8c", kernel_layout="OIHW8i8o"),
-        tensor(1, 2, 8, 8, 8)),
-    row("sparse_reshape", lambda: relay.op.sparse_reshape(var(5, 2, dtype="int64"), var(2, dtype="int64"), var(3, dtype="int64")).astuple(),
-        parts(tensor(5, 3, dtype="int64"), tensor(3, dtype="int64"))),
+    row(
+        "contrib_conv2d_nchwc",
+        lambda: relay.nn.contrib_conv2d_nchwc(
+            var(1, 4, 8, 8, 8), var(2, 4, 3, 3, 8, 8), kernel_size=(3, 3), channels=16, padding=(1, 1), data_layout="NCHW8c", kernel_layout="OIHW8i8o"
+        ),
+        tensor(1, 2, 8, 8, 8),
+    ),
+    row(
+        "sparse_reshape",
+        lambda: relay.op.sparse_reshape(var(5, 2, dtype="int64"), var(2, dtype="int64"), var(3, dtype="int64")).astuple(),
+        parts(tensor(5, 3, dtype="int64"), tensor(3, dtype="int64")),
+    ),
 ]
 
 

@@ -26,9 +26,12 @@ def evaluate(mod, kind, *args, **kwargs):
 
 # ---- Values
 
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("want", "give"), [("float32", "float64"), ("float32", "int64"), ("int32", "int64"), ("int64", "int8"),
-                                            ("float16", "float32"), ("int8", "uint8"), ("float32", "bool")])
+@pytest.mark.parametrize(
+    ("want", "give"),
+    [("float32", "float64"), ("float32", "int64"), ("int32", "int64"), ("int64", "int8"), ("float16", "float32"), ("int8", "uint8"), ("float32", "bool")],
+)
 def test_arguments_are_converted(kind, want, give):
     ones, zeros = np.ones((2, 3), give), np.zeros((2, 3), want)
     for args in [(ones, zeros), (tvm.nd.array(ones), zeros), (ones.tolist(), zeros)]:
@@ -88,8 +91,7 @@ def test_virtual_machine_converts():
     x = relay.var("x", shape=(relay.Any(), 3))
     cond = relay.var("c", shape=(), dtype="bool")
     branches = relay.Function([cond, x], relay.If(cond, x + x, x - x))
-    for mod, args in [(difference(), (np.ones((2, 3)), np.zeros((2, 3), "int64"))),
-                      (tvm.IRModule.from_expr(branches), (True, np.full((2, 3), 0.5)))]:
+    for mod, args in [(difference(), (np.ones((2, 3)), np.zeros((2, 3), "int64"))), (tvm.IRModule.from_expr(branches), (True, np.full((2, 3), 0.5)))]:
         machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(mod, target="llvm"), tvm.cpu())
         assert (machine.invoke("main", *args).numpy() == 1).all()
         machine.set_input("main", *args)
@@ -108,6 +110,7 @@ def test_parameters_are_converted():
 
 # ---- Errors
 
+
 class OwnError(Exception):
     """Of a program."""
 
@@ -118,8 +121,24 @@ def caught(wanted, function, *args):
     return info.value
 
 
-@pytest.mark.parametrize("kind", [OwnError, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, AssertionError,
-                                  NotImplementedError, OSError, ZeroDivisionError, FileNotFoundError, UnicodeError])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        OwnError,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        RuntimeError,
+        AssertionError,
+        NotImplementedError,
+        OSError,
+        ZeroDivisionError,
+        FileNotFoundError,
+        UnicodeError,
+    ],
+)
 def test_errors_of_callbacks(kind):
     error = kind("what went wrong")
 
@@ -143,6 +162,7 @@ def test_errors_of_callbacks(kind):
 
 def test_errors_that_end_work_stay():
     for kind in (KeyboardInterrupt, SystemExit, GeneratorExit):
+
         def callback(kind=kind):
             raise kind
 

@@ -58,7 +58,9 @@ def test_constructors_made_in_python_have_tags():
     tags = [c.tag for name in ("First", "Second") for c in mod.get_type(name)[1:]]
     assert len(set(tags)) == 4 and min(tags) >= 0
     x = relay.Var("x", relay.TypeCall(mod.get_global_type_var("Second"), []))
-    mod["main"] = relay.Function([x], relay.Match(x, [relay.Clause(relay.PatternConstructor(c), relay.const(i)) for i, c in enumerate(mod.get_type("Second")[1:])]))
+    mod["main"] = relay.Function(
+        [x], relay.Match(x, [relay.Clause(relay.PatternConstructor(c), relay.const(i)) for i, c in enumerate(mod.get_type("Second")[1:])])
+    )
     mod["pick"] = relay.Function([], mod["main"](mod.get_type("Second")[2]()))
     for kind in ("debug", "vm"):
         assert relay.create_executor(kind, mod, tvm.cpu(), "llvm").evaluate(mod.get_global_var("pick"))().numpy() == 1

@@ -11,8 +11,26 @@ import pytest
 
 import baton
 
-DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
-          "complex64", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4, ml_dtypes.uint4]
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    ml_dtypes.bfloat16,
+    ml_dtypes.float8_e4m3fn,
+    ml_dtypes.float8_e5m2,
+    ml_dtypes.int4,
+    ml_dtypes.uint4,
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -39,9 +57,18 @@ def test_numpy_is_a_copy_and_asarray_is_not():
     assert shared.sum() == 8, "the view keeps the array"
 
 
-@pytest.mark.parametrize("make", [
-    lambda x: x[::2, ::-1], lambda x: x.T, lambda x: x[1:, 1:3], lambda x: np.asfortranarray(x), lambda x: x[:, :0],
-    lambda x: np.broadcast_to(x[0], (5, 6)), lambda x: x[..., None, None, None, None, None, None, None, None]])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x[::2, ::-1],
+        lambda x: x.T,
+        lambda x: x[1:, 1:3],
+        lambda x: np.asfortranarray(x),
+        lambda x: x[:, :0],
+        lambda x: np.broadcast_to(x[0], (5, 6)),
+        lambda x: x[..., None, None, None, None, None, None, None, None],
+    ],
+)
 def test_strided_arrays(make):
     x = make(np.arange(24, dtype=np.int32).reshape(4, 6))
     assert (baton.nd.array(x).numpy() == x).all()

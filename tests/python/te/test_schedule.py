@@ -15,7 +15,7 @@ RNG = np.random.default_rng(5)
 def run(s, tensors, *arrays, out=1):
     """The outputs of a schedule on these inputs; the last `out` tensors are outputs."""
     made = tvm.build(s, tensors, target="llvm")
-    results = [tvm.nd.empty([int(d) for d in t.shape], t.dtype) for t in tensors[len(tensors) - out:]]
+    results = [tvm.nd.empty([int(d) for d in t.shape], t.dtype) for t in tensors[len(tensors) - out :]]
     made(*[tvm.nd.array(a) for a in arrays], *results)
     return results[0].numpy() if out == 1 else [r.numpy() for r in results]
 
@@ -23,7 +23,9 @@ def run(s, tensors, *arrays, out=1):
 def loops(func):
     """(name, rounds, kind) of the loops of a function, outermost first."""
     found = []
-    tvm.tir.stmt_functor.post_order_visit(func.body, lambda n: found.append((str(n.loop_var.name), n.extent, int(n.kind))) if isinstance(n, tvm.tir.For) else None)
+    tvm.tir.stmt_functor.post_order_visit(
+        func.body, lambda n: found.append((str(n.loop_var.name), n.extent, int(n.kind))) if isinstance(n, tvm.tir.For) else None
+    )
     return [(n, e.value if hasattr(e, "value") else e, k) for n, e, k in reversed(found)]
 
 
@@ -69,13 +71,20 @@ def test_split_vectorize_unroll_in_the_loops():
     s[C].unroll(mid)
     s[C].vectorize(vec)
     func = te.schedule.schedule_to_prim_func(s, [A, B, C])
-    assert loops(func) == [("i0.outer", 16, 1), ("i0.inner.outer", 4, 3), ("i0.inner.inner", 16, 2)] or [x[1:] for x in loops(func)] == [(16, 1), (4, 3), (16, 2)]
+    assert loops(func) == [("i0.outer", 16, 1), ("i0.inner.outer", 4, 3), ("i0.inner.inner", 16, 2)] or [x[1:] for x in loops(func)] == [
+        (16, 1),
+        (4, 3),
+        (16, 2),
+    ]
     a, b = (RNG.standard_normal(1024).astype("float32") for _ in range(2))
     assert (run(s, [A, B, C], a, b) == a + b).all()
 
 
 @pytest.mark.parametrize("n", [1, 7, 64, 1000])
-@pytest.mark.parametrize(("first", "second"), [(("factor", 16), None), (("nparts", 7), None), (("factor", 30), ("factor", 7)), (("nparts", 3), ("nparts", 5)), (("factor", 5000), None)])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(("factor", 16), None), (("nparts", 7), None), (("factor", 30), ("factor", 7)), (("nparts", 3), ("nparts", 5)), (("factor", 5000), None)],
+)
 @pytest.mark.parametrize("kind", ["", "vectorize", "unroll", "parallel"])
 def test_factors_that_do_not_divide(n, first, second, kind):
     A, B, C = vector_add(n)
@@ -326,10 +335,19 @@ def test_what_is_not_possible_says_so():
     A, B, C, D = chain()
     s = te.create_schedule(D.op)
     i, j = D.op.axis
-    for call, says in ((lambda: s[D].split(i), "factor or nparts"), (lambda: s[D].split(i, 0), "1 or more"), (lambda: s[D].fuse(j, i), "does not stand behind"),
-                       (lambda: s[D].reorder(i, i), "twice"), (lambda: s[D].compute_inline(), "result"), (lambda: s[C].compute_at(s[D], C.op.axis[0]), "no loop"),
-                       (lambda: s[D].compute_at(s[D], i), "within itself"), (lambda: s[te.placeholder((1,))], "no part"), (lambda: s[A].compute_inline(), "input"),
-                       (lambda: tvm.build(s, [D]), "no argument"), (lambda: tvm.build(s, [A, A, D]), "twice")):
+    for call, says in (
+        (lambda: s[D].split(i), "factor or nparts"),
+        (lambda: s[D].split(i, 0), "1 or more"),
+        (lambda: s[D].fuse(j, i), "does not stand behind"),
+        (lambda: s[D].reorder(i, i), "twice"),
+        (lambda: s[D].compute_inline(), "result"),
+        (lambda: s[C].compute_at(s[D], C.op.axis[0]), "no loop"),
+        (lambda: s[D].compute_at(s[D], i), "within itself"),
+        (lambda: s[te.placeholder((1,))], "no part"),
+        (lambda: s[A].compute_inline(), "input"),
+        (lambda: tvm.build(s, [D]), "no argument"),
+        (lambda: tvm.build(s, [A, A, D]), "twice"),
+    ):
         with pytest.raises(ValueError, match=says):
             call()
     s[D].split(i, 4)
@@ -380,7 +398,9 @@ def test_tags():
     assert te.tag_scope("f")(lambda: te.compute((4,), lambda i: A[i]))().op.tag == "f"
 
 
-@pytest.mark.parametrize(("inline", "stays"), [(te.schedule.AutoInlineInjective, []), (te.schedule.AutoInlineBroadcast, ["T"]), (te.schedule.AutoInlineElemWise, ["R", "T"])])
+@pytest.mark.parametrize(
+    ("inline", "stays"), [(te.schedule.AutoInlineInjective, []), (te.schedule.AutoInlineBroadcast, ["T"]), (te.schedule.AutoInlineElemWise, ["R", "T"])]
+)
 def test_inlining_by_what_is_read(inline, stays):
     A, v = te.placeholder((6, 4), name="A"), te.placeholder((4,), name="v")
     E = te.compute((6, 4), lambda i, j: A[i, j] * 2.0, name="E")

@@ -74,8 +74,10 @@ def test_statements_and_functions_of_python_as_tensors():
         tvm.nd.array(x.numpy() + 1).copyto(y)
 
     i = te.var("i")
-    for make in (lambda ins, outs: tvm.tir.call_packed("test.tutorial.add_one", ins[0], outs[0]),
-                 lambda ins, outs: tvm.tir.For(i, 0, 8, tvm.tir.ForKind.SERIAL, tvm.tir.BufferStore(outs[0], ins[0][i] + 1.0, [i]))):
+    for make in (
+        lambda ins, outs: tvm.tir.call_packed("test.tutorial.add_one", ins[0], outs[0]),
+        lambda ins, outs: tvm.tir.For(i, 0, 8, tvm.tir.ForKind.SERIAL, tvm.tir.BufferStore(outs[0], ins[0][i] + 1.0, [i])),
+    ):
         B = te.extern((8,), [A], make, name="B")
         C = te.compute((8,), lambda i, B=B: B[i] * 2.0, name="C")
         out = tvm.nd.empty((8,))

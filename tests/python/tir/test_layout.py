@@ -34,9 +34,14 @@ def test_the_way_and_back():
     assert turned.forward_shape((1, 32, 7, 9)) == [7, 9, 32, 1]
 
 
-@pytest.mark.parametrize(("act", "match"), [(lambda: tir.bijective_layout("NCHW", "NCH"), "other letters"),
-                                            (lambda: tir.bijective_layout("NCHW", "NHWC").forward_shape([1, 2]), "has 2 numbers"),
-                                            (lambda: tir.bijective_layout("NCHW", "NHWC").backward_index([1, 2]), "has 2 numbers")])
+@pytest.mark.parametrize(
+    ("act", "match"),
+    [
+        (lambda: tir.bijective_layout("NCHW", "NCH"), "other letters"),
+        (lambda: tir.bijective_layout("NCHW", "NHWC").forward_shape([1, 2]), "has 2 numbers"),
+        (lambda: tir.bijective_layout("NCHW", "NHWC").backward_index([1, 2]), "has 2 numbers"),
+    ],
+)
 def test_misuse(act, match):
     with pytest.raises(ValueError, match=match):
         act()
@@ -44,5 +49,11 @@ def test_misuse(act, match):
 
 def test_expressions_have_a_text():
     x, y = te.var("x"), te.var("y")
-    assert [str(e) for e in (x, x + y, (x + 1) * y, tir.max(x, y), x.astype("float32"), tir.const(1.5, "float32"))] == \
-        ["x", "x + y", "(x + 1)*y", "max(x, y)", "float32(x)", "1.5f"]
+    assert [str(e) for e in (x, x + y, (x + 1) * y, tir.max(x, y), x.astype("float32"), tir.const(1.5, "float32"))] == [
+        "x",
+        "x + y",
+        "(x + 1)*y",
+        "max(x, y)",
+        "float32(x)",
+        "1.5f",
+    ]

@@ -45,8 +45,7 @@ def test_passes_of_programs_in_each_phase(phase):
         def change(node):
             return tir.FloatImm(node.dtype, 3.0) if node.value == 2.0 else None
 
-        return tir.PrimFunc(
-            func.params, tir.stmt_functor.ir_transform(func.body, None, change, ["FloatImm"]), buffer_map=func.buffer_map, attrs=func.attrs)
+        return tir.PrimFunc(func.params, tir.stmt_functor.ir_transform(func.body, None, change, ["FloatImm"]), buffer_map=func.buffer_map, attrs=func.attrs)
 
     s, args = scaled()
     with tvm.transform.PassContext(config={"tir.add_lower_pass": [(phase, threes)]}):
@@ -59,6 +58,7 @@ def test_passes_of_programs_in_each_phase(phase):
 
 def test_passes_of_programs_see_the_kernels_of_models():
     from baton import relay
+
     seen = []
 
     @tir.transform.prim_func_pass(opt_level=0)
@@ -90,8 +90,18 @@ def test_disable_assert():
     assert out.numpy().tolist() == [0, 1, 0, 0]
 
 
-@pytest.mark.parametrize(("key", "fixed"), [("tir.noalias", True), ("tir.instrument_bound_checkers", False), ("tir.detect_global_barrier", False), ("tir.is_entry_func", False),
-                                            ("tir.usmp.enable", False), ("relay.FuseOps.link_params", True), ("relay.ToMixedPrecision.keep_orig_output_dtype", True)])
+@pytest.mark.parametrize(
+    ("key", "fixed"),
+    [
+        ("tir.noalias", True),
+        ("tir.instrument_bound_checkers", False),
+        ("tir.detect_global_barrier", False),
+        ("tir.is_entry_func", False),
+        ("tir.usmp.enable", False),
+        ("relay.FuseOps.link_params", True),
+        ("relay.ToMixedPrecision.keep_orig_output_dtype", True),
+    ],
+)
 def test_options_that_cannot_be_otherwise(key, fixed):
     with tvm.transform.PassContext(config={key: fixed}):
         s, args = scaled()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over loop programs: what they write, and that it computes the same."""
+"""Passes over PrimFuncs: what they write, and that it computes the same."""
 
 import numpy as np
 import pytest
@@ -209,13 +209,16 @@ def test_double_buffers_compile():
             same(before, after, np.arange(20, dtype="float32"), np.zeros(20, "float32"), rounds)
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: tir.transform.NarrowDataType(24), "target_bits is 24; it is 16, 32 or 64"),
-    (lambda: tir.transform.HoistIfThenElse("all"), 'variant is "all"; it is "basic", or nothing'),
-    (lambda: tir.transform.StorageFlatten(48), "cache_line_size is 48; it is a power of 2 up to 64"),
-    (lambda: tir.transform.InjectCopyIntrin("memcpy", lambda *a: None), "copies are loops"),
-    (lambda: baton.transform.PassContext(config={"tir.InjectDoubleBuffer": {"split_loop": -1}}), "split_loop"),
-])
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: tir.transform.NarrowDataType(24), "target_bits is 24; it is 16, 32 or 64"),
+        (lambda: tir.transform.HoistIfThenElse("all"), 'variant is "all"; it is "basic", or nothing'),
+        (lambda: tir.transform.StorageFlatten(48), "cache_line_size is 48; it is a power of 2 up to 64"),
+        (lambda: tir.transform.InjectCopyIntrin("memcpy", lambda *a: None), "copies are loops"),
+        (lambda: baton.transform.PassContext(config={"tir.InjectDoubleBuffer": {"split_loop": -1}}), "split_loop"),
+    ],
+)
 def test_options_that_cannot_be(make, message):
     with pytest.raises(baton.TVMError, match=message):
         make()
@@ -225,7 +228,9 @@ def test_narrow_data_type_compiles():
     a, b = (tir.decl_buffer((64,), "float32", name) for name in "AB")
     i, j = tir.Var("i"), tir.Var("j")
     index = i * 8 + j
-    func = tir.PrimFunc([a, b], tir.For(i, 0, 8, 0, tir.For(j, 0, 8, 0, tir.IfThenElse(index < 60, tir.BufferStore(b, a[tir.floormod(index * 5, 64)], [index])))))
+    func = tir.PrimFunc(
+        [a, b], tir.For(i, 0, 8, 0, tir.For(j, 0, 8, 0, tir.IfThenElse(index < 60, tir.BufferStore(b, a[tir.floormod(index * 5, 64)], [index]))))
+    )
     for bits in (16, 32):
         before = module(func)
         after = tir.transform.NarrowDataType(bits)(before)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop programs and tensor expressions from Python."""
+"""PrimFuncs and tensor expressions from Python."""
 
 import pytest
 

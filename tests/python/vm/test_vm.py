@@ -19,38 +19,57 @@ N, X = np.int64(6), np.array([1.5, -2.0], "float32")
 
 # name: (program, arguments of main)
 PROGRAMS = {
-    "if": ("""
+    "if": (
+        """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   if (less(%n, 3i64)) { add(%x, 1f) } else { multiply(%x, 2f) }
-}""", [(np.int64(1), X), (np.int64(5), X)]),
-    "nested if shares a value": ("""
+}""",
+        [(np.int64(1), X), (np.int64(5), X)],
+    ),
+    "nested if shares a value": (
+        """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   %0 = exp(%x);
   %1 = if (less(%n, 3i64)) { if (less(%n, 1i64)) { %0 } else { add(%0, 1f) } } else { multiply(%0, %x) };
   add(%1, %0)
-}""", [(np.int64(0), X), (np.int64(2), X), (np.int64(5), X)]),
-    "loop": ("""
+}""",
+        [(np.int64(0), X), (np.int64(2), X), (np.int64(5), X)],
+    ),
+    "loop": (
+        """
 def @loop(%n: Tensor[(), int64], %a: Tensor[(2), float32], %x: Tensor[(2), float32]) -> Tensor[(2), float32] {
   if (equal(%n, 0i64)) { %a } else { @loop(subtract(%n, 1i64), add(%a, %x), %x) }
 }
-def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) { @loop(%n, zeros_like(%x), %x) }""", [(N, X)]),
-    "mutual recursion": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) { @loop(%n, zeros_like(%x), %x) }""",
+        [(N, X)],
+    ),
+    "mutual recursion": (
+        """
 def @even(%n: Tensor[(), int64]) -> Tensor[(), bool] { if (equal(%n, 0i64)) { True } else { @odd(subtract(%n, 1i64)) } }
 def @odd(%n: Tensor[(), int64]) -> Tensor[(), bool] { if (equal(%n, 0i64)) { False } else { @even(subtract(%n, 1i64)) } }
-def @main(%n: Tensor[(), int64]) { (@even(%n), @odd(%n)) }""", [(N,), (np.int64(7),)]),
-    "recursion that is no loop": ("""
+def @main(%n: Tensor[(), int64]) { (@even(%n), @odd(%n)) }""",
+        [(N,), (np.int64(7),)],
+    ),
+    "recursion that is no loop": (
+        """
 def @fact(%n: Tensor[(), int64]) -> Tensor[(), int64] {
   if (less(%n, 2i64)) { 1i64 } else { multiply(%n, @fact(subtract(%n, 1i64))) }
 }
-def @main(%n: Tensor[(), int64]) { @fact(%n) }""", [(N,)]),
-    "closures capture": ("""
+def @main(%n: Tensor[(), int64]) { @fact(%n) }""",
+        [(N,)],
+    ),
+    "closures capture": (
+        """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %y = exp(%x);
   let %f = fn (%a: Tensor[(2), float32]) { add(add(%a, %y), %x) };
   let %g = fn (%h: fn (Tensor[(2), float32]) -> Tensor[(2), float32], %b: Tensor[(2), float32]) { %h(%h(%b)) };
   %g(%f, %y)
-}""", [(N, X)]),
-    "a closure names a value that it does not read": ("""
+}""",
+        [(N, X)],
+    ),
+    "a closure names a value that it does not read": (
+        """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %r = ref(%x);
   let %v = ref_read(%r);
@@ -62,24 +81,33 @@ def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
     if (equal(%i, 0i64)) { %a } else { %go(subtract(%i, 1i64), %inner(%a)) }
   };
   add(%go(%n, %x), ref_read(%q))
-}""", [(N, X), (np.int64(1), X)]),
-    "a closure calls itself": ("""
+}""",
+        [(N, X), (np.int64(1), X)],
+    ),
+    "a closure calls itself": (
+        """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %step = multiply(%x, 0.5f);
   let %go = fn (%i: Tensor[(), int64], %a: Tensor[(2), float32]) -> Tensor[(2), float32] {
     if (equal(%i, 0i64)) { %a } else { %go(subtract(%i, 1i64), add(%a, %step)) }
   };
   %go(%n, %x)
-}""", [(N, X)]),
-    "a closure in a closure": ("""
+}""",
+        [(N, X)],
+    ),
+    "a closure in a closure": (
+        """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %add = fn (%a: Tensor[(2), float32]) {
     fn (%b: Tensor[(2), float32]) { add(add(%a, %b), %x) }
   };
   let %plus = %add(exp(%x));
   (%plus(%x), %plus(%plus(%x)))
-}""", [(N, X)]),
-    "a closure has another name for a value around it, and does not read it": ("""
+}""",
+        [(N, X)],
+    ),
+    "a closure has another name for a value around it, and does not read it": (
+        """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %v = maximum(%x, 1f);
   %0 = fn (%p: Tensor[(2), float32]) -> Tensor[(2), float32] { let %w = %v; negative(%p) };
@@ -90,8 +118,12 @@ def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
     if (equal(%i, 0i64)) { %in(%x) } else { %go(subtract(%i, 1i64)) }
   };
   maximum(%0(%x), maximum(%1(%x), %go(%n)))
-}""", [(N, X)]),
-    "what is done before a value, within an annotation": (LIST + """
+}""",
+        [(N, X)],
+    ),
+    "what is done before a value, within an annotation": (
+        LIST
+        + """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   %0 = Cons(%x, Nil);
   %1 = fn (%i: Tensor[(), int64], %s: List[Tensor[(2), float32]]) -> List[Tensor[(2), float32]] {
@@ -100,22 +132,31 @@ def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
     %w
   };
   match (%1(%n, %0)) { Cons(%h, _) => { add(%h, 1f) }, Nil => { %x } }
-}""", [(N, X)]),
-    "a function is chosen": ("""
+}""",
+        [(N, X)],
+    ),
+    "a function is chosen": (
+        """
 def @f(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { add(%x, 1f) }
 def @g(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { multiply(%x, 3f) }
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %h = if (less(%n, 3i64)) { @f } else { @g };
   %h(%x)
-}""", [(np.int64(1), X), (np.int64(5), X)]),
-    "tuples": ("""
+}""",
+        [(np.int64(1), X), (np.int64(5), X)],
+    ),
+    "tuples": (
+        """
 def @main(%t: (Tensor[(2), float32], (Tensor[(2), float32], Tensor[(2), float32]))) {
   let %p = (%t.1, exp(%t.0));
   let %q = %p.0;
   let %s = split(concatenate((%q.0, %q.1, %p.1)), indices_or_sections=3);
   (%s.1, (%p.1, add(%s.0, %s.2)), ())
-}""", [((X, (X + 1, X * 2)),)]),
-    "references": ("""
+}""",
+        [((X, (X + 1, X * 2)),)],
+    ),
+    "references": (
+        """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %r = ref(%x);
   let %go = fn (%i: Tensor[(), int64]) -> () {
@@ -127,8 +168,12 @@ def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %before = ref_read(%r);
   let %_ = %go(%n);
   (%before, ref_read(%r))
-}""", [(N, X)]),
-    "lists": (LIST + """
+}""",
+        [(N, X)],
+    ),
+    "lists": (
+        LIST
+        + """
 def @sum(%l: List[Tensor[(), int64]]) -> Tensor[(), int64] {
   match (%l) { Cons(%h, %t) => { add(%h, @sum(%t)) }, Nil => { 0i64 } }
 }
@@ -138,8 +183,12 @@ def @upto(%n: Tensor[(), int64]) -> List[Tensor[(), int64]] {
 def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] {
   match (%l) { Cons(%h, %t) => { Cons(%f(%h), @map(%f, %t)) }, Nil => { Nil() } }
 }
-def @main(%n: Tensor[(), int64]) { @sum(@map(fn (%a: Tensor[(), int64]) { multiply(%a, %a) }, @upto(%n))) }""", [(N,)]),
-    "nested patterns": (LIST + """
+def @main(%n: Tensor[(), int64]) { @sum(@map(fn (%a: Tensor[(), int64]) { multiply(%a, %a) }, @upto(%n))) }""",
+        [(N,)],
+    ),
+    "nested patterns": (
+        LIST
+        + """
 def @second(%p: (List[Tensor[(), int64]], Tensor[(), int64])) -> Tensor[(), int64] {
   match (%p) {
     (Cons(_, Cons(%b, _)), _) => { %b },
@@ -149,29 +198,43 @@ def @second(%p: (List[Tensor[(), int64]], Tensor[(), int64])) -> Tensor[(), int6
 }
 def @main(%n: Tensor[(), int64]) {
   (@second((Cons(1i64, Cons(2i64, Nil())), %n)), @second((Cons(1i64, Nil()), %n)), @second((Nil(), %n)))
-}""", [(N,)]),
-    "a constructor as a function": (LIST + """
+}""",
+        [(N,)],
+    ),
+    "a constructor as a function": (
+        LIST
+        + """
 def @apply[A, B](%f: fn (A, List[A]) -> List[A], %a: A, %b: B) -> List[A] { %f(%a, Nil()) }
 def @main(%n: Tensor[(), int64]) {
   match (@apply(fn (%h: Tensor[(), int64], %t: List[Tensor[(), int64]]) { Cons(%h, %t) }, %n, %n)) { Cons(%h, _) => { add(%h, 1i64) }, Nil => { %n } }
-}""", [(N,)]),
-    "open shapes": ("""
+}""",
+        [(N,)],
+    ),
+    "dynamic shapes": (
+        """
 def @main(%a: Tensor[(?, 3), float32], %n: Tensor[(), int64]) {
   let %b = tanh(add(%a, 1f));
   let %c = if (less(%n, 3i64)) { %b } else { concatenate((%b, %b)) };
   (nn.softmax(%c), sum(%c, axis=[0]))
-}""", [(np.ones((2, 3), "float32"), np.int64(1)), (np.arange(12, dtype="float32").reshape(4, 3), np.int64(5)),
-       (np.zeros((0, 3), "float32"), np.int64(5))]),
-    "shapes that depend on values": ("""
+}""",
+        [(np.ones((2, 3), "float32"), np.int64(1)), (np.arange(12, dtype="float32").reshape(4, 3), np.int64(5)), (np.zeros((0, 3), "float32"), np.int64(5))],
+    ),
+    "shapes that depend on values": (
+        """
 def @main(%a: Tensor[(?), float32]) {
   let %i = argwhere(greater(%a, 0f));
   (%i, shape_of(%i))
-}""", [(np.array([1, -1, 2], "float32"),), (np.array([-1.0], "float32"),)]),
-    "a view between kernels": ("""
+}""",
+        [(np.array([1, -1, 2], "float32"),), (np.array([-1.0], "float32"),)],
+    ),
+    "a view between kernels": (
+        """
 def @main(%n: Tensor[(), int64], %x: Tensor[(2, 6), float32]) {
   %0 = reshape(%x, newshape=[3, 4]);
   if (less(%n, 3i64)) { %0 } else { reshape(exp(%0), newshape=[3, 4]) }
-}""", [(np.int64(1), np.ones((2, 6), "float32")), (np.int64(5), np.ones((2, 6), "float32"))]),
+}""",
+        [(np.int64(1), np.ones((2, 6), "float32")), (np.int64(5), np.ones((2, 6), "float32"))],
+    ),
 }
 
 
@@ -247,10 +310,14 @@ def @main(%n: Tensor[(), int64]) { if (less(%n, 0i64)) { %n } else { @f(%n) } }"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("body", "name"), [
-    ("def @f(%n: int32) -> int32 { add(1, @f(add(%n, 1))) }\ndef @main(%n: int32) { if (less(%n, 0)) { %n } else { @f(%n) } }", "f"),
-    ("def @main(%n: int32) { let %g = fn (%m: int32) -> int32 { add(1, %g(add(%m, 1))) }; if (less(%n, 0)) { %n } else { %g(%n) } }", "%g"),
-], ids=["global", "closure"])
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("def @f(%n: int32) -> int32 { add(1, @f(add(%n, 1))) }\ndef @main(%n: int32) { if (less(%n, 0)) { %n } else { @f(%n) } }", "f"),
+        ("def @main(%n: int32) { let %g = fn (%m: int32) -> int32 { add(1, %g(add(%m, 1))) }; if (less(%n, 0)) { %n } else { %g(%n) } }", "%g"),
+    ],
+    ids=["global", "closure"],
+)
 def test_the_interpreter_names_a_recursion_without_a_base_case(body, name):
     executor = relay.create_executor("debug", parse("\n" + body)).evaluate()
     with pytest.raises(baton.Error, match=f"`{name}` is called .* levels deep.*base case"):
@@ -298,11 +365,14 @@ def test_errors_say_what_to_mend(compiled):
 
 
 def test_no_clause_fits():
-    mod = parse(LIST + """
+    mod = parse(
+        LIST
+        + """
 def @main(%n: Tensor[(), int64]) {
   let %l = if (less(%n, 3i64)) { Nil() } else { Cons(%n, Nil()) };
   match? (%l) { Cons(%h, _) => { %h } }
-}""")
+}"""
+    )
     machine = VirtualMachine(relay.vm.compile(mod, target="llvm"), baton.cpu())
     assert machine.invoke("main", np.int64(5)).item() == 5
     with pytest.raises(baton.Error, match="no clause of the match fits"):
@@ -366,8 +436,13 @@ def test_bytecode_reads_well(compiled):
 def test_equal_stretches_are_compiled_once():
     """Of functions that differ in names alone; not of those that differ in a constant, a shape or a dtype."""
     body = "if (%c) {{ multiply(%x, {k}) }} else {{ %x }}"
-    functions = [("a", "(2), float32", "0.5f"), ("b", "(2), float32", "0.5f"), ("c", "(2), float32", "0.25f"), ("d", "(3), float32", "0.5f"),
-                 ("e", "(2), float64", "0.5f64")]
+    functions = [
+        ("a", "(2), float32", "0.5f"),
+        ("b", "(2), float32", "0.5f"),
+        ("c", "(2), float32", "0.25f"),
+        ("d", "(3), float32", "0.5f"),
+        ("e", "(2), float64", "0.5f64"),
+    ]
     text = "".join(f"def @{name}(%c: bool, %x: Tensor[{t}]) {{ {body.format(k=k)} }}\n" for name, t, k in functions)
     exe = relay.vm.compile(relay.fromtext(HEAD + text), target="llvm")
     assert {f"baton_region_{i}" for i in range(5) if f"baton_region_{i} " in exe.bytecode} == {f"baton_region_{i}" for i in range(4)}
@@ -379,6 +454,7 @@ def test_equal_stretches_are_compiled_once():
 
 def test_graph_executor_functions(compiled):
     from baton.contrib import graph_executor
+
     model = graph_executor.GraphModule(compiled("if").mod["default"](baton.cpu()))
     model.set_input("n", np.int64(1))
     model.set_input("x", X)
@@ -399,15 +475,15 @@ def test_functions_that_bind_the_same_variable():
     np.testing.assert_allclose(machine.invoke("main", -X * X).numpy(), 2 * np.exp(X * X), rtol=1e-6)
 
 
-@pytest.mark.parametrize("body, want", [
-    ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { exp(%p) }; let %y = %f(%x); %f(%y)",
-     lambda x: np.exp(np.exp(x))),
-    ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { let %z = exp(%p); add(%z, %z) }; %f(%x)",
-     lambda x: 2 * np.exp(x)),
-    ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { exp(%p) }; @twice(%f, %f(%x))",
-     lambda x: np.exp(np.exp(np.exp(x)))),
-    ("@twice(fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { negative(%p) }, %x)", lambda x: x),
-])
+@pytest.mark.parametrize(
+    "body, want",
+    [
+        ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { exp(%p) }; let %y = %f(%x); %f(%y)", lambda x: np.exp(np.exp(x))),
+        ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { let %z = exp(%p); add(%z, %z) }; %f(%x)", lambda x: 2 * np.exp(x)),
+        ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { exp(%p) }; @twice(%f, %f(%x))", lambda x: np.exp(np.exp(np.exp(x)))),
+        ("@twice(fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { negative(%p) }, %x)", lambda x: x),
+    ],
+)
 def test_fused_groups_may_be_named_and_given(body, want):
     mod = relay.fromtext(f"""#[version = "0.0.5"]
         def @twice[A](%f: fn (A) -> A, %x: A) -> A {{ %f(%f(%x)) }}
@@ -426,8 +502,18 @@ def test_operators_beside_bare_constructors_are_fused():
     assert relay.create_executor("vm", mod).evaluate()(np.int64(3), False)[0].item() == 2
 
 
-@pytest.mark.parametrize(("body", "shape"), [("%x", "x"), ("(%x,)", ["x"]), ("(exp(%x),)", ["x"]), ("(%x, %x)", ["x", "x"]), ("((%x,),)", [["x"]]),
-                                             ("((%x, exp(%x)), %x)", [["x", "x"], "x"]), ("let %t = (%x,); %t", ["x"])])
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        ("%x", "x"),
+        ("(%x,)", ["x"]),
+        ("(exp(%x),)", ["x"]),
+        ("(%x, %x)", ["x", "x"]),
+        ("((%x,),)", [["x"]]),
+        ("((%x, exp(%x)), %x)", [["x", "x"], "x"]),
+        ("let %t = (%x,); %t", ["x"]),
+    ],
+)
 @pytest.mark.parametrize("executor", ["vm", "debug", None])
 def test_results_keep_their_tuples(body, shape, executor):
     """Of programs without control flow, too: a row of one is no array."""

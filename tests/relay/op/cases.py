@@ -96,8 +96,7 @@ def _label(maker):
 class Case:
     """A row. `inputs` are makers; a list of them is a tuple argument. `value` gives the result from arrays and attributes."""
 
-    def __init__(self, op, value, *inputs, rtol=None, atol=0.0, special=False, compiled=True, fold=True, constant=(), name="", dynamic=None,
-                 **attrs):
+    def __init__(self, op, value, *inputs, rtol=None, atol=0.0, special=False, compiled=True, fold=True, constant=(), name="", dynamic=None, **attrs):
         self.op, self.value, self.inputs, self.special = op, value, inputs, special
         self.rtol, self.atol, self.compiled, self.fold, self.constant, self.name = rtol, atol, compiled, fold, set(constant), name
         self.attrs, self.dynamic = attrs, dynamic
@@ -217,6 +216,7 @@ def check(case, attrs):
 
 def special_inputs(makers, rng):
     """Inputs of special values, without elements, and of rank 0."""
+
     def of(shape):
         return [make(rng, m.dtype, shape, m.low, m.high) for m in makers]
 
@@ -236,8 +236,9 @@ def _agree_types(mod, want, what):
         w = np.asarray(w)
         assert str(t.dtype) == _dtype_name(w), f"{what}: inferred dtype {t.dtype}, {w.dtype} wanted"
         shape = [getattr(d, "value", None) for d in t.shape]
-        assert len(shape) == w.ndim and all(s is None or s == n for s, n in zip(shape, w.shape, strict=True)), \
+        assert len(shape) == w.ndim and all(s is None or s == n for s, n in zip(shape, w.shape, strict=True)), (
             f"{what}: inferred shape {shape}, {w.shape} wanted"
+        )
 
 
 def _check_dynamic(case, attrs, arrays, want, what):
@@ -321,6 +322,7 @@ class Typed:
 
 def typed(*rows):
     """`test_types = typed(Typed(...), ...)`: each row has its type, and comes back from text and JSON."""
+
     @pytest.mark.parametrize("row", [pytest.param(r, id=f"{r.op}-{i}") for i, r in enumerate(rows)])
     def test(row):
         mod = _inferred(row)
@@ -341,6 +343,7 @@ class Reject:
 
 def rejects(*rows):
     """`test_rejects = rejects(Reject(...), ...)`: each row gives an error that names operator and requirement."""
+
     @pytest.mark.parametrize("row", [pytest.param(r, id=f"{r.op}-{r.rule}-{i}") for i, r in enumerate(rows)])
     def test(row):
         with pytest.raises(baton.error.CompileError) as e:

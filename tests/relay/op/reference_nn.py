@@ -68,14 +68,12 @@ def taps(x, size, strides, dilation, begin, end, fill, ceil_mode=False):
         yield at, x[(..., *[slice(a * d, a * d + s * o, s) for a, d, s, o in zip(at, dilation, strides, out, strict=True)])]
 
 
-def conv(x, w, strides=1, padding=0, dilation=1, groups=1, channels=None, kernel_size=None, data_layout="", kernel_layout="",
-         out_layout="", out_dtype=""):
+def conv(x, w, strides=1, padding=0, dilation=1, groups=1, channels=None, kernel_size=None, data_layout="", kernel_layout="", out_layout="", out_dtype=""):
     n = len(re.sub("[^A-Z]", "", data_layout)) - 2 if data_layout else x.ndim - 2
     plain, plain_w = "NC" + SPACE[n], "OI" + SPACE[n]
     x, w = to_plain(x, data_layout or plain, plain), to_plain(w, kernel_layout or plain_w, plain_w)
     begin, end = margins(padding, n)
-    out = sum(_grouped(wide(t), wide(w[(..., *at)]), groups)
-              for at, t in taps(x, w.shape[2:], numbers(strides, n), numbers(dilation, n), begin, end, 0))
+    out = sum(_grouped(wide(t), wide(w[(..., *at)]), groups) for at, t in taps(x, w.shape[2:], numbers(strides, n), numbers(dilation, n), begin, end, 0))
     return from_plain(out.astype(out_dtype or x.dtype), out_layout or data_layout or plain, plain)
 
 
@@ -85,8 +83,21 @@ def _grouped(x, w, groups):
     return np.concatenate(parts, 1)
 
 
-def conv_transpose(x, w, strides=1, padding=0, output_padding=0, dilation=1, groups=1, channels=None, kernel_size=None,
-                   data_layout="", kernel_layout="", out_layout="", out_dtype=""):
+def conv_transpose(
+    x,
+    w,
+    strides=1,
+    padding=0,
+    output_padding=0,
+    dilation=1,
+    groups=1,
+    channels=None,
+    kernel_size=None,
+    data_layout="",
+    kernel_layout="",
+    out_layout="",
+    out_dtype="",
+):
     n = x.ndim - 2
     plain, plain_w = "NC" + SPACE[n], "IO" + SPACE[n]
     x, w = to_plain(x, data_layout or plain, plain), to_plain(w, kernel_layout or plain_w, plain_w)
@@ -113,8 +124,7 @@ def deformable_conv2d(x, offset, w, mask=None, strides=1, padding=0, dilation=1,
 
     def sample(plane, y, z):
         y0, z0 = int(np.floor(y)), int(np.floor(z))
-        return sum(plane[a, b] * (1 - abs(y - a)) * (1 - abs(z - b))
-                   for a in (y0, y0 + 1) for b in (z0, z0 + 1) if 0 <= a < height and 0 <= b < width)
+        return sum(plane[a, b] * (1 - abs(y - a)) * (1 - abs(z - b)) for a in (y0, y0 + 1) for b in (z0, z0 + 1) if 0 <= a < height and 0 <= b < width)
 
     sampled = np.zeros((n, c, kh, kw, oh, ow))
     for b, k, i, j, p, q in np.ndindex(sampled.shape):
@@ -130,6 +140,7 @@ def deformable_conv2d(x, offset, w, mask=None, strides=1, padding=0, dilation=1,
 # ---- pools
 def pool(reduce):
     """reduce(list of taps, list of whether they are in data, in data or padding) on plain layouts."""
+
     def f(x, pool_size=1, strides=1, dilation=1, padding=0, layout="", out_layout="", ceil_mode=False, **kw):
         n = len(re.sub("[^A-Z]", "", layout)) - 2 if layout else x.ndim - 2
         plain = "NC" + SPACE[n]
@@ -280,7 +291,7 @@ def lp_normalize(x, p=2, axis=-1):
 
 def lrn(x, size=5, axis=1, bias=2, alpha=1e-5, beta=0.75):
     v = np.moveaxis(wide(x), axis, 0)
-    total = np.stack([np.sum(v[max(0, c - (size - 1) // 2):c + size // 2 + 1] ** 2, axis=0) for c in range(len(v))])
+    total = np.stack([np.sum(v[max(0, c - (size - 1) // 2) : c + size // 2 + 1] ** 2, axis=0) for c in range(len(v))])
     return np.moveaxis(v / (bias + alpha / size * total) ** beta, 0, axis).astype(x.dtype)
 
 
@@ -319,10 +330,10 @@ def space_to_batch_nd(x, block_shape, paddings, pad_value=0):
     k = len(block_shape)
     x = np.pad(x, [(0, 0), *paddings, *[(0, 0)] * (x.ndim - 1 - k)], constant_values=pad_value)
     split = [x.shape[0]] + [e for d in range(k) for e in (x.shape[d + 1] // block_shape[d], block_shape[d])]
-    y = x.reshape(split + list(x.shape[k + 1:]))
+    y = x.reshape(split + list(x.shape[k + 1 :]))
     order = [2 * d + 2 for d in range(k)] + [0] + [2 * d + 1 for d in range(k)] + list(range(2 * k + 1, y.ndim))
     out = y.transpose(order)
-    return out.reshape(-1 if x.shape[0] else 0, *out.shape[k + 1:])
+    return out.reshape(-1 if x.shape[0] else 0, *out.shape[k + 1 :])
 
 
 def batch_to_space_nd(x, block_shape, crops):
@@ -330,7 +341,7 @@ def batch_to_space_nd(x, block_shape, crops):
     n = x.shape[0] // int(np.prod(block_shape))
     y = x.reshape([*block_shape, n, *x.shape[1:]])
     order = [k] + [e for d in range(k) for e in (k + 1 + d, d)] + list(range(2 * k + 1, y.ndim))
-    out = y.transpose(order).reshape([n, *[x.shape[d + 1] * block_shape[d] for d in range(k)], *x.shape[k + 1:]])
+    out = y.transpose(order).reshape([n, *[x.shape[d + 1] * block_shape[d] for d in range(k)], *x.shape[k + 1 :]])
     return out[(slice(None), *[slice(b, out.shape[d + 1] - e) for d, (b, e) in enumerate(crops)])]
 
 
@@ -339,13 +350,13 @@ def space_to_depth(x, block_size, layout="NCHW", mode="DCR"):
     n, c, h, w = x.shape
     y = x.reshape(n, c, h // block_size, block_size, w // block_size, block_size)
     y = y.transpose(0, 3, 5, 1, 2, 4) if mode == "DCR" else y.transpose(0, 1, 3, 5, 2, 4)
-    return from_plain(y.reshape(n, c * block_size ** 2, h // block_size, w // block_size), layout, "NCHW")
+    return from_plain(y.reshape(n, c * block_size**2, h // block_size, w // block_size), layout, "NCHW")
 
 
 def depth_to_space(x, block_size, layout="NCHW", mode="DCR"):
     x = to_plain(x, layout, "NCHW")
     n, c, h, w = x.shape
-    b, o = block_size, c // block_size ** 2
+    b, o = block_size, c // block_size**2
     y = x.reshape(n, b, b, o, h, w).transpose(0, 3, 4, 1, 5, 2) if mode == "DCR" else x.reshape(n, o, b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
     return from_plain(y.reshape(n, o, h * b, w * b), layout, "NCHW")
 

@@ -48,8 +48,11 @@ def searchsorted(s, v, right=False, dtype="int32"):
 
 BOTH = {"is_ascend": each(True, False)}
 test_sort = table(
-    *[Case(op, f, x, **BOTH) for op, f in (("sort", sort), ("argsort", argsort))
-      for x in (f32(3, 4), i64(9), u8(2, 5), boolean(7), f16(9), bf16(9), f64(0), i8(0, 3), f32(3, 0), f32(1), NAN, TIES, EXTREME)],
+    *[
+        Case(op, f, x, **BOTH)
+        for op, f in (("sort", sort), ("argsort", argsort))
+        for x in (f32(3, 4), i64(9), u8(2, 5), boolean(7), f16(9), bf16(9), f64(0), i8(0, 3), f32(3, 0), f32(1), NAN, TIES, EXTREME)
+    ],
     *[Case(op, f, f32(3, 4, 2), axis=each(0, 1, -2, -1), **BOTH) for op, f in (("sort", sort), ("argsort", argsort))],
     Case("argsort", argsort, i32(7), dtype=each("int32", "float32", "uint8", "int64")),
     Case("topk", topk, f32(3, 7), k=each(1, 3, 7, 0, -1), ret_type=each("both", "values", "indices"), **BOTH),
@@ -57,16 +60,25 @@ test_sort = table(
     Case("topk", topk, i32(7), k=2, dtype=each("int32", "int64", "float32")),
     *[Case("topk", topk, x, k=1, **BOTH) for x in (NAN, TIES, EXTREME, boolean(3, 2), u8(5), f16(9), bf16(9))],
     Case("topk", topk, f32(0, 3), k=2, axis=1),
-    dynamic=True)
+    dynamic=True,
+)
 test_search = table(
-    Case("searchsorted", searchsorted, Value([1.0, 2.0, 2.0, 5.0], "float32"), Value([[0, 1, 2], [3, 5, 9]], "float32"), right=each(False, True), dtype=each("int64", "int32")),
+    Case(
+        "searchsorted",
+        searchsorted,
+        Value([1.0, 2.0, 2.0, 5.0], "float32"),
+        Value([[0, 1, 2], [3, 5, 9]], "float32"),
+        right=each(False, True),
+        dtype=each("int64", "int32"),
+    ),
     Case("searchsorted", searchsorted, Value([[1, 2, 3], [4, 4, 6]], "int64"), Value([[2, 9], [4, 0]], "int64"), right=each(False, True)),
     Case("searchsorted", searchsorted, Value([0, 2**63, 2**64 - 1], "uint64"), Value([2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 0], "uint64")),
     Case("searchsorted", searchsorted, Value([], "float16"), f16(3)),
     Case("searchsorted", searchsorted, Value([1, 2], "uint8"), u8(0)),
     Case("searchsorted", searchsorted, Value([False, True]), boolean(), right=each(False, True)),
     Case("searchsorted", searchsorted, Value([0.0, 1.0, np.nan], "float64"), Value([0.5, np.nan, np.inf], "float64")),
-    dynamic=True)
+    dynamic=True,
+)
 
 
 def unique(x, is_sorted=True, axis=None):
@@ -80,7 +92,10 @@ def unique(x, is_sorted=True, axis=None):
 
 
 test_select = table(
-    *[Case("unique", unique, x, is_sorted=each(True, False)) for x in (i64(9).within(0, 4), u8(3, 4).within(0, 3), boolean(5), f16(4), i8(), f32(0), EXTREME, TIES)],
+    *[
+        Case("unique", unique, x, is_sorted=each(True, False))
+        for x in (i64(9).within(0, 4), u8(3, 4).within(0, 3), boolean(5), f16(4), i8(), f32(0), EXTREME, TIES)
+    ],
     Case("unique", unique, i32(6, 2).within(0, 1), is_sorted=each(True, False), axis=each(0, 1, -1)),
     Case("unique", unique, Value(np.array([1, np.nan, 0.0, np.nan, -0.0, 1], "float32"))),
     *[Case("argwhere", lambda x: np.argwhere(x).astype("int64"), x) for x in (boolean(3, 4), i32(5).within(-1, 1), f32(2, 2, 2), u8(0, 3), boolean())],
@@ -90,7 +105,8 @@ test_select = table(
     Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), bf16(5), boolean(0), axis=each(None, 0)),
     Case("compress", lambda x, c, axis=None: np.compress(c, x.reshape(-1)), f64(), Value([True]), axis=None),
     Case("compress", lambda x, c, axis=None: np.compress(c[:0], x, axis), boolean(2, 0), Value([True]), axis=1),
-    dynamic=True)
+    dynamic=True,
+)
 
 test_det = table(
     Case("linalg.det", lambda x: np.linalg.det(x.astype("float64")).astype(x.dtype), f32(3, 3), rtol=1e-5),
@@ -100,8 +116,8 @@ test_det = table(
     Case("linalg.det", lambda x: np.zeros(0, "float32"), f32(0, 2, 2)),
     Case("linalg.det", lambda x: np.float32(0), Value(np.array([[1, 2], [2, 4]], "float32")), atol=1e-30),  # 0 of either sign
     Case("linalg.det", lambda x: np.float32(-1), Value(np.array([[0, 1], [1, 0]], "float32"))),
-    dynamic=True)
-
+    dynamic=True,
+)
 
 
 def cofactor(x):
@@ -114,23 +130,48 @@ def cofactor(x):
 
 
 test_cofactor = table(
-    Case("linalg.cofactor", cofactor, f32(3, 3), rtol=1e-5, atol=1e-6), Case("linalg.cofactor", cofactor, f64(2, 5, 4, 4), rtol=1e-9, atol=1e-9),
-    Case("linalg.cofactor", cofactor, f64(3, 7, 7), rtol=1e-8, atol=1e-8), Case("linalg.cofactor", cofactor, f16(2, 2)),
-    Case("linalg.cofactor", lambda x: np.ones((2, 1, 1), "float32"), f32(2, 1, 1)), Case("linalg.cofactor", lambda x: x, f32(2, 0, 0)),
+    Case("linalg.cofactor", cofactor, f32(3, 3), rtol=1e-5, atol=1e-6),
+    Case("linalg.cofactor", cofactor, f64(2, 5, 4, 4), rtol=1e-9, atol=1e-9),
+    Case("linalg.cofactor", cofactor, f64(3, 7, 7), rtol=1e-8, atol=1e-8),
+    Case("linalg.cofactor", cofactor, f16(2, 2)),
+    Case("linalg.cofactor", lambda x: np.ones((2, 1, 1), "float32"), f32(2, 1, 1)),
+    Case("linalg.cofactor", lambda x: x, f32(2, 0, 0)),
     Case("linalg.cofactor", lambda x: x, f32(0, 2, 2)),
-    *[Case("linalg.cofactor", cofactor, Value(np.array(m, "float64")), rtol=1e-12, atol=1e-12, name=name) for name, m in (
-        ("rank two of three", [[1, 2, 3], [4, 5, 6], [5, 7, 9]]), ("rank one of three", [[1, 2, 3], [2, 4, 6], [3, 6, 9]]), ("nothing", np.zeros((3, 3))))],
-    dynamic=True)
+    *[
+        Case("linalg.cofactor", cofactor, Value(np.array(m, "float64")), rtol=1e-12, atol=1e-12, name=name)
+        for name, m in (
+            ("rank two of three", [[1, 2, 3], [4, 5, 6], [5, 7, 9]]),
+            ("rank one of three", [[1, 2, 3], [2, 4, 6], [3, 6, 9]]),
+            ("nothing", np.zeros((3, 3))),
+        )
+    ],
+    dynamic=True,
+)
 
 A, S = ((2, 3), "float32"), ((), "float32")
 test_rejects = rejects(
-    Reject("sort", "R1", S), Reject("argsort", "R1", S), Reject("argsort", "R2", A, dtype="bool"), Reject("topk", "R1", S), Reject("topk", "R2", A, dtype="bool"),
-    Reject("topk", "R3", A, ret_type="value"), Reject("topk", "R4", A, k=4), Reject("searchsorted", "R1", S, S), Reject("searchsorted", "R2", ((2,), "int32"), A),
-    Reject("searchsorted", "R3", A, ((3, 3), "float32")), Reject("searchsorted", "R3", A, ((2,), "float32")), Reject("searchsorted", "R4", A, A, dtype="bool"),
+    Reject("sort", "R1", S),
+    Reject("argsort", "R1", S),
+    Reject("argsort", "R2", A, dtype="bool"),
+    Reject("topk", "R1", S),
+    Reject("topk", "R2", A, dtype="bool"),
+    Reject("topk", "R3", A, ret_type="value"),
+    Reject("topk", "R4", A, k=4),
+    Reject("searchsorted", "R1", S, S),
+    Reject("searchsorted", "R2", ((2,), "int32"), A),
+    Reject("searchsorted", "R3", A, ((3, 3), "float32")),
+    Reject("searchsorted", "R3", A, ((2,), "float32")),
+    Reject("searchsorted", "R4", A, A, dtype="bool"),
     Reject("unique", "R1", S, axis=0),
-    Reject("compress", "R1", A, ((2,), "int32")), Reject("compress", "R1", A, ((2, 1), "bool")), Reject("compress", "R2", S, ((1,), "bool"), axis=0),
-    Reject("linalg.det", "R1", ((2, 2), "int32")), Reject("linalg.det", "R2", ((2,), "float32")), Reject("linalg.det", "R2", A),
-    Reject("linalg.cofactor", "R1", ((2, 2), "int32")), Reject("linalg.cofactor", "R2", ((2,), "float32")), Reject("linalg.cofactor", "R2", A),
+    Reject("compress", "R1", A, ((2,), "int32")),
+    Reject("compress", "R1", A, ((2, 1), "bool")),
+    Reject("compress", "R2", S, ((1,), "bool"), axis=0),
+    Reject("linalg.det", "R1", ((2, 2), "int32")),
+    Reject("linalg.det", "R2", ((2,), "float32")),
+    Reject("linalg.det", "R2", A),
+    Reject("linalg.cofactor", "R1", ((2, 2), "int32")),
+    Reject("linalg.cofactor", "R2", ((2,), "float32")),
+    Reject("linalg.cofactor", "R2", A),
 )
 
 
@@ -139,7 +180,7 @@ def test_unique_as_relay_has_it(return_counts):
     x = relay.var("x", shape=(8,), dtype="int32")
     out = relay.unique(x, is_sorted=False, return_counts=return_counts)
     got = evaluate(relay.Function([x], out.astuple()), [np.array([4, 5, 1, 2, 3, 3, 4, 5], "int32")])
-    want = [[4, 5, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 4, 0, 1], [5], [2, 2, 1, 1, 2]][:5 if return_counts else 4]
+    want = [[4, 5, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 4, 0, 1], [5], [2, 2, 1, 1, 2]][: 5 if return_counts else 4]
     assert len(got) == len(want)
     for g, w in zip(got, want, strict=True):
         assert g.dtype == "int32" and g.tolist() == w
@@ -147,7 +188,11 @@ def test_unique_as_relay_has_it(return_counts):
 
 def test_defaults_are_those_of_relay():
     x = relay.var("x", shape=(5,))
-    mod = relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.argsort(x), relay.topk(x, 2)[1], relay.searchsorted(x, x), relay.argmax(x), relay.argmin(x)]))))
+    mod = relay.transform.InferType()(
+        baton.IRModule.from_expr(
+            relay.Function([x], relay.Tuple([relay.argsort(x), relay.topk(x, 2)[1], relay.searchsorted(x, x), relay.argmax(x), relay.argmin(x)]))
+        )
+    )
     assert [str(t.dtype) for t in mod["main"].body.checked_type.fields] == ["int32"] * 5
 
 

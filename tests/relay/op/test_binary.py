@@ -40,8 +40,16 @@ def power(a, b):
     return wrap(np.vectorize(one, otypes=[object])(a.astype(object), b.astype(object)), a.dtype)
 
 
-FLOAT = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "maximum": np.maximum, "minimum": np.minimum,
-         "mod": np.fmod, "floor_mod": np.mod}
+FLOAT = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "mod": np.fmod,
+    "floor_mod": np.mod,
+}
 
 test_float = table(
     *[Case(op, f, f32(*a), f32(*b)) for op, f in FLOAT.items() for a, b in SHAPES],
@@ -53,15 +61,33 @@ test_float = table(
     Case("floor_divide", np.floor_divide, Value(np.array([1.0, 7.5, -7.5, 7.5, 0.0, 3.0], "float32")), Value(np.array([0.1, 2, 2, -2, 2, 0], "float32"))),
     Case("atan2", np.arctan2, f32(3, 9), f32(9), rtol=4e-6),
     Case("power", np.power, f32(3, 9).within(0.1, 3), f32(9), rtol=1e-5),
-    Case("power", np.power, Value(np.array([2, -2, -2, 0, 0, np.inf, np.nan, 1], "float32")), Value(np.array([3, 3, 0.5, 0, -1, 2, 0, np.nan], "float32")), rtol=1e-5),
+    Case(
+        "power",
+        np.power,
+        Value(np.array([2, -2, -2, 0, 0, np.inf, np.nan, 1], "float32")),
+        Value(np.array([3, 3, 0.5, 0, -1, 2, 0, np.nan], "float32")),
+        rtol=1e-5,
+    ),
     Case("power", lambda a, b: np.power(a, b.astype("float32")), f32(9), i32(9).within(-3, 3), rtol=1e-5),
     Case("power", lambda a, b: np.power(a.astype("float64"), b.astype("float64")).astype("int32"), i32(9).within(0, 6), f32(9).within(0, 3)),
 )
 
 test_whole = table(
-    *[Case(op, f, m, n, special=True) for m, n in ((i32(3, 17), i32(17)), (i64(9), i64(9)), (i8(9), i8(9)), (u8(9), u8(9)), (u32(7), u32(7))) for op, f in
-      {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": trunc_div, "maximum": np.maximum, "minimum": np.minimum,
-       "floor_divide": guarded(lambda a, b: a // b), "floor_mod": guarded(lambda a, b: a % b), "mod": trunc_mod}.items()],
+    *[
+        Case(op, f, m, n, special=True)
+        for m, n in ((i32(3, 17), i32(17)), (i64(9), i64(9)), (i8(9), i8(9)), (u8(9), u8(9)), (u32(7), u32(7)))
+        for op, f in {
+            "add": np.add,
+            "subtract": np.subtract,
+            "multiply": np.multiply,
+            "divide": trunc_div,
+            "maximum": np.maximum,
+            "minimum": np.minimum,
+            "floor_divide": guarded(lambda a, b: a // b),
+            "floor_mod": guarded(lambda a, b: a % b),
+            "mod": trunc_mod,
+        }.items()
+    ],
     Case("power", power, i32(9), i32(9).within(-3, 9), special=True),
     Case("power", power, i64(9), i64(9).within(0, 70)),
     Case("power", power, u8(9), u8(9)),
@@ -71,14 +97,26 @@ test_compare = table(
     *[Case(op, f, f32(3), f32(3), special=True) for op, f in COMPARE.items()],
     *[Case(op, f, i32(2, 9).within(-2, 2), i32(9).within(-2, 2), special=True) for op, f in COMPARE.items()],
     *[Case(op, f, u64(9), u64(9), special=True) for op, f in COMPARE.items()],
-    Case("equal", np.equal, boolean(9), boolean(9)), Case("not_equal", np.not_equal, boolean(9), boolean(9)),
+    Case("equal", np.equal, boolean(9), boolean(9)),
+    Case("not_equal", np.not_equal, boolean(9), boolean(9)),
 )
 test_bits = table(
-    *[Case(op, f, boolean(2, 9), boolean(9), special=True) for op, f in
-      {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor, "bitwise_and": np.logical_and,
-       "bitwise_or": np.logical_or, "bitwise_xor": np.logical_xor}.items()],
-    *[Case(op, f, m(2, 9), m(9), special=True) for m in (i32, u8) for op, f in
-      {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}.items()],
+    *[
+        Case(op, f, boolean(2, 9), boolean(9), special=True)
+        for op, f in {
+            "logical_and": np.logical_and,
+            "logical_or": np.logical_or,
+            "logical_xor": np.logical_xor,
+            "bitwise_and": np.logical_and,
+            "bitwise_or": np.logical_or,
+            "bitwise_xor": np.logical_xor,
+        }.items()
+    ],
+    *[
+        Case(op, f, m(2, 9), m(9), special=True)
+        for m in (i32, u8)
+        for op, f in {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}.items()
+    ],
     Case("left_shift", np.left_shift, u32(9), u32(9).within(0, 31)),
     Case("right_shift", np.right_shift, u8(9), u8(9).within(0, 7)),
     Case("right_shift", np.right_shift, i32(9), i32(9).within(0, 31)),
@@ -89,22 +127,49 @@ test_where = table(
     Case("where", np.where, boolean(3, 1), f32(4), f32(2, 1, 4)),
     Case("where", np.where, boolean(3), i64(3), i64()),
     Case("where", np.where, boolean(0, 3), f32(3), f32(3)),
-    *[Case("where", np.where, Value(np.array(c, t)), f32(5), f32(5)) for c, t in (([0, 1, -2, 0, 5], "int32"), ([0, -0.0, np.nan, 1e-40, 2], "float32"),
-                                                                                ([0, 255, 0, 1, 3], "uint8"), ([0, 0.5, -1, 0, 6e-8], "float16"))],
+    *[
+        Case("where", np.where, Value(np.array(c, t)), f32(5), f32(5))
+        for c, t in (([0, 1, -2, 0, 5], "int32"), ([0, -0.0, np.nan, 1e-40, 2], "float32"), ([0, 255, 0, 1, 3], "uint8"), ([0, 0.5, -1, 0, 6e-8], "float16"))
+    ],
     Case("where", np.where, boolean(4), boolean(4), boolean(4)),
     Case("nn.bias_add", lambda x, b: x + b[:, None], f32(2, 3, 4), f32(3)),
     Case("nn.bias_add", lambda x, b, axis: x + b, f32(2, 3, 4), f32(4), axis=-1),
 )
 # What each family wants of both operands, by a dtype that it does not take.
-FAMILIES = {"bool": ("add", "subtract", "multiply", "divide", "floor_divide", "floor_mod", "mod", "maximum", "minimum", "power", "less", "less_equal",
-                     "greater", "greater_equal"),
-            "float32": ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"), "int32": ("logical_and", "logical_or", "logical_xor", "atan2"),
-            None: ("equal", "not_equal")}
+FAMILIES = {
+    "bool": (
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "floor_divide",
+        "floor_mod",
+        "mod",
+        "maximum",
+        "minimum",
+        "power",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+    ),
+    "float32": ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
+    "int32": ("logical_and", "logical_or", "logical_xor", "atan2"),
+    None: ("equal", "not_equal"),
+}
 OF = {"bool": "int32", "float32": "int32", "int32": "bool", None: "int32"}
 test_rejects_families = rejects(
-    *[r for bad, ops in FAMILIES.items() for op in ops for good in ["float32" if op == "atan2" else OF[bad]] for r in (
-        *([Reject(op, "R1", ((2,), bad), ((2,), bad))] if bad else []), Reject(op, "R3", ((2, 3), good), ((4,), good)),
-        *([Reject(op, "R2", ((2,), good), ((2,), "float64" if op == "atan2" else "int64"))] if op != "power" and "logical" not in op else []))],
+    *[
+        r
+        for bad, ops in FAMILIES.items()
+        for op in ops
+        for good in ["float32" if op == "atan2" else OF[bad]]
+        for r in (
+            *([Reject(op, "R1", ((2,), bad), ((2,), bad))] if bad else []),
+            Reject(op, "R3", ((2, 3), good), ((4,), good)),
+            *([Reject(op, "R2", ((2,), good), ((2,), "float64" if op == "atan2" else "int64"))] if op != "power" and "logical" not in op else []),
+        )
+    ],
 )
 test_rejects = rejects(
     Reject("add", "R1", ((2,), "bool"), ((2,), "bool")),

@@ -33,7 +33,7 @@ def drawn():
 
 
 def operators():
-    """Relay's: those of loop programs stand in the same registry."""
+    """Relay's: those of PrimFuncs stand in the same registry."""
     return {n for n in baton.ir.Op.list_op_names() if baton.ir.Op.get(n).get_attr("output") is not None}
 
 

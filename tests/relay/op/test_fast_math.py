@@ -22,16 +22,26 @@ def softmax(x, axis=-1):
 
 
 test_values = table(
-    Case("fast_exp", wide(np.exp), f32(3, 17), rtol=3e-7), Case("fast_exp", wide(np.exp), f16(9), rtol=1.1e-3),
-    Case("fast_tanh", wide(np.tanh), f32(3, 17), rtol=1e-6), Case("fast_erf", wide(erf), f32(3, 17), rtol=0, atol=1e-6),
-    Case("nn.fast_softmax", wide(softmax), f32(3, 17), rtol=2e-6), Case("nn.fast_softmax", wide(softmax), f32(3, 5, 2), rtol=2e-6, axis=1),
-    Case("fast_exp", lambda x: np.where(np.isnan(x), x, np.exp(np.clip(x, -87.3, 88.3))).astype("float32"),
-         Value(np.array([np.nan, np.inf, -np.inf, 1000, -1000, 0.0, -0.0, 88.3, -87.3], "float32")), rtol=1e-5),
+    Case("fast_exp", wide(np.exp), f32(3, 17), rtol=3e-7),
+    Case("fast_exp", wide(np.exp), f16(9), rtol=1.1e-3),
+    Case("fast_tanh", wide(np.tanh), f32(3, 17), rtol=1e-6),
+    Case("fast_erf", wide(erf), f32(3, 17), rtol=0, atol=1e-6),
+    Case("nn.fast_softmax", wide(softmax), f32(3, 17), rtol=2e-6),
+    Case("nn.fast_softmax", wide(softmax), f32(3, 5, 2), rtol=2e-6, axis=1),
+    Case(
+        "fast_exp",
+        lambda x: np.where(np.isnan(x), x, np.exp(np.clip(x, -87.3, 88.3))).astype("float32"),
+        Value(np.array([np.nan, np.inf, -np.inf, 1000, -1000, 0.0, -0.0, 88.3, -87.3], "float32")),
+        rtol=1e-5,
+    ),
     Case("fast_tanh", wide(np.tanh), Value(np.array([np.nan, np.inf, -np.inf, 20, 0.0, -0.0], "float32")), rtol=1e-6),
     Case("fast_erf", wide(erf), Value(np.array([np.nan, np.inf, -np.inf, 20, 0.0, -0.0], "float32")), rtol=1e-6),
 )
-test_rejects = rejects(*[Reject(op, "R1", ((2,), "int32")) for op in ("fast_exp", "fast_tanh", "fast_erf", "nn.fast_softmax")],
-                       Reject("fast_exp", "R1", ((2,), "float64"), says="32 bits"), Reject("nn.fast_softmax", "R2", ((), "float32")))
+test_rejects = rejects(
+    *[Reject(op, "R1", ((2,), "int32")) for op in ("fast_exp", "fast_tanh", "fast_erf", "nn.fast_softmax")],
+    Reject("fast_exp", "R1", ((2,), "float64"), says="32 bits"),
+    Reject("nn.fast_softmax", "R2", ((), "float32")),
+)
 
 
 def _errors(op, exact, x):

@@ -13,15 +13,34 @@ from baton import relay
 
 FLOATS = ("float16", "float32", "float64", "bfloat16")
 # Where an operator is smooth, if that is not everywhere.
-DOMAINS = {"sqrt": (0.1, 3), "rsqrt": (0.1, 3), "log": (0.1, 3), "log2": (0.1, 3), "log10": (0.1, 3), "log1p": (-0.5, 3), "asin": (-0.9, 0.9),
-           "acos": (-0.9, 0.9), "acosh": (1.1, 3), "atanh": (-0.9, 0.9)}
+DOMAINS = {
+    "sqrt": (0.1, 3),
+    "rsqrt": (0.1, 3),
+    "log": (0.1, 3),
+    "log2": (0.1, 3),
+    "log10": (0.1, 3),
+    "log1p": (-0.5, 3),
+    "asin": (-0.9, 0.9),
+    "acos": (-0.9, 0.9),
+    "acosh": (1.1, 3),
+    "atanh": (-0.9, 0.9),
+}
 # Rows about a place where the operator has a kink, or with floating operands that are whole numbers by nature.
-KINKS = ("floor_divide-value", "mod-value", "floor_mod-value", "nn.lp_normalize-value", "nn.max_pool_with_indices-value", "sequence_mask-float16",
-         "image.crop_and_resize-float32", "image.crop_and_resize-uint8", "image.crop_and_resize-images")
+KINKS = (
+    "floor_divide-value",
+    "mod-value",
+    "floor_mod-value",
+    "nn.lp_normalize-value",
+    "nn.max_pool_with_indices-value",
+    "sequence_mask-float16",
+    "image.crop_and_resize-float32",
+    "image.crop_and_resize-uint8",
+    "image.crop_and_resize-images",
+)
 
 
 def rule_of(name):
-    """"rule", "form" for a decomposition that is there for gradients, "reason"; "decompose" for one that lowering uses too."""
+    """ "rule", "form" for a decomposition that is there for gradients, "reason"; "decompose" for one that lowering uses too."""
     facts = facts_of(name)
     if facts["gradient"] == "decomposition":
         return "decompose" if facts["decomposed"] else "form"
@@ -209,8 +228,12 @@ def test_shapes_as_operands():
     s = relay.var("s", shape=(3,), dtype="int64")
     a = relay.var("a", shape=(1,), dtype="int64")
     at = np.arange(6.0).reshape(2, 1, 3)
-    for op, operand, value, scale in (("dyn.reshape", s, [3, 2, 1], 1), ("dyn.broadcast_to", s, [2, 4, 3], 4), ("dyn.squeeze", a, [1], 1),
-                                      ("dyn.expand_dims", a, [1], 1)):
+    for op, operand, value, scale in (
+        ("dyn.reshape", s, [3, 2, 1], 1),
+        ("dyn.broadcast_to", s, [2, 4, 3], 4),
+        ("dyn.squeeze", a, [1], 1),
+        ("dyn.expand_dims", a, [1], 1),
+    ):
         y = call_dynamic(op, x, operand)
         grad = relay.transform.gradient(relay.Function([x, operand], relay.exp(y)), mode="first_order")
         got = evaluate(grad, [at, np.array(value)], "vm")[1]
@@ -219,4 +242,5 @@ def test_shapes_as_operands():
 
 def call_dynamic(op, x, operand):
     from baton.relay.op.make import operator
+
     return operator(op)(x, operand)

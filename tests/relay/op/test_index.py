@@ -26,7 +26,7 @@ def take(x, i, axis=None, batch_dims=0, mode="clip"):
     i = wrapped(i, x.shape[axis], mode)
     if b == 0:
         return np.take(x, i, axis)
-    out = np.zeros(x.shape[:axis] + i.shape[b:] + x.shape[axis + 1:], x.dtype)
+    out = np.zeros(x.shape[:axis] + i.shape[b:] + x.shape[axis + 1 :], x.dtype)
     for at in itertools.product(*(range(n) for n in x.shape[:b])):
         out[at] = np.take(x[at], i[at], axis - b)
     return out
@@ -45,7 +45,7 @@ def gather(x, i, axis):
 def gather_nd(x, i, batch_dims=0, index_rank=None, index_last=False):
     i = i if index_last else np.moveaxis(i, 0, -1)
     outer, m, b = i.shape[:-1], i.shape[-1], batch_dims
-    out = np.zeros(outer + x.shape[b + m:], x.dtype)
+    out = np.zeros(outer + x.shape[b + m :], x.dtype)
     for at in itertools.product(*(range(n) for n in outer)):
         out[at] = x[at[:b] + tuple(int(from_end(np.asarray(k), n)) for k, n in zip(i[at], x.shape[b:], strict=False))]
     return out
@@ -60,7 +60,7 @@ def scatter_elements(x, i, v, axis=0, reduction="update"):
     for at in itertools.product(*(range(n) for n in i.shape)):
         k, n = int(i[at]), x.shape[axis]
         if -n <= k < n:
-            to = (*at[:axis], k % n, *at[axis + 1:])
+            to = (*at[:axis], k % n, *at[axis + 1 :])
             out[to] = COMBINE[reduction](out[to], v[at])
     return out
 
@@ -103,9 +103,10 @@ test_take = table(
     Case("take", take, f64(), i64(3)),
     Case("take", take, f32(0), i64(0), axis=each(None, 0)),
     Case("take", take, f32(3, 0), i64(2), axis=0),
-    Case("take", take, f32(4), Value([-2**63, 2**63 - 1, -1, 3], "int64"), axis=0, mode=MODES),
+    Case("take", take, f32(4), Value([-(2**63), 2**63 - 1, -1, 3], "int64"), axis=0, mode=MODES),
     Case("take", take, f32(40, 30), i64(50), axis=0, name="large"),
-    dynamic=True)
+    dynamic=True,
+)
 
 test_gather = table(
     Case("gather", gather, f32(3, 4), i64(3, 2).within(-4, 3), axis=each(1, -1)),
@@ -206,18 +207,32 @@ test_col2im = table(
     Case("col2im", col2im, f32(2, 3, 6), image_shape=[8], block_shape=[3], rtol=1e-5, atol=1e-6),
     Case("col2im", col2im, f16(1, 8, 8), image_shape=[3, 3, 3], block_shape=[2, 2, 2], atol=5e-3),
     Case("col2im", col2im, f32(0, 4, 9), image_shape=[4, 4], block_shape=[2, 2]),
-    dynamic=True)
+    dynamic=True,
+)
 
 A, AT = ((3, 4), "float32"), ((2,), "int64")
 test_rejects = rejects(
-    Reject("take", "R1", A, ((2,), "float32")), Reject("take", "R2", A, AT, mode="raise"), Reject("take", "R3", A, AT, axis=0, batch_dims=1),
-    Reject("take", "R3", A, AT, batch_dims=1), Reject("take", "R3", A, AT, axis=0, batch_dims=-2), Reject("take", "R4", ((), "float32"), AT, axis=0),
-    Reject("take", "R5", A, AT, axis=1, batch_dims=1), Reject("take", "R6", ((0,), "float32"), AT), Reject("take", "R6", ((0, 2), "float32"), AT, axis=0),
-    Reject("gather", "R1", A, ((3, 4), "float32"), axis=0), Reject("gather", "R2", A, AT, axis=0), Reject("gather", "R2", A, ((4, 4), "int64"), axis=1),
-    Reject("gather", "R2", ((), "float32"), ((), "int64"), axis=0), Reject("gather", "R3", ((0,), "float32"), AT, axis=0),
-    Reject("gather_nd", "R1", A, ((2,), "float32")), Reject("gather_nd", "R2", A, ((), "int64")), Reject("gather_nd", "R3", A, ((relay.Any(),), "int64")),
-    Reject("gather_nd", "R4", A, ((3, 1), "int64")), Reject("gather_nd", "R4", A, ((1,), "int64"), batch_dims=1),
-    Reject("gather_nd", "R5", A, ((1, 2), "int64"), batch_dims=1), Reject("gather_nd", "R6", ((0, 2), "float32"), ((1, 3), "int64")),
+    Reject("take", "R1", A, ((2,), "float32")),
+    Reject("take", "R2", A, AT, mode="raise"),
+    Reject("take", "R3", A, AT, axis=0, batch_dims=1),
+    Reject("take", "R3", A, AT, batch_dims=1),
+    Reject("take", "R3", A, AT, axis=0, batch_dims=-2),
+    Reject("take", "R4", ((), "float32"), AT, axis=0),
+    Reject("take", "R5", A, AT, axis=1, batch_dims=1),
+    Reject("take", "R6", ((0,), "float32"), AT),
+    Reject("take", "R6", ((0, 2), "float32"), AT, axis=0),
+    Reject("gather", "R1", A, ((3, 4), "float32"), axis=0),
+    Reject("gather", "R2", A, AT, axis=0),
+    Reject("gather", "R2", A, ((4, 4), "int64"), axis=1),
+    Reject("gather", "R2", ((), "float32"), ((), "int64"), axis=0),
+    Reject("gather", "R3", ((0,), "float32"), AT, axis=0),
+    Reject("gather_nd", "R1", A, ((2,), "float32")),
+    Reject("gather_nd", "R2", A, ((), "int64")),
+    Reject("gather_nd", "R3", A, ((relay.Any(),), "int64")),
+    Reject("gather_nd", "R4", A, ((3, 1), "int64")),
+    Reject("gather_nd", "R4", A, ((1,), "int64"), batch_dims=1),
+    Reject("gather_nd", "R5", A, ((1, 2), "int64"), batch_dims=1),
+    Reject("gather_nd", "R6", ((0, 2), "float32"), ((1, 3), "int64")),
     Reject("sparse_to_dense", "R1", ((2,), "float32"), ((2,), "float32"), ((), "float32"), output_shape=[4]),
     Reject("sparse_to_dense", "R2", AT, ((2,), "float32"), ((), "float16"), output_shape=[4]),
     Reject("sparse_to_dense", "R3", ((2, 1, 1), "int64"), ((2,), "float32"), ((), "float32"), output_shape=[4]),
@@ -225,24 +240,41 @@ test_rejects = rejects(
     Reject("sparse_to_dense", "R3", AT, ((2,), "float32"), ((1,), "float32"), output_shape=[4]),
     Reject("sparse_to_dense", "R4", ((2, 3), "int64"), ((2,), "float32"), ((), "float32"), output_shape=[4]),
     Reject("sparse_to_dense", "R5", AT, ((3,), "float32"), ((), "float32"), output_shape=[4]),
-    Reject("unravel_index", "R1", A, AT), Reject("unravel_index", "R1", AT, ((2, 1), "int64")), Reject("unravel_index", "R2", AT, ((65,), "int64")),
+    Reject("unravel_index", "R1", A, AT),
+    Reject("unravel_index", "R1", AT, ((2, 1), "int64")),
+    Reject("unravel_index", "R2", AT, ((65,), "int64")),
     Reject("one_hot", "R1", ((2,), "float32"), ((), "float32"), ((), "float32"), depth=2),
-    Reject("one_hot", "R2", AT, ((), "float32"), ((), "int32"), depth=2), Reject("one_hot", "R3", AT, ((2,), "float32"), ((), "float32"), depth=2),
+    Reject("one_hot", "R2", AT, ((), "float32"), ((), "int32"), depth=2),
+    Reject("one_hot", "R3", AT, ((2,), "float32"), ((), "float32"), depth=2),
     Reject("one_hot", "R3", AT, ((), "float32"), ((0,), "float32"), depth=2),
-    Reject("col2im", "R1", ((1, 4, 9), "float32"), image_shape=[4, 4], block_shape=[2]), Reject("col2im", "R1", ((1, 4, 9), "float32"), image_shape=[4, 4], block_shape=[2, 2], strides=[0, 1]),
+    Reject("col2im", "R1", ((1, 4, 9), "float32"), image_shape=[4, 4], block_shape=[2]),
+    Reject("col2im", "R1", ((1, 4, 9), "float32"), image_shape=[4, 4], block_shape=[2, 2], strides=[0, 1]),
     Reject("col2im", "R1", ((1, 4, 9), "float32"), image_shape=[4, 4], block_shape=[2, 2], pads=[1]),
-    Reject("col2im", "R2", ((1, 4), "float32"), image_shape=[4, 4], block_shape=[2, 2]), Reject("col2im", "R2", ((1, 4, 9), "bool"), image_shape=[4, 4], block_shape=[2, 2]),
-    Reject("col2im", "R3", ((1, 4, 8), "float32"), image_shape=[4, 4], block_shape=[2, 2]), Reject("col2im", "R3", ((1, 3, 9), "float32"), image_shape=[4, 4], block_shape=[2, 2]),
-    *[Reject(op, rule, *inputs, **({"axis": 0} if op != "scatter_elements" else {}))
-      for op in ("scatter_elements", "scatter", "scatter_add") for rule, inputs in (
-          ("R2", (A, ((2, 4), "float32"), ((2, 4), "float32"))), ("R3", (A, ((2, 4), "int64"), ((2, 4), "float64"))),
-          ("R4", (A, AT, ((2,), "float32"))), ("R4", (A, ((2, 5), "int64"), ((2, 5), "float32"))), ("R4", (((), "float32"), ((), "int64"), ((), "float32"))),
-          ("R5", (A, ((2, 4), "int64"), ((2, 3), "float32"))))],
+    Reject("col2im", "R2", ((1, 4), "float32"), image_shape=[4, 4], block_shape=[2, 2]),
+    Reject("col2im", "R2", ((1, 4, 9), "bool"), image_shape=[4, 4], block_shape=[2, 2]),
+    Reject("col2im", "R3", ((1, 4, 8), "float32"), image_shape=[4, 4], block_shape=[2, 2]),
+    Reject("col2im", "R3", ((1, 3, 9), "float32"), image_shape=[4, 4], block_shape=[2, 2]),
+    *[
+        Reject(op, rule, *inputs, **({"axis": 0} if op != "scatter_elements" else {}))
+        for op in ("scatter_elements", "scatter", "scatter_add")
+        for rule, inputs in (
+            ("R2", (A, ((2, 4), "float32"), ((2, 4), "float32"))),
+            ("R3", (A, ((2, 4), "int64"), ((2, 4), "float64"))),
+            ("R4", (A, AT, ((2,), "float32"))),
+            ("R4", (A, ((2, 5), "int64"), ((2, 5), "float32"))),
+            ("R4", (((), "float32"), ((), "int64"), ((), "float32"))),
+            ("R5", (A, ((2, 4), "int64"), ((2, 3), "float32"))),
+        )
+    ],
     Reject("scatter_elements", "R1", A, ((2, 4), "int64"), ((2, 4), "float32"), reduction="replace"),
-    Reject("scatter_elements", "R1", ((3,), "bool"), AT, ((2,), "bool"), reduction="add"), Reject("scatter_add", "R1", ((3,), "bool"), AT, ((2,), "bool"), axis=0),
-    Reject("scatter_nd", "R1", A, ((2, 5), "int64"), ((5,), "float32"), mode="set"), Reject("scatter_nd", "R2", A, ((2, 5), "float32"), ((5,), "float32")),
-    Reject("scatter_nd", "R3", A, ((2, 5), "int64"), ((5,), "int32")), Reject("scatter_nd", "R4", A, ((3, 5), "int64"), ((5,), "float32")),
-    Reject("scatter_nd", "R4", A, ((), "int64"), ((5,), "float32")), Reject("scatter_nd", "R5", A, ((2, 5), "int64"), ((4,), "float32")),
+    Reject("scatter_elements", "R1", ((3,), "bool"), AT, ((2,), "bool"), reduction="add"),
+    Reject("scatter_add", "R1", ((3,), "bool"), AT, ((2,), "bool"), axis=0),
+    Reject("scatter_nd", "R1", A, ((2, 5), "int64"), ((5,), "float32"), mode="set"),
+    Reject("scatter_nd", "R2", A, ((2, 5), "float32"), ((5,), "float32")),
+    Reject("scatter_nd", "R3", A, ((2, 5), "int64"), ((5,), "int32")),
+    Reject("scatter_nd", "R4", A, ((3, 5), "int64"), ((5,), "float32")),
+    Reject("scatter_nd", "R4", A, ((), "int64"), ((5,), "float32")),
+    Reject("scatter_nd", "R5", A, ((2, 5), "int64"), ((4,), "float32")),
 )
 
 
@@ -251,6 +283,7 @@ def test_scatter_is_in_order():
     n = 4000
     x, i, v = np.zeros(3, "float32"), np.arange(n) % 3, np.arange(n, dtype="float32")
     from cases import call, evaluate
+
     expr, variables, values = call("scatter_elements", [x, i, v], {})
     for kind in ("debug", "graph"):
         np.testing.assert_array_equal(evaluate(relay.Function(variables, expr), values, kind)[0], [3999, 3997, 3998])
@@ -259,6 +292,7 @@ def test_scatter_is_in_order():
 def run(build, *inputs):
     """The value by the interpreter and compiled, which have to agree."""
     from cases import evaluate
+
     variables = [relay.var(f"x{k}", shape=a.shape, dtype=str(a.dtype)) for k, a in enumerate(inputs)]
     got = [evaluate(relay.Function(variables, build(*variables)), inputs, kind)[0] for kind in ("debug", "graph")]
     np.testing.assert_array_equal(*got)
@@ -285,6 +319,7 @@ def test_composed_functions():
 
 def test_segment_sum_of_as_many_as_there_are():
     from cases import evaluate
+
     x, ids = relay.var("x", shape=(4, 2)), relay.var("ids", shape=(4,), dtype="int32")
     (got,) = evaluate(relay.Function([x, ids], relay.segment_sum(x, ids)), [np.ones((4, 2), "float32"), np.array([0, 2, 2, 0], "int32")])
     np.testing.assert_array_equal(got, [[2, 2], [0, 0], [2, 2]])

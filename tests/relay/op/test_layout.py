@@ -56,7 +56,7 @@ def space_to_batch(x, block_shape, paddings, pad_value=0):
     shape = [x.shape[0]]
     for n, b in zip(x.shape[1:], block_shape, strict=False):
         shape += [n // b, b]
-    rest = list(x.shape[1 + k:])
+    rest = list(x.shape[1 + k :])
     y = x.reshape(shape + rest)
     blocks, spaces = [2 + 2 * d for d in range(k)], [1 + 2 * d for d in range(k)]
     y = y.transpose(*blocks, 0, *spaces, *range(1 + 2 * k, y.ndim))
@@ -69,19 +69,26 @@ def batch_to_space(x, block_shape, crops):
     order = [k]
     for d in range(k):
         order += [k + 1 + d, d]
-    y = y.transpose(*order, *range(2 * k + 1, y.ndim)).reshape([n, *[m * b for m, b in zip(x.shape[1:], block_shape, strict=False)], *x.shape[1 + k:]])
+    y = y.transpose(*order, *range(2 * k + 1, y.ndim)).reshape([n, *[m * b for m, b in zip(x.shape[1:], block_shape, strict=False)], *x.shape[1 + k :]])
     return y[(slice(None), *(slice(b, m - e) for m, (b, e) in zip(y.shape[1:], crops, strict=False)))]
 
 
 test_layouts = table(
-    Case("layout_transform", layout_transform, f32(2, 5, 3, 4), src_layout="NCHW", dst_layout=each("NHWC", "NCHW", "CHWN", "NCHW4c", "NCHW2c", "NHWC5c", "NCHW16c", "HWNC3c")),
+    Case(
+        "layout_transform",
+        layout_transform,
+        f32(2, 5, 3, 4),
+        src_layout="NCHW",
+        dst_layout=each("NHWC", "NCHW", "CHWN", "NCHW4c", "NCHW2c", "NHWC5c", "NCHW16c", "HWNC3c"),
+    ),
     Case("layout_transform", layout_transform, i8(2, 3, 4, 6), src_layout="NHWC", dst_layout=each("NCHW", "NCHW3c")),
     Case("layout_transform", layout_transform, f16(2, 2, 3, 4, 4), src_layout="NCHW4c", dst_layout=each("NCHW", "NHWC", "NCHW4c", "NCHW2c", "NCHW8c")),
     Case("layout_transform", layout_transform, f64(6, 5, 2, 2), src_layout="OIHW", dst_layout=each("OIHW4i2o", "HWIO", "OIHW8o")),
     Case("layout_transform", layout_transform, f32(3, 4), src_layout="NC", dst_layout=each("CN", "NC2c")),
     Case("layout_transform", layout_transform, boolean(0, 3), src_layout="NC", dst_layout=each("CN", "NC2c")),
     Case("layout_transform", layout_transform, bf16(3, 5, 2), src_layout="NCW", dst_layout=each("NWC", "NCW8c")),
-    dynamic=True)
+    dynamic=True,
+)
 # Some extents tell others: with none known the channels of a split layout are not, either.
 test_blocks = table(
     Case("nn.space_to_depth", space_to_depth, f32(2, 3, 4, 6), block_size=each(1, 2), mode=each("DCR", "CRD")),
@@ -99,17 +106,30 @@ test_blocks = table(
     Case("nn.batch_to_space_nd", batch_to_space, u8(4, 3), block_shape=[4], crops=[[1, 2]]),
     Case("nn.batch_to_space_nd", batch_to_space, bf16(2, 3), block_shape=[], crops=[]),
     Case("nn.batch_to_space_nd", batch_to_space, f32(0, 3), block_shape=[2], crops=[[0, 1]]),
-    dynamic=True)
+    dynamic=True,
+)
 
 A, B = ((2, 5, 3, 4), "float32"), ((12, 2, 3), "float32")
 test_rejects = rejects(
-    Reject("layout_transform", "R1", ((2, 3), "float32"), src_layout="NCHW", dst_layout="NHWC"), Reject("layout_transform", "R2", A, src_layout="NCHW", dst_layout="NCHD"),
-    Reject("layout_transform", "R2", A, src_layout="NCHW", dst_layout="NHW"), Reject("layout_transform", "R3", ((2, 5, 3, 4, 8), "float32"), src_layout="NCHW4c", dst_layout="NCHW"),
-    *[r for op, bad in (("nn.space_to_depth", (1, 4, 3, 4)), ("nn.depth_to_space", (1, 6, 2, 2))) for r in (
-        Reject(op, "R1", ((2, 4, 4), "float32"), block_size=2), Reject(op, "R2", ((1, 4, 2, 2), "float32"), block_size=2, layout="CNHW"),
-        Reject(op, "R2", ((1, 4, 2, 2), "float32"), block_size=2, mode="DRC"), Reject(op, "R3", (bad, "float32"), block_size=2))],
-    Reject("nn.space_to_batch_nd", "R1", B, block_shape=[2], paddings=[[0, 0], [0, 0]]), Reject("nn.space_to_batch_nd", "R1", B, block_shape=[2], paddings=[[0, -1]]),
-    Reject("nn.space_to_batch_nd", "R1", B, block_shape=[1, 1, 1], paddings=[[0, 0]] * 3), Reject("nn.space_to_batch_nd", "R2", B, block_shape=[2], paddings=[[0, 1]]),
-    Reject("nn.batch_to_space_nd", "R1", B, block_shape=[2], crops=[[0]]), Reject("nn.batch_to_space_nd", "R2", B, block_shape=[5], crops=[[0, 0]]),
+    Reject("layout_transform", "R1", ((2, 3), "float32"), src_layout="NCHW", dst_layout="NHWC"),
+    Reject("layout_transform", "R2", A, src_layout="NCHW", dst_layout="NCHD"),
+    Reject("layout_transform", "R2", A, src_layout="NCHW", dst_layout="NHW"),
+    Reject("layout_transform", "R3", ((2, 5, 3, 4, 8), "float32"), src_layout="NCHW4c", dst_layout="NCHW"),
+    *[
+        r
+        for op, bad in (("nn.space_to_depth", (1, 4, 3, 4)), ("nn.depth_to_space", (1, 6, 2, 2)))
+        for r in (
+            Reject(op, "R1", ((2, 4, 4), "float32"), block_size=2),
+            Reject(op, "R2", ((1, 4, 2, 2), "float32"), block_size=2, layout="CNHW"),
+            Reject(op, "R2", ((1, 4, 2, 2), "float32"), block_size=2, mode="DRC"),
+            Reject(op, "R3", (bad, "float32"), block_size=2),
+        )
+    ],
+    Reject("nn.space_to_batch_nd", "R1", B, block_shape=[2], paddings=[[0, 0], [0, 0]]),
+    Reject("nn.space_to_batch_nd", "R1", B, block_shape=[2], paddings=[[0, -1]]),
+    Reject("nn.space_to_batch_nd", "R1", B, block_shape=[1, 1, 1], paddings=[[0, 0]] * 3),
+    Reject("nn.space_to_batch_nd", "R2", B, block_shape=[2], paddings=[[0, 1]]),
+    Reject("nn.batch_to_space_nd", "R1", B, block_shape=[2], crops=[[0]]),
+    Reject("nn.batch_to_space_nd", "R2", B, block_shape=[5], crops=[[0, 0]]),
     Reject("nn.batch_to_space_nd", "R2", B, block_shape=[2], crops=[[3, 2]]),
 )

@@ -16,17 +16,23 @@ def same(x, **kw):
 ANNOTATIONS = ("annotation.stop_fusion", "annotation.checkpoint", "on_device", "device_copy")
 test_annotations = table(
     *[Case(op, same, x, fold=False) for op in ANNOTATIONS for x in (f32(2, 3), i64(), boolean(0, 2), f16(3))],
-    *[Case(op, same, x, compiler="dnnl", fold=False) for op in ("annotation.compiler_begin", "annotation.compiler_end") for x in (f32(2, 3), i64(), boolean(0, 2))],
+    *[
+        Case(op, same, x, compiler="dnnl", fold=False)
+        for op in ("annotation.compiler_begin", "annotation.compiler_end")
+        for x in (f32(2, 3), i64(), boolean(0, 2))
+    ],
     Case("on_device", same, u8(3), device_type=each(-1, 1), fold=False),
     Case("on_device", same, u8(3), device_type=1, is_fixed=True, fold=False),  # which needs a device
     Case("device_copy", same, u8(3), src_dev_type=each(-1, 1), dst_dev_type=1, fold=False),
-    dynamic=True)
+    dynamic=True,
+)
 
 test_vm = table(
     Case("vm.reshape_tensor", lambda x, s, newshape: x.reshape(s), f32(2, 3), Value([3, 2], "int64"), newshape=each([3, 2], [-1, 2], [-1, -1]), fold=False),
     Case("vm.reshape_tensor", lambda x, s, newshape: x.reshape(s), i8(0), Value([3, 0], "int32"), newshape=[3, 0], fold=False),
     Case("vm.reshape_tensor", lambda x, s, newshape: x.reshape(()), i8(1), Value([], "int64"), newshape=[], fold=False),
-    dynamic=True)
+    dynamic=True,
+)
 
 
 def primitive():
@@ -54,13 +60,19 @@ test_rejects = rejects(
     *[Reject("on_device", "R1", ((2,), "float32"), device_type=d, says=f"`device_type` is {d}") for d in (0, 99, -2)],
     Reject("device_copy", "R1", ((2,), "float32"), src_dev_type=99, dst_dev_type=1, says="`src_dev_type` is 99"),
     Reject("device_copy", "R1", ((2,), "float32"), src_dev_type=1, dst_dev_type=0, says="`dst_dev_type` is 0"),
-    Reject("memory.alloc_storage", "R1", ((), "float32"), N), Reject("memory.alloc_storage", "R1", N, ((1,), "int64")),
-    Reject("memory.alloc_tensor", "R1", A, N, ((2,), "int64")), Reject("memory.alloc_tensor", "R2", storage, ((1,), "int64"), ((2,), "int64")),
-    Reject("memory.alloc_tensor", "R2", storage, N, ((2,), "float32")), Reject("memory.alloc_tensor", "R2", storage, N, ((2, 1), "int64")),
-    Reject("memory.alloc_tensor", "R3", storage, N, ((relay.Any(),), "int64")), Reject("memory.alloc_tensor", "R4", storage, N, ((2,), "int64"), const_shape=[2]),
+    Reject("memory.alloc_storage", "R1", ((), "float32"), N),
+    Reject("memory.alloc_storage", "R1", N, ((1,), "int64")),
+    Reject("memory.alloc_tensor", "R1", A, N, ((2,), "int64")),
+    Reject("memory.alloc_tensor", "R2", storage, ((1,), "int64"), ((2,), "int64")),
+    Reject("memory.alloc_tensor", "R2", storage, N, ((2,), "float32")),
+    Reject("memory.alloc_tensor", "R2", storage, N, ((2, 1), "int64")),
+    Reject("memory.alloc_tensor", "R3", storage, N, ((relay.Any(),), "int64")),
+    Reject("memory.alloc_tensor", "R4", storage, N, ((2,), "int64"), const_shape=[2]),
     Reject("memory.alloc_tensor", "R4", storage, N, np.array([2, -3])),
-    Reject("vm.reshape_tensor", "R1", A, ((2,), "float32"), newshape=[3, 2]), Reject("vm.reshape_tensor", "R1", A, ((2, 1), "int64"), newshape=[3, 2]),
-    Reject("vm.reshape_tensor", "R1", A, ((3,), "int64"), newshape=[3, 2]), Reject("vm.reshape_tensor", "R2", A, ((2,), "int64"), newshape=[3, 3]),
+    Reject("vm.reshape_tensor", "R1", A, ((2,), "float32"), newshape=[3, 2]),
+    Reject("vm.reshape_tensor", "R1", A, ((2, 1), "int64"), newshape=[3, 2]),
+    Reject("vm.reshape_tensor", "R1", A, ((3,), "int64"), newshape=[3, 2]),
+    Reject("vm.reshape_tensor", "R2", A, ((2,), "int64"), newshape=[3, 3]),
 )
 
 

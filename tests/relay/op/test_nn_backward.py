@@ -60,8 +60,18 @@ test_weights = table(
     Case("nn.conv2d_backward_weight", backward_weight, f32(2, 4, 5, 6), f32(2, 3, 5, 6), kernel_size=[3, 3], padding=1, **TOL),
     Case("nn.conv2d_backward_weight", backward_weight, f32(2, 4, 3, 4), f32(2, 3, 6, 7), kernel_size=[2, 1], strides=2, **TOL),
     Case("nn.conv2d_backward_weight", backward_weight, f32(2, 4, 3, 4), f32(2, 4, 7, 8), kernel_size=[3, 3], dilation=2, groups=each(1, 2, 4), **TOL),
-    Case("nn.conv2d_backward_weight", backward_weight, f64(3, 6, 3, 2), f64(3, 3, 6, 5), kernel_size=[3, 2], strides=[2, 3], padding=[1, 0, 0, 1],
-         groups=3, rtol=1e-12, atol=1e-12),
+    Case(
+        "nn.conv2d_backward_weight",
+        backward_weight,
+        f64(3, 6, 3, 2),
+        f64(3, 3, 6, 5),
+        kernel_size=[3, 2],
+        strides=[2, 3],
+        padding=[1, 0, 0, 1],
+        groups=3,
+        rtol=1e-12,
+        atol=1e-12,
+    ),
     Case("nn.conv3d_backward_weight", backward_weight, f32(1, 2, 2, 3, 2), f32(1, 3, 3, 4, 4), kernel_size=[2, 2, 3], **TOL),
     Case("nn.conv2d_backward_weight", backward_weight, f32(0, 2, 3, 3), f32(0, 3, 4, 4), kernel_size=[2, 2]),
 )
@@ -73,7 +83,17 @@ test_pools = table(
     *[Case(f"nn.{k}_pool2d_grad", pool_grad(k), f32(1, 2, 5, 1), f32(1, 2, 7, 7), pool_size=[3, 3], dilation=[1, 3], name="far", **TOL) for k in ("avg",)],
     *[Case(f"nn.{k}_pool2d_grad", pool_grad(k), f32(1, 3, 3, 2), f32(1, 6, 6, 2), pool_size=2, strides=2, layout="NHWC", **TOL) for k in ("max", "avg")],
     *[Case(f"nn.{k}_pool3d_grad", pool_grad(k), f32(1, 2, 2, 2, 3), f32(1, 2, 4, 4, 6), pool_size=2, strides=2, **TOL) for k in ("max", "avg")],
-    Case("nn.avg_pool2d_grad", pool_grad("avg"), f32(1, 2, 4, 4), f32(1, 2, 6, 6), pool_size=3, strides=2, padding=[1, 1, 2, 2], count_include_pad=each(False, True), **TOL),
+    Case(
+        "nn.avg_pool2d_grad",
+        pool_grad("avg"),
+        f32(1, 2, 4, 4),
+        f32(1, 2, 6, 6),
+        pool_size=3,
+        strides=2,
+        padding=[1, 1, 2, 2],
+        count_include_pad=each(False, True),
+        **TOL,
+    ),
     Case("nn.avg_pool1d_grad", pool_grad("avg"), f16(1, 2, 3), f16(1, 2, 6), pool_size=2, strides=2, rtol=2e-3, atol=1e-3),
 )
 IMAGE = ((2, 4, 6, 6), "float32")
@@ -85,13 +105,24 @@ def image(n, batch=2, channels=4, dtype="float32"):
 
 
 test_rejects = rejects(
-    *[r for n in CONVS for r in (
-        Reject(f"nn.conv{n}d_backward_weight", "R1", image(n), image(n, dtype="float64"), kernel_size=[1] * n),
-        Reject(f"nn.conv{n}d_backward_weight", "R2", ((2, 4), "float32"), image(n), kernel_size=[1] * n),
-        Reject(f"nn.conv{n}d_backward_weight", "R3", image(n), image(n)),
-        Reject(f"nn.conv{n}d_backward_weight", "R4", image(n), image(n), kernel_size=[1] * n, kernel_layout="".join(reversed("OI" + ref.SPACE[n]))),
-        Reject(f"nn.conv{n}d_backward_weight", "R5", image(n, batch=3), image(n), kernel_size=[1] * n))],
-    *[r for n in CONVS for k in ("max", "avg") for r in (
-        Reject(f"nn.{k}_pool{n}d_grad", "R1", image(n), image(n, dtype="int32")),
-        Reject(f"nn.{k}_pool{n}d_grad", "R2", ((2, 4), "float32"), image(n)))],
+    *[
+        r
+        for n in CONVS
+        for r in (
+            Reject(f"nn.conv{n}d_backward_weight", "R1", image(n), image(n, dtype="float64"), kernel_size=[1] * n),
+            Reject(f"nn.conv{n}d_backward_weight", "R2", ((2, 4), "float32"), image(n), kernel_size=[1] * n),
+            Reject(f"nn.conv{n}d_backward_weight", "R3", image(n), image(n)),
+            Reject(f"nn.conv{n}d_backward_weight", "R4", image(n), image(n), kernel_size=[1] * n, kernel_layout="".join(reversed("OI" + ref.SPACE[n]))),
+            Reject(f"nn.conv{n}d_backward_weight", "R5", image(n, batch=3), image(n), kernel_size=[1] * n),
+        )
+    ],
+    *[
+        r
+        for n in CONVS
+        for k in ("max", "avg")
+        for r in (
+            Reject(f"nn.{k}_pool{n}d_grad", "R1", image(n), image(n, dtype="int32")),
+            Reject(f"nn.{k}_pool{n}d_grad", "R2", ((2, 4), "float32"), image(n)),
+        )
+    ],
 )

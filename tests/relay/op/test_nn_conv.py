@@ -20,7 +20,14 @@ test_conv = table(
     # Strides, paddings and dilations, each as one number, one a dimension, or begins and ends.
     conv("nn.conv1d", f32(2, 3, 11), f32(4, 3, 3), strides=each(1, 2, 3), padding=each(0, 1, [2, 0]), dilation=each(1, 2)),
     conv("nn.conv2d", f32(2, 3, 9, 8), f32(4, 3, 3, 2), strides=each(1, [2, 1], [3, 2]), padding=each(0, [1, 2], [0, 1, 2, 0]), dilation=each(1, [1, 2], 2)),
-    conv("nn.conv3d", f32(1, 2, 5, 6, 7), f32(3, 2, 2, 3, 1), strides=each(1, [1, 2, 3]), padding=each(0, [1, 0, 2], [0, 1, 0, 1, 0, 2]), dilation=each(1, [2, 1, 3])),
+    conv(
+        "nn.conv3d",
+        f32(1, 2, 5, 6, 7),
+        f32(3, 2, 2, 3, 1),
+        strides=each(1, [1, 2, 3]),
+        padding=each(0, [1, 0, 2], [0, 1, 0, 1, 0, 2]),
+        dilation=each(1, [2, 1, 3]),
+    ),
     # The pieces that kernels are made for: whole and broken tiles, constant weights.
     conv("nn.conv2d", f32(1, 16, 14, 14), f32(32, 16, 3, 3), padding=1),
     conv("nn.conv2d", f32(1, 16, 14, 14), f32(32, 16, 3, 3), padding=1, constant=(1,), strides=each(1, 2), name="fixed weight"),
@@ -44,8 +51,16 @@ test_conv = table(
     conv("nn.conv3d", f32(1, 4, 5, 4, 3), f32(2, 2, 2, 3, 5), data_layout="NDHWC", kernel_layout="DHWIO"),
     conv("nn.contrib_conv2d_NCHWc", f32(1, 2, 6, 7, 4), f32(3, 2, 3, 3, 4, 8), data_layout="NCHW4c", kernel_layout="OIHW4i8o", out_layout="NCHW8c", padding=1),
     conv("nn.contrib_conv2d_NCHWc", f32(1, 3, 6, 7), f32(2, 1, 3, 3, 3, 8), kernel_layout="OIHW3i8o", out_layout="NCHW8c", strides=2),
-    conv("nn.contrib_depthwise_conv2d_NCHWc", f32(1, 2, 6, 7, 4), f32(2, 1, 3, 3, 1, 4), data_layout="NCHW4c", kernel_layout="OIHW1i4o", out_layout="NCHW4c",
-         groups=8, padding=1),
+    conv(
+        "nn.contrib_depthwise_conv2d_NCHWc",
+        f32(1, 2, 6, 7, 4),
+        f32(2, 1, 3, 3, 1, 4),
+        data_layout="NCHW4c",
+        kernel_layout="OIHW1i4o",
+        out_layout="NCHW4c",
+        groups=8,
+        padding=1,
+    ),
     # Dtypes: floats sum in float32 at least, integers wrap.
     conv("nn.conv2d", f64(1, 3, 5, 5), f64(4, 3, 3, 3), rtol=1e-12, atol=1e-12),
     conv("nn.conv2d", f16(1, 3, 5, 5), f16(4, 3, 3, 3), rtol=2e-3, atol=1e-3),
@@ -71,7 +86,14 @@ def transpose(op, x, w, **kw):
 
 test_transpose = table(
     transpose("nn.conv1d_transpose", f32(2, 3, 5), f32(3, 4, 3), strides=each(1, 2, 3), padding=each(0, 1, [2, 0]), dilation=each(1, 2)),
-    transpose("nn.conv2d_transpose", f32(2, 3, 4, 5), f32(3, 4, 3, 2), strides=each(1, [2, 1], [3, 2]), padding=each(0, [1, 0], [0, 1, 1, 0]), dilation=each(1, [1, 2])),
+    transpose(
+        "nn.conv2d_transpose",
+        f32(2, 3, 4, 5),
+        f32(3, 4, 3, 2),
+        strides=each(1, [2, 1], [3, 2]),
+        padding=each(0, [1, 0], [0, 1, 1, 0]),
+        dilation=each(1, [1, 2]),
+    ),
     transpose("nn.conv3d_transpose", f32(1, 2, 3, 4, 2), f32(2, 3, 2, 3, 1), strides=each(1, [1, 2, 3]), padding=each(0, [1, 0, 0, 0, 1, 0])),
     transpose("nn.conv2d_transpose", f32(1, 3, 4, 5), f32(3, 2, 3, 3), strides=2, output_padding=each(0, 1, [0, 1]), padding=each(0, 1)),
     transpose("nn.conv1d_transpose", f32(1, 3, 4), f32(3, 2, 3), strides=3, output_padding=2),
@@ -90,8 +112,19 @@ test_transpose = table(
 
 test_deformable = table(
     Case("nn.deformable_conv2d", ref.deformable_conv2d, f32(1, 2, 5, 5), f32(1, 8, 4, 4), f32(3, 2, 2, 2), **TOL),
-    Case("nn.deformable_conv2d", ref.deformable_conv2d, f32(2, 4, 5, 4), f32(2, 36, 3, 2), f32(4, 2, 3, 3), f32(2, 18, 3, 2), strides=2, padding=[1, 1],
-         groups=2, deformable_groups=2, **TOL),
+    Case(
+        "nn.deformable_conv2d",
+        ref.deformable_conv2d,
+        f32(2, 4, 5, 4),
+        f32(2, 36, 3, 2),
+        f32(4, 2, 3, 3),
+        f32(2, 18, 3, 2),
+        strides=2,
+        padding=[1, 1],
+        groups=2,
+        deformable_groups=2,
+        **TOL,
+    ),
     Case("nn.deformable_conv2d", ref.deformable_conv2d, f32(1, 2, 6, 6), f32(1, 8, 4, 4).within(-9, 9), f32(2, 2, 2, 2), dilation=[2, 2], name="far", **TOL),
 )
 
@@ -138,15 +171,41 @@ X, OFFSET, W, MASK = ((1, 4, 5, 5), "float32"), ((1, 18, 3, 3), "float32"), ((2,
 test_rejects = rejects(
     *[r for n in (1, 2, 3) for r in conv_rejects(f"nn.conv{n}d", n)],
     *[r for n in (1, 2, 3) for r in transpose_rejects(f"nn.conv{n}d_transpose", n)],
-    Reject("nn.contrib_conv2d_NCHWc", "R1", ((1, 2, 5, 5, 3), "float32"), ((1, 2, 3, 3, 4, 8), "float32"), data_layout="NCHW4c", kernel_layout="OIHW4i8o",
-           out_layout="NCHW8c", says="data_layout"),
-    Reject("nn.contrib_conv2d_NCHWc", "R1", ((1, 2, 5, 5, 4), "float32"), ((1, 2, 3, 3, 4, 7), "float32"), data_layout="NCHW4c", kernel_layout="OIHW4i8o",
-           out_layout="NCHW8c", says="kernel_layout"),
-    *[Reject(op, rule, (x, t), (w, t2), **{**kw, "groups": g})
-      for op, w, kw, g in (("nn.contrib_conv2d_NCHWc", (1, 2, 3, 3, 4, 8), CONV_C, 1), ("nn.contrib_depthwise_conv2d_NCHWc", (2, 1, 3, 3, 1, 4), DEPTHWISE_C, 8))
-      for rule, x, t, t2, kw in (("R1", (1, 2, 5, 5), "float32", "float32", kw), ("R2", (1, 2, 5, 5, 4), "bool", "bool", kw), ("R2", (1, 2, 5, 5, 4), "float32", "int8", kw),
-                                 ("R3", (1, 3, 5, 5, 4), "float32", "float32", kw), ("R4", (1, 2, 5, 5, 4), "float32", "float32", {**kw, "channels": 5}),
-                                 ("R5", (1, 2, 2, 5, 4), "float32", "float32", kw))],
+    Reject(
+        "nn.contrib_conv2d_NCHWc",
+        "R1",
+        ((1, 2, 5, 5, 3), "float32"),
+        ((1, 2, 3, 3, 4, 8), "float32"),
+        data_layout="NCHW4c",
+        kernel_layout="OIHW4i8o",
+        out_layout="NCHW8c",
+        says="data_layout",
+    ),
+    Reject(
+        "nn.contrib_conv2d_NCHWc",
+        "R1",
+        ((1, 2, 5, 5, 4), "float32"),
+        ((1, 2, 3, 3, 4, 7), "float32"),
+        data_layout="NCHW4c",
+        kernel_layout="OIHW4i8o",
+        out_layout="NCHW8c",
+        says="kernel_layout",
+    ),
+    *[
+        Reject(op, rule, (x, t), (w, t2), **{**kw, "groups": g})
+        for op, w, kw, g in (
+            ("nn.contrib_conv2d_NCHWc", (1, 2, 3, 3, 4, 8), CONV_C, 1),
+            ("nn.contrib_depthwise_conv2d_NCHWc", (2, 1, 3, 3, 1, 4), DEPTHWISE_C, 8),
+        )
+        for rule, x, t, t2, kw in (
+            ("R1", (1, 2, 5, 5), "float32", "float32", kw),
+            ("R2", (1, 2, 5, 5, 4), "bool", "bool", kw),
+            ("R2", (1, 2, 5, 5, 4), "float32", "int8", kw),
+            ("R3", (1, 3, 5, 5, 4), "float32", "float32", kw),
+            ("R4", (1, 2, 5, 5, 4), "float32", "float32", {**kw, "channels": 5}),
+            ("R5", (1, 2, 2, 5, 4), "float32", "float32", kw),
+        )
+    ],
     Reject("nn.deformable_conv2d", "R1", X, OFFSET, W, data_layout="NHWC"),
     Reject("nn.deformable_conv2d", "R1", X, ((1, 18, 3), "float32"), W),
     Reject("nn.deformable_conv2d", "R2", ((1, 4, 5, 5), "int32"), OFFSET, W),

@@ -13,7 +13,7 @@ def tfidf(x, mode="TF", min_gram_length=1, max_gram_length=1, max_skip_count=0, 
     rows = x.reshape(1, -1) if x.ndim == 1 else x
     grams, ends = [], [*ngram_counts[1:], len(pool)]
     for length, (begin, end) in enumerate(zip(ngram_counts, ends, strict=True), 1):
-        grams += [tuple(pool[k:k + length]) for k in range(begin, end, length)]
+        grams += [tuple(pool[k : k + length]) for k in range(begin, end, length)]
     out = np.zeros((len(rows), max(ngram_indexes) + 1), "float32")
     for r, row in enumerate(rows):
         for g, where in zip(grams, ngram_indexes, strict=True):
@@ -21,7 +21,7 @@ def tfidf(x, mode="TF", min_gram_length=1, max_gram_length=1, max_skip_count=0, 
             if min_gram_length <= n <= max_gram_length:
                 for skip in range(max_skip_count + 1) if n > 1 else (0,):
                     step = skip + 1
-                    out[r, where] += sum(tuple(row[k:k + (n - 1) * step + 1:step]) == g for k in range(len(row) - (n - 1) * step))
+                    out[r, where] += sum(tuple(row[k : k + (n - 1) * step + 1 : step]) == g for k in range(len(row) - (n - 1) * step))
         for g, where in zip(grams, ngram_indexes, strict=True):
             w = weights[grams.index(g)] if weights else 1
             c = out[r, where]
@@ -38,7 +38,6 @@ test_onnx = table(
 )
 
 
-
 def node(op, inputs, outputs=1, **attrs):
     """Attributes of dyn.onnx for a node whose operands are all there."""
     made = onnx.helper.make_node(op, [f"x{k}" for k in range(inputs)], [f"y{k}" for k in range(outputs)], **attrs)
@@ -46,18 +45,49 @@ def node(op, inputs, outputs=1, **attrs):
 
 
 test_deferred = table(
-    Case("dyn.onnx", lambda x, s, **kw: x.reshape(s), f32(2, 3), Value([3, 2], "int64"), shapes=[[-1, -1]], dtypes=["float32"], compiled=False, **node("Reshape", 2)),
-    Case("dyn.onnx", lambda x, s, **kw: np.broadcast_to(x, s), i32(3, 1), Value([2, 3, 4], "int64"), shapes=[[-1, 3, -1]], dtypes=["int32"], compiled=False, **node("Expand", 2)),
-    Case("dyn.onnx", lambda x, s, **kw: (x[:, :1], x[:, 1:]), f32(2, 3), Value([1, 2], "int64"), shapes=[[2, -1], [2, -1]], dtypes=["float32"] * 2, compiled=False,
-         **node("Split", 2, 2, axis=1)),
+    Case(
+        "dyn.onnx",
+        lambda x, s, **kw: x.reshape(s),
+        f32(2, 3),
+        Value([3, 2], "int64"),
+        shapes=[[-1, -1]],
+        dtypes=["float32"],
+        compiled=False,
+        **node("Reshape", 2),
+    ),
+    Case(
+        "dyn.onnx",
+        lambda x, s, **kw: np.broadcast_to(x, s),
+        i32(3, 1),
+        Value([2, 3, 4], "int64"),
+        shapes=[[-1, 3, -1]],
+        dtypes=["int32"],
+        compiled=False,
+        **node("Expand", 2),
+    ),
+    Case(
+        "dyn.onnx",
+        lambda x, s, **kw: (x[:, :1], x[:, 1:]),
+        f32(2, 3),
+        Value([1, 2], "int64"),
+        shapes=[[2, -1], [2, -1]],
+        dtypes=["float32"] * 2,
+        compiled=False,
+        **node("Split", 2, 2, axis=1),
+    ),
 )
 
 C = {"ngram_counts": [0], "ngram_indexes": [0], "pool": [1]}
 test_rejects = rejects(
-    Reject("onnx.tfidf", "R1", ((3,), "float32"), **C), Reject("onnx.tfidf", "R1", ((3, 1, 1), "int64"), **C), Reject("onnx.tfidf", "R2", ((3,), "int64"), mode="IDFT", **C),
-    Reject("onnx.tfidf", "R3", ((3,), "int64"), max_gram_length=2, **C), Reject("onnx.tfidf", "R3", ((3,), "int64"), max_skip_count=-1, **C),
-    Reject("onnx.tfidf", "R4", ((3,), "int64"), **{**C, "ngram_counts": [-1]}), Reject("onnx.tfidf", "R4", ((3,), "int64"), **{**C, "ngram_indexes": [-2]}),
-    Reject("onnx.cast", "R1", ((3,), "int64"), dtype="handle"), Reject("onnx.cast", "R2", ((3,), "float32"), dtype="float16", round_mode="away"),
+    Reject("onnx.tfidf", "R1", ((3,), "float32"), **C),
+    Reject("onnx.tfidf", "R1", ((3, 1, 1), "int64"), **C),
+    Reject("onnx.tfidf", "R2", ((3,), "int64"), mode="IDFT", **C),
+    Reject("onnx.tfidf", "R3", ((3,), "int64"), max_gram_length=2, **C),
+    Reject("onnx.tfidf", "R3", ((3,), "int64"), max_skip_count=-1, **C),
+    Reject("onnx.tfidf", "R4", ((3,), "int64"), **{**C, "ngram_counts": [-1]}),
+    Reject("onnx.tfidf", "R4", ((3,), "int64"), **{**C, "ngram_indexes": [-2]}),
+    Reject("onnx.cast", "R1", ((3,), "int64"), dtype="handle"),
+    Reject("onnx.cast", "R2", ((3,), "float32"), dtype="float16", round_mode="away"),
     Reject("dyn.onnx", "R1", np.zeros(2, "float32"), np.array([2]), **{**node("Reshape", 2), "node": "0g"}, shapes=[[-1]], dtypes=["float32"]),
     Reject("dyn.onnx", "R3", np.zeros(2, "float32"), **node("Reshape", 2), shapes=[[-1]], dtypes=["float32"]),
     Reject("dyn.onnx", "R2", ((3,), "int64"), op_type="Range", node="", shapes=[[1]], dtypes=[]),

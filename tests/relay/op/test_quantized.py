@@ -73,53 +73,168 @@ test_scales = table(
     Case("qnn.quantize", quantize, f32(2, 3), HALF, THREE, out_dtype=each("int8", "uint8", "int32"), fold=False),
     Case("qnn.quantize", quantize, f64(3, 4), SCALES, ZEROS, axis=each(0, -2), fold=False),
     Case("qnn.quantize", quantize, Value([-1e30, -64.25, -0.75, -0.25, 0.25, 0.75, 1e30], "float32"), HALF, ZERO, fold=False),
-    Case("qnn.dequantize", dequantize, i8(2, 3), HALF, THREE, fold=False), Case("qnn.dequantize", dequantize, u8(2, 3), SCALES, ZEROS, fold=False),
-    Case("qnn.requantize", requantize, i32(3, 4).within(-999, 999), HALF, SEVEN, TWO, THREE, rounding=each("UPWARD", "TONEAREST"), out_dtype=each("int8", "uint8", "int16"),
-         fold=False),
+    Case("qnn.dequantize", dequantize, i8(2, 3), HALF, THREE, fold=False),
+    Case("qnn.dequantize", dequantize, u8(2, 3), SCALES, ZEROS, fold=False),
+    Case(
+        "qnn.requantize",
+        requantize,
+        i32(3, 4).within(-999, 999),
+        HALF,
+        SEVEN,
+        TWO,
+        THREE,
+        rounding=each("UPWARD", "TONEAREST"),
+        out_dtype=each("int8", "uint8", "int16"),
+        fold=False,
+    ),
     Case("qnn.requantize", requantize, i32(3, 4).within(-999, 999), SCALES, ZEROS, QUARTER, ZERO, axis=0, out_dtype="int32", fold=False),
-    Case("qnn.simulated_quantize", lambda x, s, z, **a: quantize(x, s, z, **a).astype(x.dtype), f32(2, 3), HALF, THREE, out_dtype=each("int8", "uint8"), fold=False),
-    Case("qnn.simulated_dequantize", lambda x, s, z, axis=-1, in_dtype="int8": ((x - along(z, x, axis)) * along(s, x, axis)).astype(x.dtype), f32(2, 3), SCALES, ZEROS,
-         in_dtype=each("int8", "int32"), fold=False),
-    dynamic=True)
+    Case(
+        "qnn.simulated_quantize",
+        lambda x, s, z, **a: quantize(x, s, z, **a).astype(x.dtype),
+        f32(2, 3),
+        HALF,
+        THREE,
+        out_dtype=each("int8", "uint8"),
+        fold=False,
+    ),
+    Case(
+        "qnn.simulated_dequantize",
+        lambda x, s, z, axis=-1, in_dtype="int8": ((x - along(z, x, axis)) * along(s, x, axis)).astype(x.dtype),
+        f32(2, 3),
+        SCALES,
+        ZEROS,
+        in_dtype=each("int8", "int32"),
+        fold=False,
+    ),
+    dynamic=True,
+)
 test_products = table(
-    Case("qnn.conv2d", product(ref.conv), u8(1, 3, 6, 6), i8(4, 3, 3, 3), THREE, SEVEN, HALF, TWO, strides=each([1, 1], [2, 2]), padding=[1, 1], out_dtype="int32", fold=False),
+    Case(
+        "qnn.conv2d",
+        product(ref.conv),
+        u8(1, 3, 6, 6),
+        i8(4, 3, 3, 3),
+        THREE,
+        SEVEN,
+        HALF,
+        TWO,
+        strides=each([1, 1], [2, 2]),
+        padding=[1, 1],
+        out_dtype="int32",
+        fold=False,
+    ),
     Case("qnn.conv2d", product(ref.conv), i16(1, 2, 5, 5), i8(3, 2, 3, 3), THREE, ZEROS, HALF, SCALES, out_dtype="int64", fold=False),
-    Case("qnn.conv2d_transpose", product(ref.conv_transpose), u8(1, 2, 4, 4), i8(2, 3, 3, 3), THREE, SEVEN, HALF, TWO, strides=[2, 2], padding=[1, 1], out_dtype="int32",
-         fold=False),
+    Case(
+        "qnn.conv2d_transpose",
+        product(ref.conv_transpose),
+        u8(1, 2, 4, 4),
+        i8(2, 3, 3, 3),
+        THREE,
+        SEVEN,
+        HALF,
+        TWO,
+        strides=[2, 2],
+        padding=[1, 1],
+        out_dtype="int32",
+        fold=False,
+    ),
     Case("qnn.dense", product(lambda x, w: x @ w.T), i8(2, 5), i8(3, 5), THREE, ZEROS, HALF, SCALES, fold=False),
-    Case("qnn.batch_matmul", product(lambda x, y: x @ y.transpose(0, 2, 1)), i8(2, 4, 5), u8(2, 3, 5), THREE, SEVEN, HALF, TWO, fold=False))
+    Case("qnn.batch_matmul", product(lambda x, y: x @ y.transpose(0, 2, 1)), i8(2, 4, 5), u8(2, 3, 5), THREE, SEVEN, HALF, TWO, fold=False),
+)
 test_arithmetic = table(
-    *(Case(f"qnn.{n}", both(f), u8(2, 3), u8(1, 3), HALF, THREE, QUARTER, SEVEN, TWO, THREE, fold=False) for n, f in (("add", np.add), ("subtract", np.subtract), ("mul", np.multiply))),
-    *(Case(f"qnn.{n}", both(f), i8(3, 4), i8(4), SCALES, ZEROS, HALF, SEVEN, TWO, THREE, lhs_axis=0, fold=False) for n, f in (("add", np.add), ("mul", np.multiply))),
+    *(
+        Case(f"qnn.{n}", both(f), u8(2, 3), u8(1, 3), HALF, THREE, QUARTER, SEVEN, TWO, THREE, fold=False)
+        for n, f in (("add", np.add), ("subtract", np.subtract), ("mul", np.multiply))
+    ),
+    *(
+        Case(f"qnn.{n}", both(f), i8(3, 4), i8(4), SCALES, ZEROS, HALF, SEVEN, TWO, THREE, lhs_axis=0, fold=False)
+        for n, f in (("add", np.add), ("mul", np.multiply))
+    ),
     Case("qnn.concatenate", concatenate, [u8(2, 3), u8(2, 1)], [HALF, TWO], [THREE, ZERO], HALF, THREE, axis=each(1, -1), fold=False),
-    *(Case(f"qnn.{n}", unary(f), u8(4, 5).within(1, 20), Value(0.1, "float32"), ZERO, Value(0.013, "float32"), THREE, fold=False)
-      for n, f in (("tanh", np.tanh), ("exp", np.exp), ("sqrt", np.sqrt), ("rsqrt", lambda v: 1 / np.sqrt(v)), ("erf", np.vectorize(math.erf)), ("sigmoid", lambda v: 1 / (1 + np.exp(-v))))),
-    dynamic=True)
+    *(
+        Case(f"qnn.{n}", unary(f), u8(4, 5).within(1, 20), Value(0.1, "float32"), ZERO, Value(0.013, "float32"), THREE, fold=False)
+        for n, f in (
+            ("tanh", np.tanh),
+            ("exp", np.exp),
+            ("sqrt", np.sqrt),
+            ("rsqrt", lambda v: 1 / np.sqrt(v)),
+            ("erf", np.vectorize(math.erf)),
+            ("sigmoid", lambda v: 1 / (1 + np.exp(-v))),
+        )
+    ),
+    dynamic=True,
+)
 
 F, I, S, Z = ((2, 3), "float32"), ((2, 3), "int8"), ((), "float32"), ((), "int32")  # noqa: E741
 VS, VZ = ((3,), "float32"), ((2,), "int32")
-_SCALED = [r for op, x, bad in (("quantize", F, I), ("dequantize", I, F), ("simulated_quantize", F, I), ("simulated_dequantize", F, I)) for r in (
-    Reject(f"qnn.{op}", "R1", bad, S, Z), Reject(f"qnn.{op}", "R2", x, Z, Z), Reject(f"qnn.{op}", "R2", x, ((2,), "float32"), Z, says="3 elements"),
-    Reject(f"qnn.{op}", "R2", x, ((1, 3), "float32"), Z, says="scalar or a vector"), Reject(f"qnn.{op}", "R3", x, S, S), Reject(f"qnn.{op}", "R3", x, S, VZ),
-    Reject(f"qnn.{op}", "R4", x, VS, Z, axis=2, says="axis 2"))]
-_PRODUCTS = [r for op, x, w, attrs in (("conv2d", (1, 3, 6, 6), (4, 3, 3, 3), {}), ("conv2d_transpose", (1, 3, 6, 6), (3, 4, 3, 3), {}), ("dense", (2, 3), (4, 3), {}),
-                                      ("batch_matmul", (1, 2, 3), (1, 4, 3), {})) for r in (
-    Reject(f"qnn.{op}", "R1", (x, "float32"), (w, "int8"), Z, Z, S, S), Reject(f"qnn.{op}", "R1", (x, "int8"), (w, "float32"), Z, Z, S, S),
-    Reject(f"qnn.{op}", "R2", (x, "int8"), (w, "int8"), Z, Z, Z, S), Reject(f"qnn.{op}", "R2", (x, "int8"), (w, "int8"), Z, Z, S, ((5,), "float32")),
-    Reject(f"qnn.{op}", "R3", (x, "int8"), (w, "int8"), S, Z, S, S), Reject(f"qnn.{op}", "R3", (x, "int8"), (w, "int8"), ((3,), "int32"), Z, S, S),
-    Reject(f"qnn.{op}", "R5", (x, "int8"), (w, "int8"), Z, Z, S, S, out_dtype="float32"))]
-_BOTH = [r for op in ("add", "subtract", "mul") for r in (
-    Reject(f"qnn.{op}", "R1", I, ((2, 3), "uint8"), S, Z, S, Z, S, Z), Reject(f"qnn.{op}", "R1", F, F, S, Z, S, Z, S, Z), Reject(f"qnn.{op}", "R2", I, I, Z, Z, S, Z, S, Z),
-    Reject(f"qnn.{op}", "R2", I, I, S, Z, S, Z, VS, Z), Reject(f"qnn.{op}", "R3", I, I, S, Z, S, S, S, Z), Reject(f"qnn.{op}", "R4", I, I, VS, Z, S, Z, S, Z, lhs_axis=-3),
-    Reject(f"qnn.{op}", "R5", I, ((2, 2), "int8"), S, Z, S, Z, S, Z))]
-_UNARY = [r for op in ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid") for r in (
-    Reject(f"qnn.{op}", "R1", F, S, Z, S, Z), Reject(f"qnn.{op}", "R2", I, VS, Z, S, Z), Reject(f"qnn.{op}", "R3", I, S, Z, S, S))]
+_SCALED = [
+    r
+    for op, x, bad in (("quantize", F, I), ("dequantize", I, F), ("simulated_quantize", F, I), ("simulated_dequantize", F, I))
+    for r in (
+        Reject(f"qnn.{op}", "R1", bad, S, Z),
+        Reject(f"qnn.{op}", "R2", x, Z, Z),
+        Reject(f"qnn.{op}", "R2", x, ((2,), "float32"), Z, says="3 elements"),
+        Reject(f"qnn.{op}", "R2", x, ((1, 3), "float32"), Z, says="scalar or a vector"),
+        Reject(f"qnn.{op}", "R3", x, S, S),
+        Reject(f"qnn.{op}", "R3", x, S, VZ),
+        Reject(f"qnn.{op}", "R4", x, VS, Z, axis=2, says="axis 2"),
+    )
+]
+_PRODUCTS = [
+    r
+    for op, x, w, attrs in (
+        ("conv2d", (1, 3, 6, 6), (4, 3, 3, 3), {}),
+        ("conv2d_transpose", (1, 3, 6, 6), (3, 4, 3, 3), {}),
+        ("dense", (2, 3), (4, 3), {}),
+        ("batch_matmul", (1, 2, 3), (1, 4, 3), {}),
+    )
+    for r in (
+        Reject(f"qnn.{op}", "R1", (x, "float32"), (w, "int8"), Z, Z, S, S),
+        Reject(f"qnn.{op}", "R1", (x, "int8"), (w, "float32"), Z, Z, S, S),
+        Reject(f"qnn.{op}", "R2", (x, "int8"), (w, "int8"), Z, Z, Z, S),
+        Reject(f"qnn.{op}", "R2", (x, "int8"), (w, "int8"), Z, Z, S, ((5,), "float32")),
+        Reject(f"qnn.{op}", "R3", (x, "int8"), (w, "int8"), S, Z, S, S),
+        Reject(f"qnn.{op}", "R3", (x, "int8"), (w, "int8"), ((3,), "int32"), Z, S, S),
+        Reject(f"qnn.{op}", "R5", (x, "int8"), (w, "int8"), Z, Z, S, S, out_dtype="float32"),
+    )
+]
+_BOTH = [
+    r
+    for op in ("add", "subtract", "mul")
+    for r in (
+        Reject(f"qnn.{op}", "R1", I, ((2, 3), "uint8"), S, Z, S, Z, S, Z),
+        Reject(f"qnn.{op}", "R1", F, F, S, Z, S, Z, S, Z),
+        Reject(f"qnn.{op}", "R2", I, I, Z, Z, S, Z, S, Z),
+        Reject(f"qnn.{op}", "R2", I, I, S, Z, S, Z, VS, Z),
+        Reject(f"qnn.{op}", "R3", I, I, S, Z, S, S, S, Z),
+        Reject(f"qnn.{op}", "R4", I, I, VS, Z, S, Z, S, Z, lhs_axis=-3),
+        Reject(f"qnn.{op}", "R5", I, ((2, 2), "int8"), S, Z, S, Z, S, Z),
+    )
+]
+_UNARY = [
+    r
+    for op in ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid")
+    for r in (Reject(f"qnn.{op}", "R1", F, S, Z, S, Z), Reject(f"qnn.{op}", "R2", I, VS, Z, S, Z), Reject(f"qnn.{op}", "R3", I, S, Z, S, S))
+]
 test_rejects = rejects(
-    *_SCALED, *_PRODUCTS, *_BOTH, *_UNARY, *(Reject(f"qnn.{op}", "R5", F, S, Z, **{key: "float32"}) for op, key in (
-        ("quantize", "out_dtype"), ("simulated_quantize", "out_dtype"), ("simulated_dequantize", "in_dtype"))),
-    Reject("qnn.requantize", "R1", F, S, Z, S, Z), Reject("qnn.requantize", "R2", I, S, Z, VS, Z), Reject("qnn.requantize", "R3", I, S, Z, S, S),
-    Reject("qnn.requantize", "R4", I, VS, Z, S, Z, axis=5), Reject("qnn.requantize", "R5", I, S, Z, S, Z, out_dtype="float32"),
+    *_SCALED,
+    *_PRODUCTS,
+    *_BOTH,
+    *_UNARY,
+    *(
+        Reject(f"qnn.{op}", "R5", F, S, Z, **{key: "float32"})
+        for op, key in (("quantize", "out_dtype"), ("simulated_quantize", "out_dtype"), ("simulated_dequantize", "in_dtype"))
+    ),
+    Reject("qnn.requantize", "R1", F, S, Z, S, Z),
+    Reject("qnn.requantize", "R2", I, S, Z, VS, Z),
+    Reject("qnn.requantize", "R3", I, S, Z, S, S),
+    Reject("qnn.requantize", "R4", I, VS, Z, S, Z, axis=5),
+    Reject("qnn.requantize", "R5", I, S, Z, S, Z, out_dtype="float32"),
     Reject("qnn.requantize", "R6", I, S, Z, S, Z, rounding="DOWN"),
-    Reject("qnn.concatenate", "R1", [F], [S], [Z], S, Z), Reject("qnn.concatenate", "R1", [I, ((2, 3), "uint8")], [S, S], [Z, Z], S, Z),
-    Reject("qnn.concatenate", "R2", [I], [VS], [Z], S, Z), Reject("qnn.concatenate", "R3", [I], [S], [S], S, Z), Reject("qnn.concatenate", "R4", [I, I], [S], [Z, Z], S, Z),
-    Reject("qnn.concatenate", "R5", [I, ((3, 3), "int8")], [S, S], [Z, Z], S, Z, axis=1))
+    Reject("qnn.concatenate", "R1", [F], [S], [Z], S, Z),
+    Reject("qnn.concatenate", "R1", [I, ((2, 3), "uint8")], [S, S], [Z, Z], S, Z),
+    Reject("qnn.concatenate", "R2", [I], [VS], [Z], S, Z),
+    Reject("qnn.concatenate", "R3", [I], [S], [S], S, Z),
+    Reject("qnn.concatenate", "R4", [I, I], [S], [Z, Z], S, Z),
+    Reject("qnn.concatenate", "R5", [I, ((3, 3), "int8")], [S, S], [Z, Z], S, Z, axis=1),
+)

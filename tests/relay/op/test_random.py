@@ -44,13 +44,20 @@ def split(key):
     return tuple(np.array([*threefry(words[:4], [*words[4:7], use]), *[0] * 6], "uint64") for use in (1, 2))
 
 
-KEYS = [Value(np.array([*w, *[0] * (10 - len(w))], "uint64")) for w in
-        ([0] * 10, [1, 2, 3, 4], [WORD, 0, 7, 1 << 63, WORD, WORD, 5], [9, 9, 9, 9, WORD, WORD - 1])]
+KEYS = [
+    Value(np.array([*w, *[0] * (10 - len(w))], "uint64")) for w in ([0] * 10, [1, 2, 3, 4], [WORD, 0, 7, 1 << 63, WORD, WORD, 5], [9, 9, 9, 9, WORD, WORD - 1])
+]
 test_keys = table(
     *[Case("random.threefry_generate", generate, key, out_shape=each([], [1], [3, 5], [0, 2], [64])) for key in KEYS],
-    *[Case("random.threefry_split", split, key) for key in KEYS])
-test_rejects = rejects(*[Reject(op, "R1", arg, **attrs) for op, attrs in (("random.threefry_generate", {"out_shape": [2]}), ("random.threefry_split", {}))
-                         for arg in (((10,), "int64"), ((9,), "uint64"), ((2, 5), "uint64"))])
+    *[Case("random.threefry_split", split, key) for key in KEYS],
+)
+test_rejects = rejects(
+    *[
+        Reject(op, "R1", arg, **attrs)
+        for op, attrs in (("random.threefry_generate", {"out_shape": [2]}), ("random.threefry_split", {}))
+        for arg in (((10,), "int64"), ((9,), "uint64"), ((2, 5), "uint64"))
+    ]
+)
 
 
 def test_known_answers():

@@ -12,7 +12,12 @@ from baton import relay
 
 # Requirements that want extents: of axes that are resized or cropped, of index tuples and windows, of lists whose length is the result's rank.
 WANTS = {
-    "center_crop_pad": "R2", "dft": "R3", "gather_nd": "R3", "nn.deformable_conv2d": "R4", "scatter_nd": "R4", "squeeze": "R2",
+    "center_crop_pad": "R2",
+    "dft": "R3",
+    "gather_nd": "R3",
+    "nn.deformable_conv2d": "R4",
+    "scatter_nd": "R4",
+    "squeeze": "R2",
     **{f"dyn.{name}": "R2" for name in ("broadcast_to", "expand_dims", "full", "ones", "reshape", "sparse_to_dense", "squeeze", "tile", "zeros")},
 }
 

@@ -39,7 +39,8 @@ test_strided_slice = table(
     Case("strided_slice", sliced, f32(), begin=[], end=[]),
     Case("strided_slice", sliced, f64(0, 6), begin=[0, 1], end=[4, 5], strides=each([1], [-1, 1], [2, 2])),
     Case("strided_slice", sliced, i8(5), begin=[3], end=[2]),
-    dynamic=True)
+    dynamic=True,
+)
 
 
 def strided_set(x, v, begin, end, strides):
@@ -76,7 +77,8 @@ test_set = table(
     Case("slice_like", like, f16(5, 6, 7), boolean(2, 3)),
     Case("slice_like", like, i64(5, 6), f32()),
     Case("slice_like", like, u8(5, 6), f32(0, 6)),
-    dynamic=True)
+    dynamic=True,
+)
 
 MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}
 
@@ -109,7 +111,8 @@ test_pad = table(
     Case("nn.mirror_pad", mirror_pad, u8(4), pad_width=[[4, 4]]),
     Case("nn.mirror_pad", mirror_pad, f16(2, 0), pad_width=[[1, 1], [0, 0]], mode=each("SYMMETRIC", "REFLECT")),
     Case("nn.mirror_pad", mirror_pad, f64(), pad_width=[]),
-    dynamic=True)
+    dynamic=True,
+)
 
 
 def center(x, shape, axes=None):
@@ -158,7 +161,8 @@ test_matrices = table(
     Case("matrix_set_diag", set_diag, f16(4, 3), f16(3), k1=-1, k2=-1),
     Case("matrix_set_diag", set_diag, f64(3, 4), f64(4, 3), k1=-1, k2=2, **ALIGN),
     Case("matrix_set_diag", set_diag, u8(2, 4, 4), u8(2, 2, 3), k1=-2, k2=-1, **ALIGN),
-    dynamic=True)
+    dynamic=True,
+)
 
 
 def sequence_mask(x, n, mask_value=0.0, axis=0):
@@ -173,37 +177,61 @@ test_mask = table(
     Case("sequence_mask", sequence_mask, f16(5, 3), Value([0.0, 2.9, 4.0], "float32"), mask_value=1.0),
     Case("sequence_mask", sequence_mask, bf16(0, 3), Value([0, 2, 1], "int64")),
     Case("sequence_mask", sequence_mask, boolean(5, 0), Value([], "int64"), mask_value=1.0),
-    dynamic=True)
+    dynamic=True,
+)
 
 A, AT = ((3, 4), "float32"), ((2,), "int64")
 S = ((), "float32")
 test_rejects = rejects(
-    Reject("strided_slice", "R1", A, begin=[0], end=[1, 1]), Reject("strided_slice", "R1", A, begin=[0], end=[1], strides=[1, 1]),
-    Reject("strided_slice", "R2", A, begin=[0], end=[1], slice_mode="begin"), Reject("strided_slice", "R3", A, begin=[0, 0, 0], end=[1, 1, 1]),
-    Reject("strided_slice", "R3", A, begin=[0, 0], end=[1, 1], axes=[0]), Reject("strided_slice", "R3", A, begin=[0, 0], end=[1, 1], axes=[0, -2]),
-    Reject("strided_slice", "R4", A, begin=[0], end=[1], strides=[0]), Reject("strided_slice", "R5", A, begin=[0], end=[-2], slice_mode="size"),
-    Reject("strided_set", "R1", A, ((1, 4), "int32"), AT, AT, AT), Reject("strided_set", "R2", A, ((1, 4), "float32"), ((2,), "float32"), AT, AT),
-    Reject("strided_set", "R2", A, ((1, 4), "float32"), AT, ((2, 1), "int64"), AT), Reject("strided_set", "R3", A, ((4,), "float32"), AT, AT, AT),
+    Reject("strided_slice", "R1", A, begin=[0], end=[1, 1]),
+    Reject("strided_slice", "R1", A, begin=[0], end=[1], strides=[1, 1]),
+    Reject("strided_slice", "R2", A, begin=[0], end=[1], slice_mode="begin"),
+    Reject("strided_slice", "R3", A, begin=[0, 0, 0], end=[1, 1, 1]),
+    Reject("strided_slice", "R3", A, begin=[0, 0], end=[1, 1], axes=[0]),
+    Reject("strided_slice", "R3", A, begin=[0, 0], end=[1, 1], axes=[0, -2]),
+    Reject("strided_slice", "R4", A, begin=[0], end=[1], strides=[0]),
+    Reject("strided_slice", "R5", A, begin=[0], end=[-2], slice_mode="size"),
+    Reject("strided_set", "R1", A, ((1, 4), "int32"), AT, AT, AT),
+    Reject("strided_set", "R2", A, ((1, 4), "float32"), ((2,), "float32"), AT, AT),
+    Reject("strided_set", "R2", A, ((1, 4), "float32"), AT, ((2, 1), "int64"), AT),
+    Reject("strided_set", "R3", A, ((4,), "float32"), AT, AT, AT),
     Reject("strided_set", "R4", A, ((1, 4), "float32"), ((3,), "int64"), ((3,), "int64"), ((3,), "int64")),
     Reject("strided_set", "R4", A, ((1, 4), "float32"), AT, AT, ((1,), "int64")),
     Reject("strided_set", "R5", A, ((1, 3), "float32"), ((1,), "int64"), ((1,), "int64"), ((1,), "int64")),
-    Reject("slice_like", "R1", A, ((2,), "float32"), axes=[1]), Reject("slice_like", "R2", A, ((3, 5), "float32")),
-    Reject("nn.pad", "R1", A, S, pad_width=[[0, 0], [0, 0]], pad_mode="mirror"), Reject("nn.pad", "R2", A, S, pad_width=[[0, 0]]),
-    Reject("nn.pad", "R2", A, S, pad_width=[[0, 0], [0]]), Reject("nn.pad", "R3", A, S, pad_width=[[0, 0], [-3, -2]]),
-    Reject("nn.pad", "R2", A, S, pad_width=[[0, 0], [2**62, 2**62]]), Reject("nn.pad", "R4", A, ((2,), "float32"), pad_width=[[0, 0], [0, 0]]),
-    Reject("nn.pad", "R4", A, ((0,), "float32"), pad_width=[[0, 0], [0, 1]]), Reject("nn.pad", "R4", A, ((), "int32"), pad_width=[[0, 0], [0, 0]]),
-    Reject("nn.pad", "R4", A, pad_width=[[0, 0], [0, 0]]), Reject("nn.pad", "R5", ((0, 4), "float32"), pad_width=[[1, 0], [0, 0]], pad_mode="edge"),
-    Reject("nn.mirror_pad", "R1", A, pad_width=[[0, 0], [0, 0]], mode="edge"), Reject("nn.mirror_pad", "R2", A, pad_width=[[0, 0]]),
-    Reject("nn.mirror_pad", "R2", A, pad_width=[[0, 0], [-1, 0]]), Reject("nn.mirror_pad", "R3", A, pad_width=[[0, 4], [0, 0]]),
+    Reject("slice_like", "R1", A, ((2,), "float32"), axes=[1]),
+    Reject("slice_like", "R2", A, ((3, 5), "float32")),
+    Reject("nn.pad", "R1", A, S, pad_width=[[0, 0], [0, 0]], pad_mode="mirror"),
+    Reject("nn.pad", "R2", A, S, pad_width=[[0, 0]]),
+    Reject("nn.pad", "R2", A, S, pad_width=[[0, 0], [0]]),
+    Reject("nn.pad", "R3", A, S, pad_width=[[0, 0], [-3, -2]]),
+    Reject("nn.pad", "R2", A, S, pad_width=[[0, 0], [2**62, 2**62]]),
+    Reject("nn.pad", "R4", A, ((2,), "float32"), pad_width=[[0, 0], [0, 0]]),
+    Reject("nn.pad", "R4", A, ((0,), "float32"), pad_width=[[0, 0], [0, 1]]),
+    Reject("nn.pad", "R4", A, ((), "int32"), pad_width=[[0, 0], [0, 0]]),
+    Reject("nn.pad", "R4", A, pad_width=[[0, 0], [0, 0]]),
+    Reject("nn.pad", "R5", ((0, 4), "float32"), pad_width=[[1, 0], [0, 0]], pad_mode="edge"),
+    Reject("nn.mirror_pad", "R1", A, pad_width=[[0, 0], [0, 0]], mode="edge"),
+    Reject("nn.mirror_pad", "R2", A, pad_width=[[0, 0]]),
+    Reject("nn.mirror_pad", "R2", A, pad_width=[[0, 0], [-1, 0]]),
+    Reject("nn.mirror_pad", "R3", A, pad_width=[[0, 4], [0, 0]]),
     Reject("nn.mirror_pad", "R3", A, pad_width=[[0, 3], [0, 0]], mode="REFLECT"),
-    Reject("center_crop_pad", "R1", A, shape=[1]), Reject("center_crop_pad", "R1", A, shape=[1, 2], axes=[0]), Reject("center_crop_pad", "R1", A, shape=[1, 2], axes=[0, -2]),
+    Reject("center_crop_pad", "R1", A, shape=[1]),
+    Reject("center_crop_pad", "R1", A, shape=[1, 2], axes=[0]),
+    Reject("center_crop_pad", "R1", A, shape=[1, 2], axes=[0, -2]),
     Reject("center_crop_pad", "R2", ((relay.Any(),), "float32"), shape=[2]),
     Reject("trilu", "R1", ((3,), "float32")),
-    Reject("matrix_set_diag", "R1", ((3,), "float32"), ((), "float32")), Reject("matrix_set_diag", "R2", A, ((3,), "int32")),
-    Reject("matrix_set_diag", "R3", A, ((1, 3), "float32"), k1=1, k2=0), Reject("matrix_set_diag", "R3", A, ((3,), "float32"), k1=4, k2=4),
-    Reject("matrix_set_diag", "R3", A, ((3,), "float32"), k1=-3, k2=-3), Reject("matrix_set_diag", "R4", A, ((2,), "float32")),
-    Reject("matrix_set_diag", "R4", A, ((3,), "float32"), k2=1), Reject("matrix_set_diag", "R4", A, ((3, 3), "float32"), k2=1),
+    Reject("matrix_set_diag", "R1", ((3,), "float32"), ((), "float32")),
+    Reject("matrix_set_diag", "R2", A, ((3,), "int32")),
+    Reject("matrix_set_diag", "R3", A, ((1, 3), "float32"), k1=1, k2=0),
+    Reject("matrix_set_diag", "R3", A, ((3,), "float32"), k1=4, k2=4),
+    Reject("matrix_set_diag", "R3", A, ((3,), "float32"), k1=-3, k2=-3),
+    Reject("matrix_set_diag", "R4", A, ((2,), "float32")),
+    Reject("matrix_set_diag", "R4", A, ((3,), "float32"), k2=1),
+    Reject("matrix_set_diag", "R4", A, ((3, 3), "float32"), k2=1),
     Reject("matrix_set_diag", "R4", ((2, 3, 4), "float32"), ((3, 3), "float32")),
-    Reject("sequence_mask", "R1", ((3,), "float32"), ((3,), "int64")), Reject("sequence_mask", "R2", A, ((4, 1), "int64")),
-    Reject("sequence_mask", "R2", A, ((4,), "bool")), Reject("sequence_mask", "R3", A, ((4,), "int64"), axis=2), Reject("sequence_mask", "R4", A, ((3,), "int64")),
+    Reject("sequence_mask", "R1", ((3,), "float32"), ((3,), "int64")),
+    Reject("sequence_mask", "R2", A, ((4, 1), "int64")),
+    Reject("sequence_mask", "R2", A, ((4,), "bool")),
+    Reject("sequence_mask", "R3", A, ((4,), "int64"), axis=2),
+    Reject("sequence_mask", "R4", A, ((3,), "int64")),
 )

@@ -36,14 +36,25 @@ test_reshape = table(
     Case("reshape", reshaped(0, 3), f32(0, 3), newshape=each([-1, 3], [0, 0])),
     Case("reshape_like", lambda a, b: a.reshape(b.shape), f32(2, 6), i32(3, 4)),
     Case("reshape_like", lambda a, b: a.reshape(b.shape), i64(0, 6), u8(3, 0)),
-    Case("reshape_like", lambda a, b, **kw: a.reshape(1, 2, 3, 4), f32(1, 6, 4), f32(2, 3, 9), lhs_begin=each(1, -2), lhs_end=each(2, -1), rhs_begin=0, rhs_end=each(2, -1)),
+    Case(
+        "reshape_like",
+        lambda a, b, **kw: a.reshape(1, 2, 3, 4),
+        f32(1, 6, 4),
+        f32(2, 3, 9),
+        lhs_begin=each(1, -2),
+        lhs_end=each(2, -1),
+        rhs_begin=0,
+        rhs_end=each(2, -1),
+    ),
     Case("reshape_like", lambda a, b, **kw: a.reshape(2, 2, 3, 2), f32(2, 2, 6), f32(9, 3, 2, 9), lhs_begin=2, rhs_begin=1, rhs_end=3),
     Case("reshape_like", lambda a, b: a.reshape(()), f32(1), f32()),
     Case("nn.batch_flatten", lambda x: x.reshape(2, 12), f32(2, 3, 4)),
     Case("nn.batch_flatten", lambda x: x.reshape(3, 1), i8(3)),
     Case("nn.batch_flatten", lambda x: x.reshape(2, 0), f16(2, 0, 4)),
     Case("nn.batch_flatten", lambda x: x.reshape(0, 12), f32(0, 3, 4)),
-    dynamic=True)
+    dynamic=True,
+)
+
 
 def reversed_reshape(*shape):
     return lambda x, newshape: x.reshape(shape)
@@ -55,7 +66,8 @@ test_reverse_reshape = table(
     Case("reverse_reshape", reversed_reshape(2, 3, 4), f16(6, 4), newshape=each([-4, 2, 3, 0], [-4, 2, -1, 0], [-4, -1, 3, 0])),
     Case("reverse_reshape", reversed_reshape(), u8(1), newshape=[]),
     Case("reverse_reshape", reversed_reshape(0, 2), f32(2, 0), newshape=[-1, 2]),
-    dynamic=True)
+    dynamic=True,
+)
 
 test_dims = table(
     Case("expand_dims", expand, f32(2, 3), axis=each(0, 1, 2, -1, -2, -3), num_newaxis=each(0, 1, 2)),
@@ -72,7 +84,8 @@ test_dims = table(
     Case("transpose", lambda x, axes=None: np.transpose(x, axes), bf16(5, 7)),
     Case("transpose", lambda x, axes=None: np.transpose(x, axes), f64(), axes=each(None, [])),
     Case("swapaxes", lambda x, axis1, axis2: np.swapaxes(x, axis1, axis2), f16(2, 3, 4), axis1=each(0, 1, -1), axis2=each(1, -1, 2)),
-    dynamic=True)
+    dynamic=True,
+)
 
 test_join = table(
     Case("concatenate", lambda xs, axis=0: np.concatenate(xs, axis), [f32(2, 3), f32(4, 3), f32(0, 3)]),
@@ -83,14 +96,22 @@ test_join = table(
     Case("stack", lambda xs, axis: np.stack(xs, axis), [f16(2, 3), f16(2, 3)], axis=each(0, 1, 2, -1, -3)),
     Case("stack", lambda xs, axis: np.stack(xs, axis), [i32(), i32(), i32()], axis=each(0, -1)),
     Case("stack", lambda xs, axis: np.stack(xs, axis), [f32(0, 3)], axis=each(0, 1, 2)),
-    Case("split", lambda x, indices_or_sections, axis=0: np.split(x, indices_or_sections, axis), f32(6, 4), indices_or_sections=each(1, 2, 3, 6, [1, 4], [], [2, 2], [0, 6], [5])),
-    Case("split", lambda x, indices_or_sections, axis: np.split(x, indices_or_sections, axis), i8(3, 4), indices_or_sections=each(2, [1], [4]), axis=each(1, -1)),
+    Case(
+        "split",
+        lambda x, indices_or_sections, axis=0: np.split(x, indices_or_sections, axis),
+        f32(6, 4),
+        indices_or_sections=each(1, 2, 3, 6, [1, 4], [], [2, 2], [0, 6], [5]),
+    ),
+    Case(
+        "split", lambda x, indices_or_sections, axis: np.split(x, indices_or_sections, axis), i8(3, 4), indices_or_sections=each(2, [1], [4]), axis=each(1, -1)
+    ),
     Case("split", lambda x, indices_or_sections, axis: np.split(x, indices_or_sections, axis), boolean(3, 0), indices_or_sections=each(2, [0]), axis=1),
     Case("meshgrid", mesh, [f32(3), f32(4)], indexing=each("ij", "xy")),
     Case("meshgrid", mesh, [i64(2), f32(3), u8(4)], indexing=each("ij", "xy")),
     Case("meshgrid", mesh, [f32()], indexing=each("ij", "xy")),
     Case("meshgrid", mesh, [i32(0), i32(3)], indexing=each("ij", "xy")),
-    dynamic=True)
+    dynamic=True,
+)
 
 test_repeat = table(
     Case("tile", lambda x, reps: np.tile(x, reps), f32(2, 3), reps=each([2], [2, 1], [1, 3], [2, 2, 2], [1, 1], [0, 2], [])),
@@ -102,7 +123,8 @@ test_repeat = table(
     Case("repeat", lambda x, repeats, axis=None: np.repeat(x, repeats, axis), f16(0, 2), repeats=2, axis=each(None, 0, 1)),
     Case("reverse", lambda x, axis: np.flip(x, axis), i32(2, 3, 4), axis=each(0, 1, 2, -1, -3)),
     Case("reverse", lambda x, axis: np.flip(x, axis), f64(0, 2), axis=each(0, 1)),
-    dynamic=True)
+    dynamic=True,
+)
 
 
 def reverse_sequence(x, n, seq_axis=1, batch_axis=0):
@@ -116,8 +138,13 @@ def reverse_sequence(x, n, seq_axis=1, batch_axis=0):
 
 
 def collapse(x, like):
-    return np.asarray(x.sum(tuple(range(x.ndim - like.ndim))
-                      + tuple(d + x.ndim - like.ndim for d in range(like.ndim) if like.shape[d] == 1 and x.shape[d + x.ndim - like.ndim] != 1)), x.dtype).reshape(like.shape)
+    return np.asarray(
+        x.sum(
+            tuple(range(x.ndim - like.ndim))
+            + tuple(d + x.ndim - like.ndim for d in range(like.ndim) if like.shape[d] == 1 and x.shape[d + x.ndim - like.ndim] != 1)
+        ),
+        x.dtype,
+    ).reshape(like.shape)
 
 
 test_broadcast = table(
@@ -130,7 +157,8 @@ test_broadcast = table(
     Case("broadcast_to", lambda x, shape: np.broadcast_to(x, shape), bf16(0, 1), shape=[0, 3]),
     Case("broadcast_to_like", lambda x, y: np.broadcast_to(x, y.shape), f16(3, 1), i32(2, 3, 4)),
     Case("broadcast_to_like", lambda x, y: np.broadcast_to(x, y.shape), u8(), boolean(2, 0)),
-    dynamic=True)
+    dynamic=True,
+)
 # What is summed depends on which extents are 1.
 test_collapse = table(
     Case("collapse_sum_like", collapse, f32(2, 3, 4), f16(3, 1), rtol=1e-5, atol=1e-6),
@@ -140,34 +168,66 @@ test_collapse = table(
     Case("collapse_sum_like", collapse, i64(1, 2, 3), i64(2, 3)),
     Case("collapse_sum_like", collapse, f32(0, 3), f32(1, 3)),
     Case("collapse_sum_like", collapse, f32(2, 3), f32(1, 1), rtol=1e-5, atol=1e-6),
-    dynamic=True)
+    dynamic=True,
+)
 
 A = ((2, 3), "float32")
 test_rejects = rejects(
-    Reject("reshape", "R1", A, newshape=[-1, -1], says="-1"), Reject("reshape", "R1", A, newshape=[-5, 6]),
-    Reject("reshape", "R1", A, newshape=[-4, 2]), Reject("reshape", "R1", A, newshape=[-4, 0, 2, 3]), Reject("reshape", "R1", A, newshape=[-4, -1, -1, 3]),
-    Reject("reshape", "R2", A, newshape=[2, 3, 0]), Reject("reshape", "R2", A, newshape=[2, -3]), Reject("reshape", "R2", ((), "int8"), newshape=[-4, 1, 1]),
-    Reject("reshape", "R3", A, newshape=[5], says="6 elements"), Reject("reshape", "R3", A, newshape=[4, -1]), Reject("reshape", "R3", A, newshape=[-4, 2, 2, 3]),
-    Reject("reshape", "R3", ((0, 3), "float32"), newshape=[0, -1], allowzero=True), Reject("reshape", "R3", ((0, 3), "float32"), newshape=[1]),
-    Reject("reverse_reshape", "R1", A, newshape=[-1, -1]), Reject("reverse_reshape", "R1", A, newshape=[2, -4]), Reject("reverse_reshape", "R2", A, newshape=[0, 2, 3]),
+    Reject("reshape", "R1", A, newshape=[-1, -1], says="-1"),
+    Reject("reshape", "R1", A, newshape=[-5, 6]),
+    Reject("reshape", "R1", A, newshape=[-4, 2]),
+    Reject("reshape", "R1", A, newshape=[-4, 0, 2, 3]),
+    Reject("reshape", "R1", A, newshape=[-4, -1, -1, 3]),
+    Reject("reshape", "R2", A, newshape=[2, 3, 0]),
+    Reject("reshape", "R2", A, newshape=[2, -3]),
+    Reject("reshape", "R2", ((), "int8"), newshape=[-4, 1, 1]),
+    Reject("reshape", "R3", A, newshape=[5], says="6 elements"),
+    Reject("reshape", "R3", A, newshape=[4, -1]),
+    Reject("reshape", "R3", A, newshape=[-4, 2, 2, 3]),
+    Reject("reshape", "R3", ((0, 3), "float32"), newshape=[0, -1], allowzero=True),
+    Reject("reshape", "R3", ((0, 3), "float32"), newshape=[1]),
+    Reject("reverse_reshape", "R1", A, newshape=[-1, -1]),
+    Reject("reverse_reshape", "R1", A, newshape=[2, -4]),
+    Reject("reverse_reshape", "R2", A, newshape=[0, 2, 3]),
     Reject("reverse_reshape", "R3", A, newshape=[4]),
     Reject("reshape_like", "R1", A, ((4,), "float32"), says="6 elements"),
     Reject("nn.batch_flatten", "R1", ((), "float32")),
-    Reject("expand_dims", "R1", A, num_newaxis=63), Reject("expand_dims", "R2", A, axes=[0, -4]),
-    Reject("squeeze", "R1", A, axis=[0]), Reject("squeeze", "R2", ((relay.Any(), 1), "float32")),
-    Reject("transpose", "R1", A, axes=[0, 0]), Reject("transpose", "R1", A, axes=[0]), Reject("transpose", "R1", A, axes=[0, -2]),
-    Reject("concatenate", "R1", []), Reject("concatenate", "R2", [((), "float32")]), Reject("concatenate", "R3", [A, ((2, 3), "int32")], says="int32"),
-    Reject("concatenate", "R4", [A, ((2, 4), "float32")]), Reject("concatenate", "R4", [A, ((2,), "float32")]),
-    Reject("stack", "R1", []), Reject("stack", "R2", [A, ((3, 2), "float32")]), Reject("stack", "R2", [A, ((2, 3), "float16")]),
-    Reject("split", "R1", A, indices_or_sections=4), Reject("split", "R1", A, indices_or_sections=[2, 1]), Reject("split", "R1", A, indices_or_sections=0),
-    Reject("split", "R1", A, indices_or_sections=[3]), Reject("split", "R1", A, indices_or_sections=[-1]), Reject("split", "R2", ((), "int32"), indices_or_sections=1),
-    Reject("repeat", "R1", ((), "float32"), repeats=2, axis=0), Reject("reverse", "R1", ((), "float32"), axis=0),
-    Reject("reverse_sequence", "R1", ((2,), "float32"), ((2,), "int64")), Reject("reverse_sequence", "R2", A, ((2,), "float32")),
-    Reject("reverse_sequence", "R2", A, ((2, 1), "int64")), Reject("reverse_sequence", "R3", A, ((2,), "int64"), seq_axis=-2),
+    Reject("expand_dims", "R1", A, num_newaxis=63),
+    Reject("expand_dims", "R2", A, axes=[0, -4]),
+    Reject("squeeze", "R1", A, axis=[0]),
+    Reject("squeeze", "R2", ((relay.Any(), 1), "float32")),
+    Reject("transpose", "R1", A, axes=[0, 0]),
+    Reject("transpose", "R1", A, axes=[0]),
+    Reject("transpose", "R1", A, axes=[0, -2]),
+    Reject("concatenate", "R1", []),
+    Reject("concatenate", "R2", [((), "float32")]),
+    Reject("concatenate", "R3", [A, ((2, 3), "int32")], says="int32"),
+    Reject("concatenate", "R4", [A, ((2, 4), "float32")]),
+    Reject("concatenate", "R4", [A, ((2,), "float32")]),
+    Reject("stack", "R1", []),
+    Reject("stack", "R2", [A, ((3, 2), "float32")]),
+    Reject("stack", "R2", [A, ((2, 3), "float16")]),
+    Reject("split", "R1", A, indices_or_sections=4),
+    Reject("split", "R1", A, indices_or_sections=[2, 1]),
+    Reject("split", "R1", A, indices_or_sections=0),
+    Reject("split", "R1", A, indices_or_sections=[3]),
+    Reject("split", "R1", A, indices_or_sections=[-1]),
+    Reject("split", "R2", ((), "int32"), indices_or_sections=1),
+    Reject("repeat", "R1", ((), "float32"), repeats=2, axis=0),
+    Reject("reverse", "R1", ((), "float32"), axis=0),
+    Reject("reverse_sequence", "R1", ((2,), "float32"), ((2,), "int64")),
+    Reject("reverse_sequence", "R2", A, ((2,), "float32")),
+    Reject("reverse_sequence", "R2", A, ((2, 1), "int64")),
+    Reject("reverse_sequence", "R3", A, ((2,), "int64"), seq_axis=-2),
     Reject("reverse_sequence", "R4", A, ((3,), "int64")),
-    Reject("broadcast_to", "R1", A, shape=[2, 4]), Reject("broadcast_to", "R1", A, shape=[3]), Reject("broadcast_to", "R1", ((0, 3), "float32"), shape=[2, 3]),
+    Reject("broadcast_to", "R1", A, shape=[2, 4]),
+    Reject("broadcast_to", "R1", A, shape=[3]),
+    Reject("broadcast_to", "R1", ((0, 3), "float32"), shape=[2, 3]),
     Reject("broadcast_to", "R2", A),
-    Reject("broadcast_to_like", "R1", A, ((3,), "float32")), Reject("broadcast_to_like", "R1", A, ((3, 3), "float32")),
-    Reject("collapse_sum_like", "R1", A, ((2, 2), "float32")), Reject("collapse_sum_like", "R2", ((2,), "bool"), ((1,), "bool")),
-    Reject("meshgrid", "R1", [((2,), "float32")], indexing="yx"), Reject("meshgrid", "R2", [A]),
+    Reject("broadcast_to_like", "R1", A, ((3,), "float32")),
+    Reject("broadcast_to_like", "R1", A, ((3, 3), "float32")),
+    Reject("collapse_sum_like", "R1", A, ((2, 2), "float32")),
+    Reject("collapse_sum_like", "R2", ((2,), "bool"), ((1,), "bool")),
+    Reject("meshgrid", "R1", [((2,), "float32")], indexing="yx"),
+    Reject("meshgrid", "R2", [A]),
 )

@@ -6,8 +6,21 @@ from cases import Case, Reject, Value, each, f32, f64, rejects, table
 
 # Two trees: x0 <= 0 ? (x1 == 1 ? a : b) : c, and x2 <= -0.5 ? d : (x0 <= 1 ? e : f). Columns: feature, true, false, flags, begin, end.
 SPLITS = np.array([0, 1, 0, 0, 0, -0.5, 0, 1, 0, 0], "float32")
-NODES = np.array([[0, 1, 4, 0, 0, 0], [1, 2, 3, 2, 0, 0], [0, 2, 2, 0, 0, 2], [0, 3, 3, 0, 2, 3], [0, 4, 4, 0, 3, 4],
-                  [2, 6, 7, 1, 0, 0], [0, 6, 6, 0, 4, 5], [0, 8, 9, 0, 0, 0], [0, 8, 8, 0, 5, 6], [0, 9, 9, 0, 6, 6]], "int32")
+NODES = np.array(
+    [
+        [0, 1, 4, 0, 0, 0],
+        [1, 2, 3, 2, 0, 0],
+        [0, 2, 2, 0, 0, 2],
+        [0, 3, 3, 0, 2, 3],
+        [0, 4, 4, 0, 3, 4],
+        [2, 6, 7, 1, 0, 0],
+        [0, 6, 6, 0, 4, 5],
+        [0, 8, 9, 0, 0, 0],
+        [0, 8, 8, 0, 5, 6],
+        [0, 9, 9, 0, 6, 6],
+    ],
+    "int32",
+)
 ROOTS = np.array([0, 5], "int32")
 TARGETS, WEIGHTS = np.array([0, 1, 1, 0, 1, 0], "int32"), np.array([0.5, -1, 2, 3, -4, 0.25], "float32")
 JOIN = {"sum": np.add, "min": np.minimum, "max": np.maximum}
@@ -69,10 +82,17 @@ def but(**other):
 
 
 test_rejects = rejects(
-    Reject("tree_ensemble", "R1", *but(x0=((5, 3), I))), Reject("tree_ensemble", "R1", *but(x0=((5,), F))),
-    Reject("tree_ensemble", "R2", *but(x1=((10,), "float64"))), Reject("tree_ensemble", "R2", *but(x2=((10, 6), F))),
-    Reject("tree_ensemble", "R3", *but(x3=((2, 1), I))), Reject("tree_ensemble", "R3", *but(x2=((60,), I))),
-    Reject("tree_ensemble", "R4", *but(x2=((10, 5), I))), Reject("tree_ensemble", "R4", *but(x4=((7,), I))), Reject("tree_ensemble", "R4", *but(x0=((5, 0), F))),
+    Reject("tree_ensemble", "R1", *but(x0=((5, 3), I))),
+    Reject("tree_ensemble", "R1", *but(x0=((5,), F))),
+    Reject("tree_ensemble", "R2", *but(x1=((10,), "float64"))),
+    Reject("tree_ensemble", "R2", *but(x2=((10, 6), F))),
+    Reject("tree_ensemble", "R3", *but(x3=((2, 1), I))),
+    Reject("tree_ensemble", "R3", *but(x2=((60,), I))),
+    Reject("tree_ensemble", "R4", *but(x2=((10, 5), I))),
+    Reject("tree_ensemble", "R4", *but(x4=((7,), I))),
+    Reject("tree_ensemble", "R4", *but(x0=((5, 0), F))),
     Reject("tree_ensemble", "R5", *GOOD, aggregate="mean"),
-    Reject("pairwise_coupling", "R1", ((2, 3), F)), Reject("pairwise_coupling", "R1", ((2, 3, 3), I)), Reject("pairwise_coupling", "R2", ((2, 3, 4), F)),
+    Reject("pairwise_coupling", "R1", ((2, 3), F)),
+    Reject("pairwise_coupling", "R1", ((2, 3, 3), I)),
+    Reject("pairwise_coupling", "R2", ((2, 3, 4), F)),
 )

@@ -23,7 +23,9 @@ def network(n, channels=32, groups=1, edge=9):
     x = relay.var("x", shape=(2, 3, *[edge] * n))
     y = relay.nn.relu(relay.nn.bias_add(conv(x, channels, 3, 3), const(channels)))
     z = conv(y, channels, channels, 3, groups=groups)
-    z = relay.nn.relu(relay.nn.batch_norm(z, const(channels), const(channels), const(channels), relay.const(rng.uniform(0.5, 1, channels).astype("float32")))[0])
+    z = relay.nn.relu(
+        relay.nn.batch_norm(z, const(channels), const(channels), const(channels), relay.const(rng.uniform(0.5, 1, channels).astype("float32")))[0]
+    )
     z = z + y
     p = getattr(relay.nn, f"max_pool{n}d")(z, pool_size=[2] * n, strides=[2] * n)
     q = getattr(relay.nn, f"avg_pool{n}d")(z, pool_size=[2] * n, strides=[2] * n)

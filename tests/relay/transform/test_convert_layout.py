@@ -82,14 +82,17 @@ def test_layers_may_be_skipped():
     same_result(mod, after)
 
 
-@pytest.mark.parametrize("desired, message", [
-    ({"nn.conv2": ["NHWC"]}, "nn.conv2"),
-    ({"nn.conv2d": ["NHWX", "default"]}, 'has layout "NCHW", which cannot become "NHWX"'),
-    ({"nn.conv2d": ["NCHW4c", "default"]}, "without blocks"),
-    ({"nn.conv2d": ["NHWC", "HWIO", "NHWC"]}, "wants layouts of data and weight, got 3"),
-    ({"nn.conv2d": []}, "got 0"),
-    ({"nn.relu": ["NHWC"]}, "`nn.relu` has no layout"),
-])
+@pytest.mark.parametrize(
+    "desired, message",
+    [
+        ({"nn.conv2": ["NHWC"]}, "nn.conv2"),
+        ({"nn.conv2d": ["NHWX", "default"]}, 'has layout "NCHW", which cannot become "NHWX"'),
+        ({"nn.conv2d": ["NCHW4c", "default"]}, "without blocks"),
+        ({"nn.conv2d": ["NHWC", "HWIO", "NHWC"]}, "wants layouts of data and weight, got 3"),
+        ({"nn.conv2d": []}, "got 0"),
+        ({"nn.relu": ["NHWC"]}, "`nn.relu` has no layout"),
+    ],
+)
 def test_what_cannot_be_is_refused(desired, message):
     with pytest.raises(tvm.TVMError, match=message):
         transform.ConvertLayout(desired)(infer(network(2)))
@@ -100,8 +103,9 @@ def test_a_registered_conversion_decides():
 
     def convert(attrs, inputs, types, desired):
         seen.append((len(inputs), [tuple(int(d) for d in t.shape) for t in types], [str(d) for d in desired]))
-        return relay.nn.conv2d(inputs[0], inputs[1], strides=attrs.strides, padding=attrs.padding, groups=attrs.groups,
-                               data_layout="NHWC", kernel_layout="OHWI")
+        return relay.nn.conv2d(
+            inputs[0], inputs[1], strides=attrs.strides, padding=attrs.padding, groups=attrs.groups, data_layout="NHWC", kernel_layout="OHWI"
+        )
 
     mod = infer(network(2))
     with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", convert):
@@ -172,13 +176,16 @@ def test_a_conversion_of_an_operator_that_says_its_layouts():
     same_result(mod, after)
 
 
-@pytest.mark.parametrize("answer, message", [
-    ([["NHWC"]], "gave 1 values"),
-    ([["NHWC", "NHWC"], ["NHWC"]], "gave layouts of 2 inputs; the call has 1"),
-    ([["NHW"], ["NHWC"]], 'gave input 0 the layout "NHW"; the input has 4 dimensions'),
-    ([["NHWX"], ["NHWC"]], 'cannot become "NHWX"'),
-    ([3, 4], "gave what are no layouts"),
-])
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        ([["NHWC"]], "gave 1 values"),
+        ([["NHWC", "NHWC"], ["NHWC"]], "gave layouts of 2 inputs; the call has 1"),
+        ([["NHW"], ["NHWC"]], 'gave input 0 the layout "NHW"; the input has 4 dimensions'),
+        ([["NHWX"], ["NHWC"]], 'cannot become "NHWX"'),
+        ([3, 4], "gave what are no layouts"),
+    ],
+)
 def test_wrong_answers_are_refused(answer, message):
     with TempOpAttr("nn.l2_normalize", "FInferCorrectLayout", lambda attrs, new, old, types: answer), pytest.raises(tvm.TVMError, match=message):
         transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})(normalised())

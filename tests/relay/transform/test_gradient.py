@@ -63,8 +63,9 @@ def test_result_type(mode):
     """The documented form: (result, (a gradient a parameter))."""
     x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(3,))
     t = run_infer_type(gradient(relay.Function([x, y], x * y), mode=mode)).checked_type
-    assert baton.ir.structural_equal(t, relay.FuncType([x.type_annotation, y.type_annotation], relay.TupleType(
-        [x.type_annotation, relay.TupleType([x.type_annotation, y.type_annotation])])))
+    assert baton.ir.structural_equal(
+        t, relay.FuncType([x.type_annotation, y.type_annotation], relay.TupleType([x.type_annotation, relay.TupleType([x.type_annotation, y.type_annotation])]))
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -74,7 +75,7 @@ def test_tuples_in_and_out(mode):
     f = relay.Function([x], relay.Tuple([a * a, relay.TupleGetItem(x, 1), relay.Tuple([relay.exp(a), a])]))
     got = numbers(run(gradient(f, mode=mode), [np.array([1.0, 2.0]), np.array([3, 4], "int32")]))
     grad = got[1][0]
-    np.testing.assert_allclose(grad[0], [2 + np.e + 1, 4 + np.e ** 2 + 1])
+    np.testing.assert_allclose(grad[0], [2 + np.e + 1, 4 + np.e**2 + 1])
     assert grad[1] == [0, 0]
 
 
@@ -88,6 +89,7 @@ def test_split_and_concatenate_with_unused_parts(mode):
 
 def test_gradient_of_gradient():
     """x ** 3: 3 x ** 2, then 6 x, then 6, each the gradient of the one before."""
+
     def derivative(f):
         y = relay.var("y", F64)
         return relay.Function([y], relay.TupleGetItem(relay.TupleGetItem(relay.Call(gradient(run_infer_type(f)), [y]), 1), 0))
@@ -111,43 +113,71 @@ def test_first_order_of_first_order():
 
 PROGRAMS = {
     "branch": ("def @main(%x: float64) -> float64 { if (less(%x, 0f64)) { negative(%x) } else { multiply(%x, %x) } }", [(-2.0, -1.0), (3.0, 6.0)]),
-    "closure": ("""def @main(%x: float64) -> float64 {
+    "closure": (
+        """def @main(%x: float64) -> float64 {
         let %f = fn (%y: float64) -> float64 { multiply(%x, %y) };
-        add(%f(%x), %f(2f64)) }""", [(3.0, 8.0)]),
-    "function as a value": ("""def @main(%x: float64) -> float64 {
+        add(%f(%x), %f(2f64)) }""",
+        [(3.0, 8.0)],
+    ),
+    "function as a value": (
+        """def @main(%x: float64) -> float64 {
         let %twice = fn (%f: fn (float64) -> float64, %y: float64) -> float64 { %f(%f(%y)) };
-        %twice(fn (%y: float64) -> float64 { multiply(%y, %y) }, %x) }""", [(2.0, 32.0)]),
-    "global function as a value": ("""def @main(%x: float64) -> float64 {
+        %twice(fn (%y: float64) -> float64 { multiply(%y, %y) }, %x) }""",
+        [(2.0, 32.0)],
+    ),
+    "global function as a value": (
+        """def @main(%x: float64) -> float64 {
         let %twice = fn (%f: fn (float64) -> float64, %y: float64) -> float64 { %f(%f(%y)) };
         %twice(@square, %x) }
-        def @square(%x: float64) -> float64 { multiply(%x, %x) }""", [(2.0, 32.0)]),
-    "recursion": ("""def @main(%x: float64) -> float64 {
+        def @square(%x: float64) -> float64 { multiply(%x, %x) }""",
+        [(2.0, 32.0)],
+    ),
+    "recursion": (
+        """def @main(%x: float64) -> float64 {
         let %power = fn (%n: int32, %y: float64) -> float64 {
             if (equal(%n, 0)) { 1f64 } else { multiply(%y, %power(subtract(%n, 1), %y)) } };
-        %power(5, %x) }""", [(2.0, 80.0)]),
-    "global recursion": ("""def @main(%x: float64) -> float64 { @power(4, %x) }
+        %power(5, %x) }""",
+        [(2.0, 80.0)],
+    ),
+    "global recursion": (
+        """def @main(%x: float64) -> float64 { @power(4, %x) }
         def @power(%n: int32, %y: float64) -> float64 {
-            if (equal(%n, 0)) { 1f64 } else { multiply(%y, @power(subtract(%n, 1), %y)) } }""", [(2.0, 32.0)]),
-    "mutual recursion": ("""def @main(%x: float64) -> float64 { @even(5, %x) }
+            if (equal(%n, 0)) { 1f64 } else { multiply(%y, @power(subtract(%n, 1), %y)) } }""",
+        [(2.0, 32.0)],
+    ),
+    "mutual recursion": (
+        """def @main(%x: float64) -> float64 { @even(5, %x) }
         def @even(%n: int32, %y: float64) -> float64 { if (equal(%n, 0)) { %y } else { multiply(%y, @odd(subtract(%n, 1), %y)) } }
-        def @odd(%n: int32, %y: float64) -> float64 { if (equal(%n, 0)) { %y } else { add(%y, @even(subtract(%n, 1), %y)) } }""", None),
-    "reference": ("""def @main(%x: float64) -> float64 {
+        def @odd(%n: int32, %y: float64) -> float64 { if (equal(%n, 0)) { %y } else { add(%y, @even(subtract(%n, 1), %y)) } }""",
+        None,
+    ),
+    "reference": (
+        """def @main(%x: float64) -> float64 {
         let %r = ref(%x);
         let %_ = ref_write(%r, multiply(ref_read(%r), %x));
         let %_ = ref_write(%r, multiply(ref_read(%r), %x));
-        ref_read(%r) }""", [(3.0, 27.0)]),
-    "tuple": ("""def @main(%x: float64) -> float64 {
+        ref_read(%r) }""",
+        [(3.0, 27.0)],
+    ),
+    "tuple": (
+        """def @main(%x: float64) -> float64 {
         let %t = (%x, (multiply(%x, %x), 7));
-        multiply(%t.0, %t.1.0) }""", [(2.0, 12.0)]),
-    "list": ("""type List[A] { Nil, Cons(A, List[A]) }
+        multiply(%t.0, %t.1.0) }""",
+        [(2.0, 12.0)],
+    ),
+    "list": (
+        """type List[A] { Nil, Cons(A, List[A]) }
         def @main(%x: float64) -> float64 { @total(Cons(%x, Cons(multiply(%x, %x), Nil))) }
         def @total(%l: List[float64]) -> float64 { match (%l) { Nil => 0f64, Cons(%h, %t) => add(multiply(%h, %h), @total(%t)) } }""",
-             [(2.0, 36.0)]),
-    "map": ("""type List[A] { Nil, Cons(A, List[A]) }
+        [(2.0, 36.0)],
+    ),
+    "map": (
+        """type List[A] { Nil, Cons(A, List[A]) }
         def @main(%x: float64) -> float64 { @total(@map(fn (%y: float64) -> float64 { multiply(%x, exp(%y)) }, Cons(%x, Cons(0f64, Nil)))) }
         def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] { match (%l) { Nil => Nil, Cons(%h, %t) => Cons(%f(%h), @map(%f, %t)) } }
         def @total(%l: List[float64]) -> float64 { match (%l) { Nil => 0f64, Cons(%h, %t) => add(%h, @total(%t)) } }""",
-            [(1.0, 2 * np.e + 1)]),
+        [(1.0, 2 * np.e + 1)],
+    ),
 }
 
 
@@ -166,8 +196,18 @@ def test_all_of_relay(name, kind):
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-@pytest.mark.parametrize("passes", [["ToANormalForm"], ["ToGraphNormalForm"], ["ToANormalForm", "DeadCodeElimination"],
-                                    ["ToBasicBlockNormalForm"], ["LambdaLift"], ["FoldConstant"], ["SimplifyExpr"]])
+@pytest.mark.parametrize(
+    "passes",
+    [
+        ["ToANormalForm"],
+        ["ToGraphNormalForm"],
+        ["ToANormalForm", "DeadCodeElimination"],
+        ["ToBasicBlockNormalForm"],
+        ["LambdaLift"],
+        ["FoldConstant"],
+        ["SimplifyExpr"],
+    ],
+)
 def test_passes_keep_what_closures_do(passes):
     """Programs full of references mean the same after passes, each of which has something to do here."""
     grad, mod = parsed("""def @main(%x: float64) -> float64 {
@@ -189,8 +229,9 @@ def test_as_passes(name, other):
     """By their names, made without arguments, in a pipeline."""
     mod = relay.parse("def @main(%x: float64, %y: float64) -> float64 { multiply(%x, exp(%y)) }")
     mod = baton.transform.Sequential([getattr(relay.transform, name)(), relay.transform.InferType()])(mod)
-    assert baton.ir.structural_equal(mod["main"], run_infer_type(gradient(relay.parse(
-        "def @main(%x: float64, %y: float64) -> float64 { multiply(%x, exp(%y)) }")["main"], mode=other)))
+    assert baton.ir.structural_equal(
+        mod["main"], run_infer_type(gradient(relay.parse("def @main(%x: float64, %y: float64) -> float64 { multiply(%x, exp(%y)) }")["main"], mode=other))
+    )
     assert numbers(flat(relay.create_executor("vm", mod).evaluate()(np.array(2.0), np.array(0.0)))) == [2.0, 1.0, 2.0]
 
 
@@ -227,6 +268,7 @@ def test_rule_from_python():
 @pytest.mark.parametrize("mode", MODES)
 def test_errors_say_what_and_where(mode):
     """What cannot be differentiated, by name and place, and how to mend it."""
+
     def refused(text, *says):
         with pytest.raises(baton.error.CompileError) as e:
             mod = relay.transform.InferType()(relay.parse(text))
@@ -236,8 +278,12 @@ def test_errors_say_what_and_where(mode):
 
     refused("def @main(%x: int32) { negative(%x) }", "no parameter is floating")
     refused("def @main(%x: float32) { less(%x, 0f) }", "no part of which is floating")
-    refused("def @main(%x: Tensor[(3), float32]) {\n  random.bernoulli(%x)\n}", "operator `random.bernoulli` has no gradient: it draws random numbers",
-            "register_gradient(\"random.bernoulli\"", ":2:")
+    refused(
+        "def @main(%x: Tensor[(3), float32]) {\n  random.bernoulli(%x)\n}",
+        "operator `random.bernoulli` has no gradient: it draws random numbers",
+        "register_gradient(\"random.bernoulli\"",
+        ":2:",
+    )
     refused("def @main(%f: fn (float32) -> float32, %x: float32) { %f(%x) }", "a parameter has type fn")
     refused("def @main[A](%x: float32, %y: A) { %x }", "type parameters")
     with pytest.raises(baton.error.CompileError, match="free variable `%y`"):

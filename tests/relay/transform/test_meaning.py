@@ -130,7 +130,7 @@ def test_what_differs_is_found():
       ((%x, {}), Cons({}, Nil), fn (%y: float32) -> float32 {{ {} }})
     }}"""
     first = ["1f", "2f", "3f", "add(%x, %y)"]
-    programs = [text.format(*first)] + [text.format(*first[:i], other, *first[i + 1:]) for i, other in enumerate(["4f", "4f", "4f", "%y"])]
+    programs = [text.format(*first)] + [text.format(*first[:i], other, *first[i + 1 :]) for i, other in enumerate(["4f", "4f", "4f", "%y"])]
     seen = []
     for program in programs:
         mod = relay.transform.InferType()(relay.parse(program))

@@ -31,30 +31,43 @@ def same(mod, *args):
 F = np.float32
 
 
-@pytest.mark.parametrize("name, text", [
-    ("a closure that writes what it captured", """
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        (
+            "a closure that writes what it captured",
+            """
 def @main(%x: float32) {
   let %r = ref(%x);
   let %add = fn (%y: float32) { ref_write(%r, add(ref_read(%r), %y)) };
   let %a = %add(1f);
   let %b = %add(2f);
   ref_read(%r)
-}"""),
-    ("a function that makes functions", """
+}""",
+        ),
+        (
+            "a function that makes functions",
+            """
 def @main(%x: float32) {
   let %adder = fn (%n: float32) { fn (%y: float32) { add(%n, %y) } };
   let %f = %adder(1f);
   let %g = %adder(%x);
   %f(%g(%x))
-}"""),
-    ("a reference to a function", """
+}""",
+        ),
+        (
+            "a reference to a function",
+            """
 def @main(%x: float32) {
   let %r = ref(fn (%y: float32) -> float32 { %y });
   let %w = ref_write(%r, fn (%y: float32) -> float32 { multiply(%y, 3f) });
   let %f = ref_read(%r);
   %f(%x)
-}"""),
-    ("recursion through a reference", """
+}""",
+        ),
+        (
+            "recursion through a reference",
+            """
 def @main(%x: float32) {
   let %r = ref(fn (%n: int32) -> float32 { 0f });
   let %f = fn (%n: int32) -> float32 {
@@ -62,26 +75,38 @@ def @main(%x: float32) {
   };
   let %w = ref_write(%r, %f);
   %f(5)
-}"""),
-    ("a branch that writes", """
+}""",
+        ),
+        (
+            "a branch that writes",
+            """
 def @main(%x: float32) {
   let %r = ref(1f);
   let %s = ref(2f);
   let %u = if (less(%x, 0f)) { ref_write(%r, 5f) } else { ref_write(%r, 6f) };
   add(ref_read(%r), ref_read(%s))
-}"""),
-    ("mutual recursion", """
+}""",
+        ),
+        (
+            "mutual recursion",
+            """
 def @even(%n: int32) -> bool { if (equal(%n, 0)) { True } else { @odd(subtract(%n, 1)) } }
 def @odd(%n: int32) -> bool { if (equal(%n, 0)) { False } else { @even(subtract(%n, 1)) } }
-def @main(%x: float32) { if (@even(10)) { negative(%x) } else { %x } }"""),
-    ("recursion that counts up ends when it runs", """
+def @main(%x: float32) { if (@even(10)) { negative(%x) } else { %x } }""",
+        ),
+        (
+            "recursion that counts up ends when it runs",
+            """
 def @main(%x: float32) {
   let %f = fn (%i: int32, %a: float32) -> float32 {
     if (less(%i, 5)) { %f(add(%i, 1), multiply(%a, 2f)) } else { %a }
   };
   %f(0, %x)
-}"""),
-    ("a map and a fold over a list", """
+}""",
+        ),
+        (
+            "a map and a fold over a list",
+            """
 type List[A] { Nil, Cons(A, List[A]) }
 def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] {
   match (%l) { Nil => Nil, Cons(%a, %r) => Cons(%f(%a), @map(%f, %r)), }
@@ -92,8 +117,10 @@ def @fold[A, B](%f: fn (A, B) -> A, %a: A, %l: List[B]) -> A {
 def @main(%x: float32) {
   let %l = Cons(%x, Cons(2f, Cons(3f, Nil)));
   @fold(fn (%a: float32, %b: float32) { add(%a, %b) }, 0f, @map(fn (%y: float32) { multiply(%y, %y) }, %l))
-}"""),
-])
+}""",
+        ),
+    ],
+)
 def test_meaning(name, text):
     mod = parse(text)
     for value in (-1.5, 2.0):
@@ -101,11 +128,13 @@ def test_meaning(name, text):
 
 
 def test_a_known_program_is_only_its_result():
-    left = same(parse("""
+    left = same(
+        parse("""
 type List[A] { Nil, Cons(A, List[A]) }
 def @sum(%l: List[float32]) -> float32 { match (%l) { Nil => 0f, Cons(%a, %r) => add(%a, @sum(%r)), } }
 def @count(%n: int32) -> List[float32] { if (equal(%n, 0)) { Nil } else { Cons(2f, @count(subtract(%n, 1))) } }
-def @main() { @sum(@count(20)) }"""))
+def @main() { @sum(@count(20)) }""")
+    )
     assert "40f" in left and "match" not in left.split("@main")[1]
 
 
@@ -132,8 +161,13 @@ def test_a_deep_chain_and_a_deep_nest():
 
 
 def test_long_recursion_over_what_is_known():
-    left = same(parse("def @f(%n: int32, %x: float32) -> float32 { if (equal(%n, 0)) { %x } else { add(1f, @f(subtract(%n, 1), %x)) } }\n"
-                      "def @main(%x: float32) { @f(2000, %x) }"), F(1))
+    left = same(
+        parse(
+            "def @f(%n: int32, %x: float32) -> float32 { if (equal(%n, 0)) { %x } else { add(1f, @f(subtract(%n, 1), %x)) } }\n"
+            "def @main(%x: float32) { @f(2000, %x) }"
+        ),
+        F(1),
+    )
     assert left.count("add(") >= 2000
 
 

@@ -41,11 +41,13 @@ def _call(name, *args):
 
 def unary(*names):
     """`a(b(x))` for names a, b."""
+
     def make(v):
         e = v()
         for n in reversed(names):
             e = _call(n, e)
         return e
+
     return make
 
 
@@ -57,6 +59,7 @@ def same(name):
     def make(v):
         x = v()
         return _call(name, x, x)
+
     return make
 
 
@@ -64,6 +67,7 @@ def with_const(name, value, swapped=False):
     def make(v):
         x, c = v(), v.const(value)
         return _call(name, c, x) if swapped else _call(name, x, c)
+
     return make
 
 
@@ -133,17 +137,28 @@ EXAMPLES = {
     "abs(y) -> y where y >= 0": [unary("abs", "exp"), unary("abs", "sigmoid")],
     "abs(sqrt(x)) -> sqrt(x)": [unary("abs", "sqrt")],
     "relu(relu(x)) -> relu(x)": [unary("nn.relu", "nn.relu")],
-    "relu(y) -> y where y >= 0": [unary("nn.relu", "exp"), unary("nn.relu", "abs"), unary("nn.relu", "sqrt"), lambda v: relay.nn.relu(relay.nn.softmax(v((2, 5))))],
+    "relu(y) -> y where y >= 0": [
+        unary("nn.relu", "exp"),
+        unary("nn.relu", "abs"),
+        unary("nn.relu", "sqrt"),
+        lambda v: relay.nn.relu(relay.nn.softmax(v((2, 5)))),
+    ],
     "sign(sign(x)) -> sign(x)": [unary("sign", "sign")],
     "round of a whole number -> it": [unary("floor", "ceil"), unary("round", "trunc"), unary("ceil", "round"), unary("trunc", "floor")],
-    "round of an integer that was cast -> it": [lambda v: relay.floor(relay.cast(v(dtype="int32"), v.dtype)), lambda v: relay.round(relay.cast(v(dtype="bool"), v.dtype))],
+    "round of an integer that was cast -> it": [
+        lambda v: relay.floor(relay.cast(v(dtype="int32"), v.dtype)),
+        lambda v: relay.round(relay.cast(v(dtype="bool"), v.dtype)),
+    ],
     "abs(x * x) -> x * x": [lambda v: (lambda x: relay.abs(x * x))(v())],
     "abs(x) * abs(x) -> x * x": [lambda v: (lambda x: relay.abs(x) * relay.abs(x))(v())],
     "mod(x, 1) -> 0": [with_const("mod", 1), with_const("floor_mod", 1)],
     "bias_add(x, 0) -> x": [lambda v: relay.nn.bias_add(v((2, 3, 4)), v.const(np.zeros(3)))],
-    "maximum(maximum(x, c), d) -> maximum(x, maximum(c, d))": [lambda v: relay.maximum(v.const(2), relay.maximum(v(), v.const(3))), lambda v: relay.maximum(relay.maximum(v.const(4), v()), v.const(3))],
+    "maximum(maximum(x, c), d) -> maximum(x, maximum(c, d))": [
+        lambda v: relay.maximum(v.const(2), relay.maximum(v(), v.const(3))),
+        lambda v: relay.maximum(relay.maximum(v.const(4), v()), v.const(3)),
+    ],
     "minimum(minimum(x, c), d) -> minimum(x, minimum(c, d))": [lambda v: relay.minimum(v.const(2), relay.minimum(v(), v.const(3)))],
-    "clip(x) -> x where all values are within": [lambda v: clip(v(), -2.0**31, 2.0**31 - 1), lambda v: clip(v(dtype="int8"), -128.0, 127.0)],
+    "clip(x) -> x where all values are within": [lambda v: clip(v(), -(2.0**31), 2.0**31 - 1), lambda v: clip(v(dtype="int8"), -128.0, 127.0)],
     "exp(x) / exp(y) -> exp(x - y)": [lambda v: relay.exp(v()) / relay.exp(v())],
     "log(x) + log(y) -> log(x * y)": [lambda v: relay.log(v()) + relay.log(v())],
     "(x + c) * d -> x * d + c * d": [lambda v: (v() + v.const(3)) * v.const(0.5)],
@@ -151,8 +166,12 @@ EXAMPLES = {
     "bitwise_not(bitwise_not(x)) -> x": [unary("bitwise_not", "bitwise_not")],
     "maximum(x, x) -> x": [same("maximum")],
     "minimum(x, x) -> x": [same("minimum")],
-    "clip(clip(x)) -> clip(x)": [lambda v: clip(clip(v(), 0.0, 6.0), 1.0, 4.0), lambda v: clip(clip(v(), 1.0, 2.0), 3.0, 4.0),
-                                 lambda v: clip(clip(v(), 1.0, 9.0), 0.0, 2.0), lambda v: clip(clip(v(), 5.0, 9.0), 0.0, 2.0)],
+    "clip(clip(x)) -> clip(x)": [
+        lambda v: clip(clip(v(), 0.0, 6.0), 1.0, 4.0),
+        lambda v: clip(clip(v(), 1.0, 2.0), 3.0, 4.0),
+        lambda v: clip(clip(v(), 1.0, 9.0), 0.0, 2.0),
+        lambda v: clip(clip(v(), 5.0, 9.0), 0.0, 2.0),
+    ],
     "relu(clip(x)) -> clip(x)": [lambda v: relay.nn.relu(clip(v(), 1.0, 6.0)), lambda v: relay.nn.relu(clip(v(), 0.0, 6.0))],
     "clip(relu(x)) -> clip(x)": [lambda v: clip(relay.nn.relu(v()), 0.0, 6.0), lambda v: clip(relay.nn.relu(v()), 1.0, 2.0)],
     "exp(log(x)) -> x": [unary("exp", "log")],
@@ -167,10 +186,14 @@ EXAMPLES = {
     "(x + c) + d -> x + (c + d)": [lambda v: (v() + v.const(3)) + v.const(2), lambda v: v.const(2) + (v.const(3) + v())],
     "(x * c) * d -> x * (c * d)": [lambda v: (v() * v.const(3)) * v.const(2)],
     "cast(x) -> x": [lambda v: relay.cast(v(), v.dtype)],
-    "cast(cast(x)) -> cast(x)": [lambda v: relay.cast(relay.cast(v(), {"float32": "float64", "float16": "float32", "int32": "int64", "uint8": "int32",
-                                                                       "bool": "float32"}.get(v.dtype, v.dtype)), "float32"),
-                                 lambda v: relay.cast(relay.cast(v(dtype="uint8"), "float32"), "int32"),
-                                 lambda v: relay.cast(relay.cast(v(dtype="int64"), "int32"), "uint8")],
+    "cast(cast(x)) -> cast(x)": [
+        lambda v: relay.cast(
+            relay.cast(v(), {"float32": "float64", "float16": "float32", "int32": "int64", "uint8": "int32", "bool": "float32"}.get(v.dtype, v.dtype)),
+            "float32",
+        ),
+        lambda v: relay.cast(relay.cast(v(dtype="uint8"), "float32"), "int32"),
+        lambda v: relay.cast(relay.cast(v(dtype="int64"), "int32"), "uint8"),
+    ],
     "cast_like(x, y) -> cast(x)": [lambda v: relay.cast_like(v(), v((1,), "float64"))],
     "reinterpret(x) -> x": [lambda v: relay.reinterpret(v(), v.dtype)],
     "copy(x) -> x": [unary("copy"), unary("identity")],
@@ -217,22 +240,31 @@ EXAMPLES = {
     "where(c, x, where(c, z, y)) -> where(c, x, y)": [lambda v: (lambda c: _call("where", c, v(), _call("where", c, v(), v())))(v(dtype="bool"))],
     "where(not c, x, y) -> where(c, y, x)": [choice(lambda v: (relay.logical_not(v(dtype="bool")), v(), v()))],
     # Moves
-    "reshape(reshape(x)) -> reshape(x)": [lambda v: relay.reshape(relay.reshape(v((4, 6)), (2, 12)), (8, 3)),
-                                          lambda v: relay.squeeze(relay.expand_dims(v((4, 6)), 1), [1]),
-                                          lambda v: relay.nn.batch_flatten(relay.reshape(v((4, 6)), (2, 3, 4))),
-                                          lambda v: relay.expand_dims(relay.expand_dims(v((0, 6)), 0), 2)],
+    "reshape(reshape(x)) -> reshape(x)": [
+        lambda v: relay.reshape(relay.reshape(v((4, 6)), (2, 12)), (8, 3)),
+        lambda v: relay.squeeze(relay.expand_dims(v((4, 6)), 1), [1]),
+        lambda v: relay.nn.batch_flatten(relay.reshape(v((4, 6)), (2, 3, 4))),
+        lambda v: relay.expand_dims(relay.expand_dims(v((0, 6)), 0), 2),
+    ],
     "reshape(reshape(x)) -> reshape(x) (any shape)": [lambda v: relay.reshape(relay.reshape(v((relay.Any(), 6)), (-1, 2)), (-1, 3))],
     "reshape(x) -> x": [lambda v: relay.reshape(v((4, 6)), (4, 6)), lambda v: relay.squeeze(v((4, 6)), []), lambda v: relay.nn.batch_flatten(v((4, 6)))],
-    "transpose(transpose(x)) -> transpose(x)": [lambda v: relay.transpose(relay.transpose(v((2, 3, 4)), (1, 2, 0)), (1, 0, 2)),
-                                                lambda v: relay.transpose(relay.transpose(v((2, 3, 4)))),
-                                                lambda v: relay.swapaxes(relay.transpose(v((2, 3, 4)), (0, 2, 1)), 1, 2),
-                                                lambda v: relay.transpose(lt(v((2, 3, 4, 5)), "NCHW", "NHWC"), (0, 3, 1, 2)),
-                                                lambda v: lt(relay.transpose(v((2, 3, 4, 5)), (0, 2, 3, 1)), "NHWC", "NCHW")],
+    "transpose(transpose(x)) -> transpose(x)": [
+        lambda v: relay.transpose(relay.transpose(v((2, 3, 4)), (1, 2, 0)), (1, 0, 2)),
+        lambda v: relay.transpose(relay.transpose(v((2, 3, 4)))),
+        lambda v: relay.swapaxes(relay.transpose(v((2, 3, 4)), (0, 2, 1)), 1, 2),
+        lambda v: relay.transpose(lt(v((2, 3, 4, 5)), "NCHW", "NHWC"), (0, 3, 1, 2)),
+        lambda v: lt(relay.transpose(v((2, 3, 4, 5)), (0, 2, 3, 1)), "NHWC", "NCHW"),
+    ],
     "transpose(x) -> x": [lambda v: relay.transpose(v((2, 3)), (0, 1)), lambda v: relay.swapaxes(v((2, 3)), 1, -1)],
-    "transpose(x) -> reshape(x) where only extents of 1 move": [lambda v: relay.transpose(v((2, 1, 3, 1)), (0, 2, 1, 3)), lambda v: lt(v((2, 5, 1, 1)), "NCHW", "NHWC"),
-                                                                lambda v: relay.transpose(v((1, 1)))],
-    "layout_transform(layout_transform(x)) -> layout_transform(x)": [lambda v: lt(lt(v((1, 8, 2, 2)), "NCHW", "NCHW4c"), "NCHW4c", "NCHW"),
-                                                                     lambda v: lt(lt(v((1, 8, 2, 2)), "NCHW", "NHWC"), "NHWC", "NCHW4c")],
+    "transpose(x) -> reshape(x) where only extents of 1 move": [
+        lambda v: relay.transpose(v((2, 1, 3, 1)), (0, 2, 1, 3)),
+        lambda v: lt(v((2, 5, 1, 1)), "NCHW", "NHWC"),
+        lambda v: relay.transpose(v((1, 1))),
+    ],
+    "layout_transform(layout_transform(x)) -> layout_transform(x)": [
+        lambda v: lt(lt(v((1, 8, 2, 2)), "NCHW", "NCHW4c"), "NCHW4c", "NCHW"),
+        lambda v: lt(lt(v((1, 8, 2, 2)), "NCHW", "NHWC"), "NHWC", "NCHW4c"),
+    ],
     "layout_transform(x) -> x": [lambda v: lt(v((1, 2, 3, 4, 4)), "NCHW4c", "NCHW4c")],
     "reverse(reverse(x)) -> x": [lambda v: relay.reverse(relay.reverse(v((2, 3)), 1), -1)],
     "batch_matmul(transpose(x), y) -> batch_matmul(x, y)": [_matmul(lambda v: relay.nn.batch_matmul(relay.transpose(v((2, 4, 3)), (0, 2, 1)), v((2, 5, 4))))],
@@ -243,8 +275,10 @@ EXAMPLES = {
     "broadcast_to(broadcast_to(x)) -> broadcast_to(x)": [lambda v: relay.broadcast_to(relay.broadcast_to(v((1, 3)), (2, 3)), (4, 2, 3))],
     "broadcast_to(x) op y -> x op y": [binary("equal", lambda v: (relay.broadcast_to(v((1, 3)), (2, 3)), v((2, 3))))],
     "x op broadcast_to(y) -> x op y": [binary("not_equal", lambda v: (v((2, 3)), relay.broadcast_to(v((3,)), (2, 3))))],
-    "full(c) op y -> c op y": [binary("equal", lambda v: (relay.full(v.const(1), (2, 3), v.dtype), v((2, 3)))),
-                               binary("not_equal", lambda v: (relay.ones((2, 3), v.dtype), v((2, 3))))],
+    "full(c) op y -> c op y": [
+        binary("equal", lambda v: (relay.full(v.const(1), (2, 3), v.dtype), v((2, 3)))),
+        binary("not_equal", lambda v: (relay.ones((2, 3), v.dtype), v((2, 3)))),
+    ],
     "x op full(c) -> x op c": [binary("equal", lambda v: (v((2, 3)), relay.zeros((2, 3), v.dtype)))],
     "tile(x, 1) -> x": [lambda v: relay.tile(v((2, 3)), (1, 1))],
     "repeat(x, 1) -> x": [lambda v: relay.repeat(v((2, 3)), 1, 0)],
@@ -261,22 +295,30 @@ EXAMPLES = {
         lambda v: relay.strided_slice(relay.strided_slice(v((9, 12)), [1, 2], [9, 12], [2, 3]), [1, 0], [4, 3], [2, 2]),
         lambda v: relay.strided_slice(relay.strided_slice(v((9, 12)), [2], [8]), [-3, 1], [-1, 5]),
         lambda v: relay.strided_slice(relay.strided_slice(v((9, 12)), [3], [9]), [4], [4]),
-        lambda v: relay.strided_slice(relay.strided_slice(v((9, 12)), [1], [5], [1], [1], "size"), [0, 2], [3, 2], slice_mode="size")],
+        lambda v: relay.strided_slice(relay.strided_slice(v((9, 12)), [1], [5], [1], [1], "size"), [0, 2], [3, 2], slice_mode="size"),
+    ],
     "pad(x, 0) -> x": [lambda v: relay.nn.pad(v((2, 3)), ((0, 0), (0, 0)))],
     "pad(pad(x)) -> pad(x)": [lambda v: relay.nn.pad(relay.nn.pad(v((2, 3)), ((1, 0), (0, 2)), 1), ((0, 2), (1, 0)), 1)],
     "concatenate((x)) -> x": [lambda v: relay.concatenate([v((2, 3))], 1)],
     "stack((x)) -> expand_dims(x)": [lambda v: relay.stack([v((2, 3))], 1), lambda v: relay.stack([v((0, 3))], 0)],
-    "concatenate(split(x)) -> x": [lambda v: relay.Call(op.get("concatenate"), [relay.split(v((4, 6)), 2, 1).astuple()],
-                                                        relay.concatenate([v((1, 1))], 1).attrs)],
-    "concatenate((split(x).0, split(x).1, ...)) -> x": [lambda v: relay.concatenate(parts_of(v, 3, 1), 1), lambda v: relay.concatenate(parts_of(v, (1, 3), 0), 0)],
+    "concatenate(split(x)) -> x": [
+        lambda v: relay.Call(op.get("concatenate"), [relay.split(v((4, 6)), 2, 1).astuple()], relay.concatenate([v((1, 1))], 1).attrs)
+    ],
+    "concatenate((split(x).0, split(x).1, ...)) -> x": [
+        lambda v: relay.concatenate(parts_of(v, 3, 1), 1),
+        lambda v: relay.concatenate(parts_of(v, (1, 3), 0), 0),
+    ],
     # Reductions
     "max(x) over one element -> x": [lambda v: relay.max(v((4, 1)), 1), lambda v: relay.max(v((1, 4)), 0, keepdims=True)],
     "min(x) over one element -> x": [lambda v: relay.min(v((4, 1)), 1)],
     "sum(x) over one element -> x": [lambda v: relay.sum(v((4, 1)), 1)],
     "mean(x) over one element -> x": [lambda v: relay.mean(v((4, 1)), 1)],
     "prod(x) over one element -> x": [lambda v: relay.prod(v((4, 1)), 1)],
-    "max(max(x)) -> max(x)": [lambda v: relay.max(relay.max(v((2, 3, 4)), 0), 1), lambda v: relay.max(relay.max(v((2, 3, 4)), 2, keepdims=True), [0, 2]),
-                              lambda v: relay.max(relay.max(v((2, 3, 4)), 1, keepdims=True), 0, keepdims=True)],
+    "max(max(x)) -> max(x)": [
+        lambda v: relay.max(relay.max(v((2, 3, 4)), 0), 1),
+        lambda v: relay.max(relay.max(v((2, 3, 4)), 2, keepdims=True), [0, 2]),
+        lambda v: relay.max(relay.max(v((2, 3, 4)), 1, keepdims=True), 0, keepdims=True),
+    ],
     "min(min(x)) -> min(x)": [lambda v: relay.min(relay.min(v((2, 3, 4)), 1, exclude=True))],
     "all(all(x)) -> all(x)": [lambda v: relay.all(relay.all(v((2, 3, 4)), 0), 0)],
     "any(any(x)) -> any(x)": [lambda v: relay.any(relay.any(v((2, 3, 4)), 0), 0)],
@@ -291,8 +333,11 @@ def rows():
 
 
 def dtypes(domain):
-    return (["float32", "float64", "float16"] if domain & FLOATS else []) + (["int32", "uint8", "int64"] if domain & INTS else []) + \
-        (["bool"] if domain & BOOLS else [])
+    return (
+        (["float32", "float64", "float16"] if domain & FLOATS else [])
+        + (["int32", "uint8", "int64"] if domain & INTS else [])
+        + (["bool"] if domain & BOOLS else [])
+    )
 
 
 def values(var, k, rng, kind):
@@ -343,7 +388,9 @@ def agree(label, got, want, what):
         known = ~(np.isnan(want) | np.isnan(got))
         np.testing.assert_array_equal(got[known], want[known], err_msg=what)
     else:
-        np.testing.assert_allclose(got, want, rtol={2: 4e-2, 4: 3e-6, 8: 1e-13}[want.dtype.itemsize], atol=1e-7 if want.dtype.itemsize > 2 else 1e-3, err_msg=what)
+        np.testing.assert_allclose(
+            got, want, rtol={2: 4e-2, 4: 3e-6, 8: 1e-13}[want.dtype.itemsize], atol=1e-7 if want.dtype.itemsize > 2 else 1e-3, err_msg=what
+        )
 
 
 def without_nan(arrays):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every pass over loop programs takes deep and wide ones, in time that grows with the program."""
+"""Every pass over PrimFuncs takes deep and wide ones, in time that grows with the program."""
 
 import sys
 import time
@@ -109,7 +109,9 @@ def _workspaces(n, read):
     """n allocations around as many steps; each writes one and reads another."""
     a, buffers = _buffer(), [tir.Buffer([4 + k % 5], "float32", "t") for k in range(n)]
     first = [tir.BufferStore(b, tir.const(1.0), [tir.const(0)]) for b in buffers]
-    body = tir.SeqStmt(first[:1] + [s for k in range(1, n) for s in (first[k], tir.BufferStore(a, tir.BufferLoad(buffers[read(k)], [tir.const(0)]), [tir.const(0)]))])
+    body = tir.SeqStmt(
+        first[:1] + [s for k in range(1, n) for s in (first[k], tir.BufferStore(a, tir.BufferLoad(buffers[read(k)], [tir.const(0)]), [tir.const(0)]))]
+    )
     for b in buffers:
         body = tir.Allocate(b, body)
     return tir.PrimFunc([a], body)
@@ -161,8 +163,21 @@ def nested_kernel(n):
     return _kernel([a, m], tir.Allocate(s, body))
 
 
-SHAPES = [deep_expression, deep_index, deep_selects, wide, wide_loops, nested, nested_conditions, allocations, parts, short_workspaces, long_workspaces, wide_kernel,
-          nested_kernel]
+SHAPES = [
+    deep_expression,
+    deep_index,
+    deep_selects,
+    wide,
+    wide_loops,
+    nested,
+    nested_conditions,
+    allocations,
+    parts,
+    short_workspaces,
+    long_workspaces,
+    wide_kernel,
+    nested_kernel,
+]
 
 
 def seconds(name, func):

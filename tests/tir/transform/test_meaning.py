@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over loop programs keep what programs compute: golden programs and random ones, interpreted and compiled."""
+"""Passes over PrimFuncs keep what programs compute: golden programs and random ones, interpreted and compiled."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ from baton.transform import PassContext
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from loop_programs import Maker, arguments, interpret  # noqa: E402
+from random_prim_funcs import Maker, arguments, interpret  # noqa: E402
 
 PASSES = sorted(str(n).removeprefix("tir.") for n in get_global_func("transform.PassNames")() if str(n).startswith("tir."))
 # These change what is computed, or the parameters, on purpose.
@@ -159,7 +159,10 @@ def _golden_value(mod):
 # What the interpreter cannot run, and what it says: calls of other code, bfloat16, and errors that the program is about.
 UNABLE = {
     ("bf16_promote", "each operation in float32, and rounded"): "NumPy has no bfloat16",
-    ("compact_buffer_allocation", "all of it is used; the place is not known; its address goes elsewhere; it is as large as a condition lets it be"): "the interpreter does not know the intrinsic tir.call_extern",
+    (
+        "compact_buffer_allocation",
+        "all of it is used; the place is not known; its address goes elsewhere; it is as large as a condition lets it be",
+    ): "the interpreter does not know the intrinsic tir.call_extern",
     ("inject_virtual_thread", "threads become rounds"): "variable `vx` has no value",
     ("instrument_bound_checkers", "vectors at both ends"): "index 5 leaves buffer `A` of 5 elements",
     ("narrow_data_type", "as far as it is known"): "index 8 leaves buffer `A` of 5 elements",

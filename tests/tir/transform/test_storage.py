@@ -12,7 +12,7 @@ import baton
 from baton import tir
 
 sys.path.insert(0, str(Path(__file__).parent))
-from loop_programs import interpret  # noqa: E402
+from random_prim_funcs import interpret  # noqa: E402
 
 ALIGN = 64
 

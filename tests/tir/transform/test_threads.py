@@ -20,7 +20,7 @@ from baton.guard.checker import Checker
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from loop_programs import interpret  # noqa: E402
+from random_prim_funcs import interpret  # noqa: E402
 
 APART = ("apart", "apart backwards")
 T = 8
@@ -139,8 +139,23 @@ def test_after_sync_threads_may_run_apart(scope):
     assert racy > 50 and barriers > 150
 
 
-@pytest.mark.parametrize("name", ["Simplify", "RemoveNoOp", "StorageFlatten", "UnrollLoop", "LoopPartition", "HoistIfThenElse", "StorageRewrite",
-                                  "CompactBufferAllocation", "NarrowDataType", "UnifyThreadBinding", "LiftAttrScope", "RewriteUnsafeSelect"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Simplify",
+        "RemoveNoOp",
+        "StorageFlatten",
+        "UnrollLoop",
+        "LoopPartition",
+        "HoistIfThenElse",
+        "StorageRewrite",
+        "CompactBufferAllocation",
+        "NarrowDataType",
+        "UnifyThreadBinding",
+        "LiftAttrScope",
+        "RewriteUnsafeSelect",
+    ],
+)
 def test_other_passes_keep_kernels(name):
     """With their barriers: none is dropped, none moves to where not all threads come."""
     for seed in range(40):
@@ -181,13 +196,17 @@ def _golden(name):
     return [pytest.param(read, case, id=f"{name}-{case.title}") for case in read.cases if case.kind != "error"]
 
 
-@pytest.mark.parametrize("file, case", [p for name in ("thread_sync", "thread_sync_global", "lower_thread_allreduce", "unify_thread_binding")
-                                        for p in _golden(name)])
+@pytest.mark.parametrize(
+    "file, case", [p for name in ("thread_sync", "thread_sync_global", "lower_thread_allreduce", "unify_thread_binding") for p in _golden(name)]
+)
 def test_golden_kernels_run_apart(file, case):
     mod = golden.parse(file.path, case.first)
-    args = [np.asarray(5, "int64") if p not in mod["f"].buffer_map else
-            np.random.default_rng(0).integers(-4, 5, [int(d) for d in mod["f"].buffer_map[p].shape]).astype(mod["f"].buffer_map[p].dtype)
-            for p in mod["f"].params]
+    args = [
+        np.asarray(5, "int64")
+        if p not in mod["f"].buffer_map
+        else np.random.default_rng(0).integers(-4, 5, [int(d) for d in mod["f"].buffer_map[p].shape]).astype(mod["f"].buffer_map[p].dtype)
+        for p in mod["f"].params
+    ]
     want = interpret(mod["f"], args)
     out = golden.run(file, mod)[1]["f"]
     apart = APART if case.kind != "unchanged" or "other memory" not in case.title and "shared memory is not" not in case.title else ()
@@ -233,10 +252,14 @@ def _argmax(rows, threads):
     x, y = tir.Var("threadIdx.x"), tir.Var("threadIdx.y")
     lhs, rhs = [tir.Var("a", "float32"), tir.Var("i")], [tir.Var("b", "float32"), tir.Var("j")]
     first = tir.Or(tir.GT(lhs[0], rhs[0]), tir.And(tir.EQ(lhs[0], rhs[0]), tir.LT(lhs[1], rhs[1])))
-    reducer = tir.CommReducer(lhs, rhs, [tir.Select(first, lhs[0], rhs[0]), tir.Select(first, lhs[1], rhs[1])],
-                              [tir.FloatImm("float32", float("-inf")), tir.const(1 << 40)])
-    call = tir.Call("int32", "tir.tvm_thread_allreduce", [tir.const(2), tir.BufferLoad(a, [y, x]), x, tir.const(True), tir.BufferLoad(best, [y, x]),
-                                                          tir.BufferLoad(at, [y, x]), x])
+    reducer = tir.CommReducer(
+        lhs, rhs, [tir.Select(first, lhs[0], rhs[0]), tir.Select(first, lhs[1], rhs[1])], [tir.FloatImm("float32", float("-inf")), tir.const(1 << 40)]
+    )
+    call = tir.Call(
+        "int32",
+        "tir.tvm_thread_allreduce",
+        [tir.const(2), tir.BufferLoad(a, [y, x]), x, tir.const(True), tir.BufferLoad(best, [y, x]), tir.BufferLoad(at, [y, x]), x],
+    )
     body = tir.AttrStmt(reducer, "reduce_scope", tir.const(0), tir.Evaluate(call))
     for var, extent in ((x, threads), (y, rows)):
         body = tir.AttrStmt(var, "thread_extent", tir.const(extent), body)
@@ -291,8 +314,16 @@ def test_limits_of_devices():
         }
       }
     }""")
-    fits = {"max_threads_per_block": 32, "max_thread_x": 32, "max_thread_y": 1, "max_shared_memory_per_block": 128, "max_local_memory_per_block": 16,
-            "max_vthread": 1, "max_vector_bytes": 16, "max_kernels": 1}
+    fits = {
+        "max_threads_per_block": 32,
+        "max_thread_x": 32,
+        "max_thread_y": 1,
+        "max_shared_memory_per_block": 128,
+        "max_local_memory_per_block": 16,
+        "max_vthread": 1,
+        "max_vector_bytes": 16,
+        "max_kernels": 1,
+    }
     assert tir.analysis.verify_gpu_code(func, fits) and tir.analysis.verify_gpu_code(func, {})
     for name in ("max_threads_per_block", "max_thread_x", "max_shared_memory_per_block", "max_local_memory_per_block", "max_kernels"):
         assert not tir.analysis.verify_gpu_code(func, {**fits, name: fits[name] - 1}), name

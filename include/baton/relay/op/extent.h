@@ -34,8 +34,9 @@ class ExtentArray : public Array<Extent> {
   ExtentArray() = default;
   explicit ExtentArray(runtime::ObjectPtr<runtime::Object> n) : Array(std::move(n)) {}
   ExtentArray(std::initializer_list<int64_t> v) : ExtentArray(Array<int64_t>(v)) {}
-  ExtentArray(const Array<int64_t>& o) : Array(runtime::ObjectPtr<runtime::Object>(  // NOLINT
-                                             const_cast<runtime::ArrayObj*>(o.get()))) {}
+  ExtentArray(const Array<int64_t>& o)
+      : Array(runtime::ObjectPtr<runtime::Object>(  // NOLINT
+            const_cast<runtime::ArrayObj*>(o.get()))) {}
   explicit ExtentArray(const Array<PrimExpr>& o) {
     for (const PrimExpr& e : o) push_back(Extent(e));
   }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graph executor over CUDA's graphs; there is no code for NVIDIA's GPUs, so it is the plain one, and says so for a GPU."""
 
+from ...error import UnsupportedError
 from ..graph_executor import GraphModule
 from ..graph_executor import create as _create
-from ...error import UnsupportedError
 
 
 def create(graph_json_str, libmod, device):

@@ -81,7 +81,8 @@ def find(name):
         value = COMPOSED.get(full) or operator(full)
         if value is not None and full.startswith("qnn."):  # the functions take numbers for scales and zero points, too
             from ..qnn import op as quantized
-            value = getattr(quantized, full[len("qnn."):], value)
+
+            value = getattr(quantized, full[len("qnn.") :], value)
     # Operators called any, all, max... stand in this module's names: Python's own are asked for by their module.
     if value is None and builtins.any(n.startswith(name + ".") for n in all_names()):
         value = _Group(name)
@@ -97,7 +98,7 @@ def find(name):
 
 def names_in(prefix):
     """First words behind `prefix` of the operators' names."""
-    return sorted({n[len(prefix):].split(".")[0] for n in (*all_names(), *COMPOSED) if n.startswith(prefix)})
+    return sorted({n[len(prefix) :].split(".")[0] for n in (*all_names(), *COMPOSED) if n.startswith(prefix)})
 
 
 def __getattr__(name):
@@ -117,6 +118,36 @@ for _group in names_in(""):
         find(_group)
 del _group
 
-__all__ = ["Op", "OpPattern", "Operator", "const", "debug", "find", "get", "get_op_attr", "has_attr", "list_op_names", "names_in", "op_attrs", "register",
-           "register_alter_op_layout", "register_broadcast_schedule", "register_compute", "register_convert_op_layout", "register_fake_quantization_to_integer", "register_gradient", "register_infer_correct_layout", "register_injective_schedule", "register_legalize", "register_mixed_precision_conversion", "register_op_attr", "register_reduce_schedule", "register_schedule", "register_strategy",
-           "register_pattern", "register_shape_func", "register_stateful", "reset_attr"]
+__all__ = [
+    "Op",
+    "OpPattern",
+    "Operator",
+    "const",
+    "debug",
+    "find",
+    "get",
+    "get_op_attr",
+    "has_attr",
+    "list_op_names",
+    "names_in",
+    "op_attrs",
+    "register",
+    "register_alter_op_layout",
+    "register_broadcast_schedule",
+    "register_compute",
+    "register_convert_op_layout",
+    "register_fake_quantization_to_integer",
+    "register_gradient",
+    "register_infer_correct_layout",
+    "register_injective_schedule",
+    "register_legalize",
+    "register_mixed_precision_conversion",
+    "register_op_attr",
+    "register_reduce_schedule",
+    "register_schedule",
+    "register_strategy",
+    "register_pattern",
+    "register_shape_func",
+    "register_stateful",
+    "reset_attr",
+]

@@ -87,6 +87,7 @@ def segment_sum(data, segment_ids, num_segments=None):
 def threefry_key(seed):
     """A key of random numbers, of a seed from 0 to 2**256 - 1: equal seeds give equal numbers. See `threefry_generate`."""
     import numpy as np
+
     if not 0 <= seed < 2**256:
         raise errors.ValueError(f"a seed is from 0 to 2**256 - 1, got {seed}")
     words = [(seed >> (64 * i)) & (2**64 - 1) for i in range(4)]
@@ -140,11 +141,34 @@ def sparse_fill_empty_rows(sparse_indices, sparse_values, dense_shape, default_v
 
 
 def _blocked(name, plain, what):
-    def call(data, kernel, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, kernel_size=None, data_layout="NCHW8c",
-             kernel_layout="OIHW", out_layout="", out_dtype=""):
-        return operator(plain)(data, kernel, strides=strides, padding=padding, dilation=dilation, groups=groups, channels=channels,
-                               kernel_size=kernel_size, data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout,
-                               out_dtype=out_dtype)
+    def call(
+        data,
+        kernel,
+        strides=(1, 1),
+        padding=(0, 0),
+        dilation=(1, 1),
+        groups=1,
+        channels=None,
+        kernel_size=None,
+        data_layout="NCHW8c",
+        kernel_layout="OIHW",
+        out_layout="",
+        out_dtype="",
+    ):
+        return operator(plain)(
+            data,
+            kernel,
+            strides=strides,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            channels=channels,
+            kernel_size=kernel_size,
+            data_layout=data_layout,
+            kernel_layout=kernel_layout,
+            out_layout=out_layout,
+            out_dtype=out_dtype,
+        )
 
     call.__name__ = name.rsplit(".", 1)[-1]
     call.__doc__ = f"{what} of channels in blocks: `nn.conv2d` in these layouts."

@@ -18,11 +18,14 @@ from ..expr import Call, Tuple, TupleWrapper, const
 
 _REQUIRED = 1
 # Names of inputs in Relay's programs, where they are others here; both are accepted.
-_RELAY_NAMES = {"clip": {"data": "a"}, "reshape_like": {"lhs": "data", "rhs": "shape_like"}, "broadcast_to_like": {"like": "broadcast_type"},
-                "collapse_sum_like": {"like": "collapse_type"}}
+_RELAY_NAMES = {
+    "clip": {"data": "a"},
+    "reshape_like": {"lhs": "data", "rhs": "shape_like"},
+    "broadcast_to_like": {"like": "broadcast_type"},
+    "collapse_sum_like": {"like": "collapse_type"},
+}
 # Parameters that Relay's programs do not know, or give by name, stand last.
-_LAST = {"nn.deformable_conv2d": ("mask",),
-         **{f"nn.{kind}_pool{n}d_grad": ("dilation",) for kind in ("avg", "max") for n in (1, 2, 3)}}
+_LAST = {"nn.deformable_conv2d": ("mask",), **{f"nn.{kind}_pool{n}d_grad": ("dilation",) for kind in ("avg", "max") for n in (1, 2, 3)}}
 _WINDOWS = frozenset(["kernel_size", "output_size", "pool_size"])
 
 
@@ -98,8 +101,7 @@ class Operator:
         # Convolutions and pools hold the padding of both ends of each dimension, as passes want to read it.
         self.has_margins = bool(dims) and name.startswith(("nn.conv", "nn.max_pool", "nn.avg_pool", "nn.contrib_conv"))
         described = _core.describe_type(self.attrs_key) if self.attrs_key else None
-        self.attrs = [_Parameter(n, kind, doc, bool(flags & _REQUIRED), default) for n, kind, doc, flags, default in
-                      (described[2] if described else ())]
+        self.attrs = [_Parameter(n, kind, doc, bool(flags & _REQUIRED), default) for n, kind, doc, flags, default in (described[2] if described else ())]
         # The last inputs may be left out where the operator says it takes any number of them.
         self.any_number = op.num_inputs < 0
         if self.any_number:
@@ -153,9 +155,11 @@ class Operator:
                 key = self.by_name[key].name
             else:
                 import difflib
+
                 near = difflib.get_close_matches(key, self.by_name, 1)
-                raise errors.TypeError(f"{self.name} has no parameter `{key}`" + (f"; did you mean `{near[0]}`?" if near else
-                                f"; it has {', '.join(self.by_name)}"))
+                raise errors.TypeError(
+                    f"{self.name} has no parameter `{key}`" + (f"; did you mean `{near[0]}`?" if near else f"; it has {', '.join(self.by_name)}")
+                )
             if key in given:
                 raise errors.TypeError(f"{self.name} got `{key}` twice")
             given[key] = value

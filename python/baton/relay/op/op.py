@@ -53,6 +53,7 @@ def register(op_name, describe=""):
     """
     from ...ir import _ffi_api
     from . import make
+
     op = _ffi_api.RegisterOp(op_name, describe)
     make.forget_names()
     return op
@@ -108,8 +109,11 @@ def register_compute(op_name, compute=None, level=10):
 
 def _one_generator(what, op_name):
     from ...error import UnsupportedError
-    raise UnsupportedError(f"{what} of `{op_name}`: there is one generator of kernels, which schedules what an operator computes; say that by "
-                           "relay.op.register_compute, how it may be fused by relay.op.register_pattern")
+
+    raise UnsupportedError(
+        f"{what} of `{op_name}`: there is one generator of kernels, which schedules what an operator computes; say that by "
+        "relay.op.register_compute, how it may be fused by relay.op.register_pattern"
+    )
 
 
 def register_strategy(op_name, fstrategy=None, level=10):
@@ -184,4 +188,5 @@ def register_injective_schedule(op_name, level=10):
 def debug(expr, debug_func=None):
     """A call that runs `debug_func` on the value at run time."""
     from ...error import UnsupportedError
+
     raise UnsupportedError("the operator `debug` is not there; print values with relay.create_executor(\"debug\")")

@@ -10,7 +10,7 @@ attach_classes(__name__, "relay.attrs.")
 
 def __dir__():
     found = (str(row[0]) for row in get_global_func("node.ListTypes")())
-    return sorted({*globals(), *(k[len("relay.attrs."):] for k in found if k.startswith("relay.attrs."))})
+    return sorted({*globals(), *(k[len("relay.attrs.") :] for k in found if k.startswith("relay.attrs."))})
 
 
 __all__ = ["Attrs"]

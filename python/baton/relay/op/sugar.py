@@ -35,8 +35,7 @@ def _several(name, count):
         SUGAR[name] = call
 
 
-for _name, _count in {"nn.batch_norm": 3, "nn.max_pool_with_indices": 2, "qnn.dynamic_quantize": 3,
-                     "vision.multibox_transform_loc": 2}.items():
+for _name, _count in {"nn.batch_norm": 3, "nn.max_pool_with_indices": 2, "qnn.dynamic_quantize": 3, "vision.multibox_transform_loc": 2}.items():
     _several(_name, _count)
 
 
@@ -53,10 +52,13 @@ def _transposed(name):
         return plain(**{**given, "kernel_layout": _SWAPPED.get(layout, layout)} if layout is not None else given)
 
     call.__name__, call.__module__, call.__signature__ = plain.__name__, plain.__module__, plain.__signature__
-    call.__doc__ = plain.__doc__ + """
+    call.__doc__ = (
+        plain.__doc__
+        + """
 
     As in older programs, a `kernel_layout` of OIW, OIHW, OIDHW, WIO, HWIO or DHWIO is taken for IOW, IOHW, ...: those name the two kinds
     of channels as the convolution that is transposed has them."""
+    )
     SUGAR[name] = call
 
 
@@ -162,11 +164,29 @@ def _in_new_order(args):
 def _resize_of(letters):
     spatial, name = len(letters), f"image.resize{len(letters)}d"
 
-    def resize(data, size, roi=None, layout="NC" + letters, method="linear", coordinate_transformation_mode="half_pixel", rounding_method="",
-               cubic_alpha=-0.5, cubic_exclude=0, extrapolation_value=0.0, out_dtype=None):
-        given = {"layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
-                 "rounding_method": _rounding(method, coordinate_transformation_mode, rounding_method), "cubic_alpha": cubic_alpha,
-                 "cubic_exclude": cubic_exclude, "extrapolation_value": extrapolation_value, "out_dtype": out_dtype or ""}
+    def resize(
+        data,
+        size,
+        roi=None,
+        layout="NC" + letters,
+        method="linear",
+        coordinate_transformation_mode="half_pixel",
+        rounding_method="",
+        cubic_alpha=-0.5,
+        cubic_exclude=0,
+        extrapolation_value=0.0,
+        out_dtype=None,
+    ):
+        given = {
+            "layout": layout,
+            "method": method,
+            "coordinate_transformation_mode": coordinate_transformation_mode,
+            "rounding_method": _rounding(method, coordinate_transformation_mode, rounding_method),
+            "cubic_alpha": cubic_alpha,
+            "cubic_exclude": cubic_exclude,
+            "extrapolation_value": extrapolation_value,
+            "out_dtype": out_dtype or "",
+        }
         size = _ints(size)
         if isinstance(roi, Constant):
             roi = [float(x) for x in roi.data.numpy().reshape(-1)]
@@ -183,7 +203,8 @@ def _resize_of(letters):
     call.__name__, call.__signature__ = name.rsplit(".", 1)[-1], inspect.signature(resize)
     extents = [{"D": "depth", "H": "height", "W": "width"}[x] for x in letters]
     call.__doc__ = f"""{" and ".join(filter(None, [", ".join(extents[:-1]), extents[-1]])).capitalize()} of `data` resized to `size`{
-        ", which may be an expression" if spatial == 2 else ""}.
+        ", which may be an expression" if spatial == 2 else ""
+    }.
     `rounding_method` finds the nearest element: "round" where it is not given and corners are aligned, else "floor". By position `roi` may be
     left out, as in Relay 0.8: `resize{spatial}d(data, size, "NC{letters}", "linear")`."""
     SUGAR[name] = call
@@ -313,8 +334,9 @@ def _as_long(begin, end, strides, slice_mode):
 def strided_set(data, v, begin, end, strides=None):
     """`data` with `data[begin:end:strides]` replaced by `v`."""
     as_expr = [x if isinstance(x, RelayExpr) else const(list(x), "int64") for x in (begin, end)]
-    strides = const([1] * len(as_expr[0].data.numpy()), "int64") if strides is None else \
-        strides if isinstance(strides, RelayExpr) else const(list(strides), "int64")
+    strides = (
+        const([1] * len(as_expr[0].data.numpy()), "int64") if strides is None else strides if isinstance(strides, RelayExpr) else const(list(strides), "int64")
+    )
     return operator("strided_set")(data, v, *as_expr, strides)
 
 
@@ -366,13 +388,14 @@ def unique(data, is_sorted=True, return_counts=False, axis=None):
     values, first, inverse, counts = TupleWrapper(operator("unique")(data, is_sorted=is_sorted, axis=axis), 4)
     number = operator("shape_of")(first, dtype="int32")
     narrow = [operator("cast")(x, dtype="int32") for x in (first, inverse, counts)]
-    parts = [values, *narrow[:2], number, *narrow[2:]][:5 if return_counts else 4]
+    parts = [values, *narrow[:2], number, *narrow[2:]][: 5 if return_counts else 4]
     return TupleWrapper(Tuple(parts), len(parts))
 
 
 @_sugar("vision.all_class_non_max_suppression")
-def all_class_non_max_suppression(boxes, scores, max_output_boxes_per_class=-1, iou_threshold=-1.0, score_threshold=-1.0, output_format="onnx",
-                                  center_point_box=False):
+def all_class_non_max_suppression(
+    boxes, scores, max_output_boxes_per_class=-1, iou_threshold=-1.0, score_threshold=-1.0, output_format="onnx", center_point_box=False
+):
     """(the selected boxes as (batch, class, box), how many there are)."""
     most = max_output_boxes_per_class
     if not isinstance(most, RelayExpr):
@@ -426,14 +449,37 @@ def get_valid_counts(data, score_threshold, id_index=0, score_index=1):
 
 
 @_sugar("vision.non_max_suppression")
-def non_max_suppression(data, valid_count, indices, max_output_size=-1, iou_threshold=0.5, force_suppress=False, top_k=-1, coord_start=2,
-                        score_index=1, id_index=0, return_indices=True, invalid_to_bottom=False):
+def non_max_suppression(
+    data,
+    valid_count,
+    indices,
+    max_output_size=-1,
+    iou_threshold=0.5,
+    force_suppress=False,
+    top_k=-1,
+    coord_start=2,
+    score_index=1,
+    id_index=0,
+    return_indices=True,
+    invalid_to_bottom=False,
+):
     """The best boxes of each image: their indices and how many there are, or with return_indices=False the boxes."""
     most = max_output_size if isinstance(max_output_size, RelayExpr) else const(max_output_size, "int32")
     threshold = iou_threshold if isinstance(iou_threshold, RelayExpr) else const(float(iou_threshold), "float32")
-    call = operator("vision.non_max_suppression")(data, valid_count, indices, most, threshold, force_suppress=force_suppress, top_k=top_k,
-                                                  coord_start=coord_start, score_index=score_index, id_index=id_index,
-                                                  return_indices=return_indices, invalid_to_bottom=invalid_to_bottom)
+    call = operator("vision.non_max_suppression")(
+        data,
+        valid_count,
+        indices,
+        most,
+        threshold,
+        force_suppress=force_suppress,
+        top_k=top_k,
+        coord_start=coord_start,
+        score_index=score_index,
+        id_index=id_index,
+        return_indices=return_indices,
+        invalid_to_bottom=invalid_to_bottom,
+    )
     return TupleWrapper(call, 2) if return_indices else call
 
 

@@ -54,36 +54,106 @@ def requantize(data, input_scale, input_zero_point, output_scale, output_zero_po
     rounding = "UPWARD" if rounding in (None, "None") else rounding
     if rounding not in _ROUNDINGS:
         raise errors.ValueError(f'requantize: rounding is "{rounding}"; it is "UPWARD" or "TONEAREST"')
-    return operator("qnn.requantize")(data, _scale(input_scale), _zero(input_zero_point), _scale(output_scale), _zero(output_zero_point), axis=axis,
-                                      rounding=rounding, compute_dtype=str(compute_dtype), out_dtype=_integers(out_dtype))
+    return operator("qnn.requantize")(
+        data,
+        _scale(input_scale),
+        _zero(input_zero_point),
+        _scale(output_scale),
+        _zero(output_zero_point),
+        axis=axis,
+        rounding=rounding,
+        compute_dtype=str(compute_dtype),
+        out_dtype=_integers(out_dtype),
+    )
 
 
-def conv2d(data, kernel, input_zero_point, kernel_zero_point, input_scale, kernel_scale, kernel_size, channels, strides=(1, 1), padding=(0, 0),
-           dilation=(1, 1), groups=1, data_layout="NCHW", kernel_layout="OIHW", out_layout="", out_dtype="int32"):
+def conv2d(
+    data,
+    kernel,
+    input_zero_point,
+    kernel_zero_point,
+    input_scale,
+    kernel_scale,
+    kernel_size,
+    channels,
+    strides=(1, 1),
+    padding=(0, 0),
+    dilation=(1, 1),
+    groups=1,
+    data_layout="NCHW",
+    kernel_layout="OIHW",
+    out_layout="",
+    out_dtype="int32",
+):
     """A convolution of quantized tensors; the result has the scale input_scale * kernel_scale and the zero point 0. Padding stands for 0.
     `kernel_zero_point` may have an element for each output channel."""
-    return operator("qnn.conv2d")(data, kernel, _zero(input_zero_point), _zero(kernel_zero_point), _scale(input_scale), _scale(kernel_scale),
-                                  strides=strides, padding=margins(padding, 2), dilation=dilation, groups=groups, channels=channels,
-                                  kernel_size=kernel_size, data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout,
-                                  out_dtype=_integers(out_dtype))
+    return operator("qnn.conv2d")(
+        data,
+        kernel,
+        _zero(input_zero_point),
+        _zero(kernel_zero_point),
+        _scale(input_scale),
+        _scale(kernel_scale),
+        strides=strides,
+        padding=margins(padding, 2),
+        dilation=dilation,
+        groups=groups,
+        channels=channels,
+        kernel_size=kernel_size,
+        data_layout=data_layout,
+        kernel_layout=kernel_layout,
+        out_layout=out_layout,
+        out_dtype=_integers(out_dtype),
+    )
 
 
-def conv2d_transpose(data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale, strides=(1, 1), padding=(0, 0), dilation=(1, 1),
-                     groups=1, channels=None, kernel_size=None, data_layout="NCHW", kernel_layout="IOHW", out_layout="", output_padding=(0, 0),
-                     out_dtype="int32"):
+def conv2d_transpose(
+    data,
+    weight,
+    input_zero_point,
+    kernel_zero_point,
+    input_scale,
+    kernel_scale,
+    strides=(1, 1),
+    padding=(0, 0),
+    dilation=(1, 1),
+    groups=1,
+    channels=None,
+    kernel_size=None,
+    data_layout="NCHW",
+    kernel_layout="IOHW",
+    out_layout="",
+    output_padding=(0, 0),
+    out_dtype="int32",
+):
     """A transposed convolution of quantized tensors, as `conv2d`; `kernel_layout` is read as by `relay.nn.conv2d_transpose`."""
-    return operator("qnn.conv2d_transpose")(data, weight, _zero(input_zero_point), _zero(kernel_zero_point), _scale(input_scale), _scale(kernel_scale),
-                                            strides=strides, padding=margins(padding, 2), dilation=dilation, groups=groups, channels=channels,
-                                            kernel_size=kernel_size, data_layout=data_layout,
-                                            kernel_layout=_SWAPPED.get(kernel_layout, kernel_layout), out_layout=out_layout,
-                                            output_padding=output_padding, out_dtype=_integers(out_dtype))
+    return operator("qnn.conv2d_transpose")(
+        data,
+        weight,
+        _zero(input_zero_point),
+        _zero(kernel_zero_point),
+        _scale(input_scale),
+        _scale(kernel_scale),
+        strides=strides,
+        padding=margins(padding, 2),
+        dilation=dilation,
+        groups=groups,
+        channels=channels,
+        kernel_size=kernel_size,
+        data_layout=data_layout,
+        kernel_layout=_SWAPPED.get(kernel_layout, kernel_layout),
+        out_layout=out_layout,
+        output_padding=output_padding,
+        out_dtype=_integers(out_dtype),
+    )
 
 
 def dense(data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale, units, out_dtype="int32"):
     """`data` times the transpose of `weight`; the result has the scale input_scale * kernel_scale and the zero point 0.
     `kernel_zero_point` may have an element for each unit."""
-    return operator("qnn.dense")(data, weight, _zero(input_zero_point), _zero(kernel_zero_point), _scale(input_scale), _scale(kernel_scale), units=units,
-                                 out_dtype=_integers(out_dtype))
+    return operator("qnn.dense")(
+        data, weight, _zero(input_zero_point), _zero(kernel_zero_point), _scale(input_scale), _scale(kernel_scale), units=units, out_dtype=_integers(out_dtype)
+    )
 
 
 def batch_matmul(x, y, x_zero_point, y_zero_point, x_scale, y_scale, out_dtype="int32"):
@@ -94,12 +164,23 @@ def batch_matmul(x, y, x_zero_point, y_zero_point, x_scale, y_scale, out_dtype="
 
 def _both(name, what):
     def call(lhs, rhs, lhs_scale, lhs_zero_point, rhs_scale, rhs_zero_point, output_scale, output_zero_point, lhs_axis=-1, rhs_axis=-1):
-        return operator("qnn." + name)(lhs, rhs, _scale(lhs_scale), _zero(lhs_zero_point), _scale(rhs_scale), _zero(rhs_zero_point),
-                                       _scale(output_scale), _zero(output_zero_point), lhs_axis=lhs_axis, rhs_axis=rhs_axis)
+        return operator("qnn." + name)(
+            lhs,
+            rhs,
+            _scale(lhs_scale),
+            _zero(lhs_zero_point),
+            _scale(rhs_scale),
+            _zero(rhs_zero_point),
+            _scale(output_scale),
+            _zero(output_zero_point),
+            lhs_axis=lhs_axis,
+            rhs_axis=rhs_axis,
+        )
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = (f"The {what} of quantized tensors at the scale of the result, which has the dtype of `lhs`.\n"
-                    "    `lhs_axis` and `rhs_axis`: of scales that are vectors.")
+    call.__doc__ = (
+        f"The {what} of quantized tensors at the scale of the result, which has the dtype of `lhs`.\n    `lhs_axis` and `rhs_axis`: of scales that are vectors."
+    )
     return call
 
 
@@ -147,5 +228,25 @@ def register_qnn_legalize(op_name, legal_op=None, level=10):
     return register_op_attr(op_name, "FTVMQnnLegalize", legal_op, level)
 
 
-__all__ = ["add", "batch_matmul", "concatenate", "conv2d", "conv2d_transpose", "dense", "dequantize", "erf", "exp", "mul", "quantize",
-           "register_qnn_legalize", "requantize", "rsqrt", "sigmoid", "simulated_dequantize", "simulated_quantize", "sqrt", "subtract", "tanh"]
+__all__ = [
+    "add",
+    "batch_matmul",
+    "concatenate",
+    "conv2d",
+    "conv2d_transpose",
+    "dense",
+    "dequantize",
+    "erf",
+    "exp",
+    "mul",
+    "quantize",
+    "register_qnn_legalize",
+    "requantize",
+    "rsqrt",
+    "sigmoid",
+    "simulated_dequantize",
+    "simulated_quantize",
+    "sqrt",
+    "subtract",
+    "tanh",
+]

@@ -9,11 +9,13 @@ from .opt_pass import run_infer_type
 
 def _np_randn_from_type(t, scale=1, mean=0):
     import numpy as np
+
     return (mean + scale * np.random.randn(*t.concrete_shape)).astype(t.dtype)
 
 
-def check_grad(func, inputs=None, test_inputs=None, eps=1e-6, atol=1e-5, rtol=1e-3, scale=None, mean=0, mode="higher_order",
-               target_devices=None, executor_kind="debug"):
+def check_grad(
+    func, inputs=None, test_inputs=None, eps=1e-6, atol=1e-5, rtol=1e-3, scale=None, mean=0, mode="higher_order", target_devices=None, executor_kind="debug"
+):
     """Raises AssertionError unless the gradient of a function agrees with central differences of `eps`, of the sum of its
     results by each element.
 
@@ -42,11 +44,12 @@ def check_grad(func, inputs=None, test_inputs=None, eps=1e-6, atol=1e-5, rtol=1e
         return sum(float(np.sum(v.numpy().astype("float64"))) for v in flat(value) if str(v.dtype).startswith(("float", "bfloat")))
 
     for target, dev in target_devices or enabled_targets():
+
         def run(f, target=target, dev=dev):
             return create_executor(executor_kind, device=dev, target=target).evaluate(f)
 
         fwd = run(forward)
-        grads = flat(run(backward)(*inputs))[-len(inputs):]
+        grads = flat(run(backward)(*inputs))[-len(inputs) :]
         grads = [grads[i].numpy().astype("float64") for i in places]
         for i, given in zip(places, grads, strict=True):
             x = np.array(inputs[i])

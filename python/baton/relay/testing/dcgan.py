@@ -14,8 +14,17 @@ def _deconv(data, ishape, oshape, kshape, layout, name, dtype, stride=(2, 2)):
     pad = [(t + 1) // 2 for t in total]
     extra = [2 * p - t for p, t in zip(pad, total, strict=True)]
     wshape = (ishape[0], oshape[0], *kshape) if layout == "NCHW" else (*kshape, oshape[0], ishape[0])
-    return relay.nn.conv2d_transpose(data, relay.var(name + "_weight", shape=wshape, dtype=dtype), strides=stride, padding=pad, channels=oshape[0], kernel_size=kshape,
-                                     output_padding=extra, data_layout=layout, kernel_layout="IOHW" if layout == "NCHW" else "HWOI")
+    return relay.nn.conv2d_transpose(
+        data,
+        relay.var(name + "_weight", shape=wshape, dtype=dtype),
+        strides=stride,
+        padding=pad,
+        channels=oshape[0],
+        kernel_size=kshape,
+        output_padding=extra,
+        data_layout=layout,
+        kernel_layout="IOHW" if layout == "NCHW" else "HWOI",
+    )
 
 
 def get_net(batch_size, random_len=100, oshape=(3, 64, 64), ngf=128, code=None, layout="NCHW", dtype="float32"):

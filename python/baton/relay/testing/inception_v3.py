@@ -24,27 +24,50 @@ def _pooled(data, name, channels):
 
 
 def _block_35(data, pool, name):
-    return relay.concatenate([_chain(data, f"{name}_a", (64, (1, 1), 0)), _chain(data, f"{name}_b", (48, (1, 1), 0), (64, (5, 5), 2)),
-                              _chain(data, f"{name}_c", (64, (1, 1), 0), (96, (3, 3), 1), (96, (3, 3), 1)), _pooled(data, f"{name}_pool", pool)], axis=1)
+    return relay.concatenate(
+        [
+            _chain(data, f"{name}_a", (64, (1, 1), 0)),
+            _chain(data, f"{name}_b", (48, (1, 1), 0), (64, (5, 5), 2)),
+            _chain(data, f"{name}_c", (64, (1, 1), 0), (96, (3, 3), 1), (96, (3, 3), 1)),
+            _pooled(data, f"{name}_pool", pool),
+        ],
+        axis=1,
+    )
 
 
 def _block_17(data, n, name):
     across, down = ((1, 7), (0, 3)), ((7, 1), (3, 0))
-    return relay.concatenate([_chain(data, f"{name}_a", (192, (1, 1), 0)), _chain(data, f"{name}_b", (n, (1, 1), 0), (n, *across), (192, *down)),
-                              _chain(data, f"{name}_c", (n, (1, 1), 0), (n, *down), (n, *across), (n, *down), (192, *across)),
-                              _pooled(data, f"{name}_pool", 192)], axis=1)
+    return relay.concatenate(
+        [
+            _chain(data, f"{name}_a", (192, (1, 1), 0)),
+            _chain(data, f"{name}_b", (n, (1, 1), 0), (n, *across), (192, *down)),
+            _chain(data, f"{name}_c", (n, (1, 1), 0), (n, *down), (n, *across), (n, *down), (192, *across)),
+            _pooled(data, f"{name}_pool", 192),
+        ],
+        axis=1,
+    )
 
 
 def _block_8(data, name):
     across, down = ((1, 3), (0, 1)), ((3, 1), (1, 0))
     b = _chain(data, f"{name}_b", (384, (1, 1), 0))
     c = _chain(data, f"{name}_c", (448, (1, 1), 0), (384, (3, 3), 1))
-    return relay.concatenate([_chain(data, f"{name}_a", (320, (1, 1), 0)), _chain(b, f"{name}_b1", (384, *across)), _chain(b, f"{name}_b2", (384, *down)),
-                              _chain(c, f"{name}_c1", (384, *across)), _chain(c, f"{name}_c2", (384, *down)), _pooled(data, f"{name}_pool", 192)], axis=1)
+    return relay.concatenate(
+        [
+            _chain(data, f"{name}_a", (320, (1, 1), 0)),
+            _chain(b, f"{name}_b1", (384, *across)),
+            _chain(b, f"{name}_b2", (384, *down)),
+            _chain(c, f"{name}_c1", (384, *across)),
+            _chain(c, f"{name}_c2", (384, *down)),
+            _pooled(data, f"{name}_pool", 192),
+        ],
+        axis=1,
+    )
 
 
 def get_net(batch_size, num_classes, image_shape, dtype):
     """The network as a function."""
+
     def pool(data):
         return relay.nn.max_pool2d(data, pool_size=3, strides=2)
 
@@ -53,11 +76,19 @@ def get_net(batch_size, num_classes, image_shape, dtype):
     body = pool(_chain(body, "stem2", (80, (1, 1), 0), (192, (3, 3), 0)))
     for i, channels in enumerate((32, 64, 64)):
         body = _block_35(body, channels, f"a{i}")
-    body = relay.concatenate([_chain(body, "ab_a", (384, (3, 3), 0, 2)), _chain(body, "ab_b", (64, (1, 1), 0), (96, (3, 3), 1), (96, (3, 3), 0, 2)), pool(body)], axis=1)
+    body = relay.concatenate(
+        [_chain(body, "ab_a", (384, (3, 3), 0, 2)), _chain(body, "ab_b", (64, (1, 1), 0), (96, (3, 3), 1), (96, (3, 3), 0, 2)), pool(body)], axis=1
+    )
     for i, channels in enumerate((128, 160, 160, 192)):
         body = _block_17(body, channels, f"b{i}")
-    body = relay.concatenate([_chain(body, "bc_a", (192, (1, 1), 0), (320, (3, 3), 0, 2)),
-                              _chain(body, "bc_b", (192, (1, 1), 0), (192, (1, 7), (0, 3)), (192, (7, 1), (3, 0)), (192, (3, 3), 0, 2)), pool(body)], axis=1)
+    body = relay.concatenate(
+        [
+            _chain(body, "bc_a", (192, (1, 1), 0), (320, (3, 3), 0, 2)),
+            _chain(body, "bc_b", (192, (1, 1), 0), (192, (1, 7), (0, 3)), (192, (7, 1), (3, 0)), (192, (3, 3), 0, 2)),
+            pool(body),
+        ],
+        axis=1,
+    )
     for i in range(2):
         body = _block_8(body, f"c{i}")
     body = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(body))

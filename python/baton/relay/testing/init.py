@@ -13,8 +13,7 @@ class Initializer:
     """Fills arrays by the names of parameters: `initializer(name, array)`. A class of a program overrides `_init_weight(name, array)` and
     its like."""
 
-    _KINDS = {"weight": "_init_weight", "bias": "_init_bias", "gamma": "_init_gamma", "beta": "_init_beta", "mean": "_init_mean",
-              "var": "_init_var"}
+    _KINDS = {"weight": "_init_weight", "bias": "_init_bias", "gamma": "_init_gamma", "beta": "_init_beta", "mean": "_init_mean", "var": "_init_var"}
 
     def __call__(self, desc, arr):
         for ending, method in self._KINDS.items():

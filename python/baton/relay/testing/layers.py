@@ -27,8 +27,10 @@ def conv2d_transpose(data, weight=None, **kwargs):
 def batch_norm_infer(data, gamma=None, beta=None, moving_mean=None, moving_var=None, **kwargs):
     """Batch normalisation as in inference; `name` names its parameters."""
     name = kwargs.pop("name")
-    parts = [p if p is not None else relay.var(f"{name}_{n}") for p, n in
-             ((gamma, "gamma"), (beta, "beta"), (moving_mean, "moving_mean"), (moving_var, "moving_var"))]
+    parts = [
+        p if p is not None else relay.var(f"{name}_{n}")
+        for p, n in ((gamma, "gamma"), (beta, "beta"), (moving_mean, "moving_mean"), (moving_var, "moving_var"))
+    ]
     return relay.nn.batch_norm(data, *parts, **kwargs)[0]
 
 

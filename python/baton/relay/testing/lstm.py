@@ -9,6 +9,7 @@ from .init import create_workload
 
 def lstm_cell(num_hidden, batch_size=1, dtype="float32", name=""):
     """One step as a function of (inputs, states, weights and biases of both): it gives (output, (hidden, memory))."""
+
     def var(suffix, *shape):
         return relay.var(name + suffix, relay.TensorType(shape, dtype))
 
@@ -41,11 +42,16 @@ def get_net(iterations, num_hidden, batch_size=1, dtype="float32"):
     data = relay.var("data", shape=shape, dtype=dtype)
     output, params = None, [data]
     for i in range(iterations):
+
         def var(suffix, *extents, i=i):
             return relay.var(f"step{i}_{suffix}", shape=extents, dtype=dtype)
 
-        own = [var("i2h_weight", 4 * num_hidden, num_hidden), var("i2h_bias", 4 * num_hidden),
-               var("h2h_weight", 4 * num_hidden, num_hidden), var("h2h_bias", 4 * num_hidden)]
+        own = [
+            var("i2h_weight", 4 * num_hidden, num_hidden),
+            var("i2h_bias", 4 * num_hidden),
+            var("h2h_weight", 4 * num_hidden, num_hidden),
+            var("h2h_bias", 4 * num_hidden),
+        ]
         cell = builder.let(f"cell{i}", lstm_cell(num_hidden, batch_size, dtype, f"cell{i}_"))
         call = builder.let(f"step{i}", relay.Call(cell, [data, states, *own]))
         output, states = builder.let(f"output{i}", relay.TupleGetItem(call, 0)), builder.let(f"states{i + 1}", relay.TupleGetItem(call, 1))

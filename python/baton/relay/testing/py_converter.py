@@ -239,8 +239,14 @@ class PythonConverter(ExprFunctor):
                 kept[key] = create_executor("debug", mod=IRModule(), target=self.target).evaluate(relay.Function(params, body))
             return _inside(kept[key](*(_outside(a) for a in args)))
 
-        return {"constants": self.constants, "run": run, "ref": _Ref, "data": _Data, "truth": lambda x: bool(x.numpy()),
-                "constructor_function": lambda c: lambda *fields: _Data(c, list(fields))}
+        return {
+            "constants": self.constants,
+            "run": run,
+            "ref": _Ref,
+            "data": _Data,
+            "truth": lambda x: bool(x.numpy()),
+            "constructor_function": lambda c: lambda *fields: _Data(c, list(fields)),
+        }
 
 
 def to_python(expr, mod=None, target="llvm"):

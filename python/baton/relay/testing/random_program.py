@@ -94,7 +94,7 @@ def _dims(values):
 def _broadcastable(shape, rng):
     """A shape that broadcasts to `shape`."""
     kept = [1 if rng.random() < 0.25 else d for d in shape]
-    return tuple(kept[rng.randint(0, len(kept)):] if rng.random() < 0.4 else kept)
+    return tuple(kept[rng.randint(0, len(kept)) :] if rng.random() < 0.4 else kept)
 
 
 class _Scope:
@@ -202,8 +202,18 @@ class _Writer(_Choices):
         if known and self.chance(0.12):
             return self.rng.choice(known)
         kinds = ["operator"] * 12 if isinstance(t, _Tensor) else ["build"] * 6
-        for kind, weight in (("if", 1), ("let", 2), ("share", 3), ("tuple", 1), ("closure", 1), ("global", 1), ("ref", 1), ("data", 2),
-                             ("recursion", 1), ("annotation", 1)):
+        for kind, weight in (
+            ("if", 1),
+            ("let", 2),
+            ("share", 3),
+            ("tuple", 1),
+            ("closure", 1),
+            ("global", 1),
+            ("ref", 1),
+            ("data", 2),
+            ("recursion", 1),
+            ("annotation", 1),
+        ):
             if self.wants(kind):
                 kinds += [kind] * weight
         if isinstance(t, _Fn):
@@ -324,8 +334,11 @@ class _Writer(_Choices):
         x, y = self.name("m"), self.name("m")
         if self.chance(0.5):
             value = self.expr(_Data(("Pick", a, b)), scope, depth)
-            arms = [f"Left({x}) => {self.block(t, scope, depth, [(x, a)])}", f"Right(_) => {self.block(t, scope, depth)}",
-                    f"Both({x}, {y}) => {self.block(t, scope, depth, [(x, a), (y, b)])}"]
+            arms = [
+                f"Left({x}) => {self.block(t, scope, depth, [(x, a)])}",
+                f"Right(_) => {self.block(t, scope, depth)}",
+                f"Both({x}, {y}) => {self.block(t, scope, depth, [(x, a), (y, b)])}",
+            ]
             self.rng.shuffle(arms)
             return f"match ({value}) {{ {', '.join(arms)}, _ => {self.block(t, scope, depth)} }}"
         value = self.expr(_Data(("List", a)), scope, depth)
@@ -344,8 +357,7 @@ class _Writer(_Choices):
             return f"@foldl({f}, {start}, {items})"
         loop, count, state = self.name("loop"), self.name("n"), self.name("s")
         step = self.block(t, scope, depth, [(state, t)])
-        body = (f"if (less_equal({count}, 0)) {{ {state} }} else {{ let {self.name('w')}: {t} = {step}; "
-                f"{loop}(subtract({count}, 1), %w{self.names}) }}")
+        body = f"if (less_equal({count}, 0)) {{ {state} }} else {{ let {self.name('w')}: {t} = {step}; {loop}(subtract({count}, 1), %w{self.names}) }}"
         scope.lines.append(f"let {loop}: fn (int32, {t}) -> {t} = fn ({count}: int32, {state}: {t}) -> {t} {{ {body} }};")
         return f"{loop}({self.rng.randint(0, 3)}, {self.expr(t, scope, depth)})"
 
@@ -393,10 +405,10 @@ class _Writer(_Choices):
         if t.dtype in _FLOATS:
             inner = sub(t.shape)
             if self.chance(0.15):
-                return self.rng.choice(("sqrt(abs({}))", "rsqrt(add(abs({0}), ones_like({0})))", "exp(clip({}, a_min=-2f, a_max=2f))",
-                                        "log(add(abs({0}), ones_like({0})))")).format(inner)
-            name = self.rng.choice(("negative", "abs", "tanh", "sigmoid", "nn.relu", "floor", "round", "sin", "erf", "copy",
-                                    "zeros_like", "ones_like"))
+                return self.rng.choice(
+                    ("sqrt(abs({}))", "rsqrt(add(abs({0}), ones_like({0})))", "exp(clip({}, a_min=-2f, a_max=2f))", "log(add(abs({0}), ones_like({0})))")
+                ).format(inner)
+            name = self.rng.choice(("negative", "abs", "tanh", "sigmoid", "nn.relu", "floor", "round", "sin", "erf", "copy", "zeros_like", "ones_like"))
             return f"{name}({inner})"
         if t.dtype in ("uint8",):
             return f"copy({sub(t.shape)})"
@@ -410,7 +422,7 @@ class _Writer(_Choices):
             options += ["transpose", "concatenate", "slice", "tile", "take", "expand", "reverse", "stack", "split"]
         kind = self.rng.choice(options)
         axis = self.rng.randrange(len(shape)) if shape else 0
-        rest = lambda d: (*shape[:axis], d, *shape[axis + 1:])  # noqa: E731
+        rest = lambda d: (*shape[:axis], d, *shape[axis + 1 :])  # noqa: E731
         if kind == "reshape":
             same = [s for s in self.shapes if int(np.prod(s, dtype=int)) == count] or [(count,)]
             if count == 0:  # 0 in a new shape keeps the extent that was there
@@ -429,21 +441,20 @@ class _Writer(_Choices):
             first = self.rng.randint(1, shape[axis] - 1)
             return f"concatenate(({sub(rest(first))}, {sub(rest(shape[axis] - first))}), axis={axis})"
         if kind == "stack" and len(shape) > 1 and 1 <= shape[axis] <= 3:
-            parts = ", ".join(sub((*shape[:axis], *shape[axis + 1:])) for _ in range(shape[axis]))
+            parts = ", ".join(sub((*shape[:axis], *shape[axis + 1 :])) for _ in range(shape[axis]))
             return f"stack(({parts}{',' if shape[axis] == 1 else ''}), axis={axis})"
         if kind == "split" and shape[axis] <= 4:
             return f"split({sub(rest(shape[axis] * 2))}, indices_or_sections=2, axis={axis}).{self.rng.randint(0, 1)}" if self.chance(0.5) else None
         if kind == "slice" and shape[axis]:
             begin, stride = self.rng.randint(0, 2), self.rng.choice((1, 1, 2))
             end = begin + (shape[axis] - 1) * stride + 1
-            return (f"strided_slice({sub(rest(end + self.rng.randint(0, 1)))}, begin=[{begin}], end=[{end}], strides=[{stride}], "
-                    f"axes=[{axis}])")
+            return f"strided_slice({sub(rest(end + self.rng.randint(0, 1)))}, begin=[{begin}], end=[{end}], strides=[{stride}], axes=[{axis}])"
         if kind == "tile" and 0 not in shape:
             return f"tile({sub(rest(1))}, reps={_dims(shape[axis] if i == axis else 1 for i in range(len(shape)))})"
         if kind == "take":
             return f'take({sub(rest(3))}, {sub((shape[axis],), "int32")}, axis={axis}, mode="clip")'
         if kind == "expand" and shape[axis] == 1:
-            return f"expand_dims({sub((*shape[:axis], *shape[axis + 1:]))}, axis={axis})"
+            return f"expand_dims({sub((*shape[:axis], *shape[axis + 1 :]))}, axis={axis})"
         if kind == "expand":
             return f"squeeze({sub((*shape[:axis], 1, *shape[axis:]))}, axis=[{axis}])"
         if kind == "reverse":
@@ -477,14 +488,16 @@ class _Writer(_Choices):
         if len(shape) == 4 and self.chance(0.7):
             n, c, h, w = shape
             if self.chance(0.3):
-                return (f"nn.max_pool2d({sub((n, c, h, w))}, pool_size=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1])")
+                return f"nn.max_pool2d({sub((n, c, h, w))}, pool_size=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1])"
             if self.chance(0.3):
                 ones = [sub((c,)), sub((c,)), sub((c,)), f"abs({sub((c,))})"]
                 return f"nn.batch_norm({sub(shape)}, {', '.join(ones)}).0"
             k, groups = self.rng.choice((1, 3)), self.rng.choice((1, c)) if c > 1 else 1
             inner = c if groups == c else self.rng.choice((1, 2, 4))
-            return (f"nn.conv2d({sub((n, inner, h, w))}, {sub((c, inner // groups, k, k))}, padding={_dims([k // 2] * 4)}, channels={c}, "
-                    f"groups={groups}, kernel_size=[{k}, {k}])")
+            return (
+                f"nn.conv2d({sub((n, inner, h, w))}, {sub((c, inner // groups, k, k))}, padding={_dims([k // 2] * 4)}, channels={c}, "
+                f"groups={groups}, kernel_size=[{k}, {k}])"
+            )
         kind = self.rng.choice(("softmax", "bias_add", "dropout", "layer_norm", "pad"))
         axis = self.rng.randrange(len(shape))
         if kind == "softmax":

@@ -7,8 +7,7 @@ from .layers import batch_norm_infer, conv_kernel_layout, dense_add_bias
 from .layers import conv2d as plain_conv2d
 
 # Layers -> (units of the four stages, whether they have bottlenecks).
-_STAGES = {18: ([2, 2, 2, 2], False), 34: ([3, 4, 6, 3], False), 50: ([3, 4, 6, 3], True), 101: ([3, 4, 23, 3], True),
-           152: ([3, 8, 36, 3], True)}
+_STAGES = {18: ([2, 2, 2, 2], False), 34: ([3, 4, 6, 3], False), 50: ([3, 4, 6, 3], True), 101: ([3, 4, 23, 3], True), 152: ([3, 8, 36, 3], True)}
 
 
 class _Net:

@@ -14,8 +14,14 @@ class _Net3D(_Net):
         for key in ("strides", "padding"):
             if isinstance(kwargs.get(key), int):
                 kwargs[key] = (kwargs[key],) * 3
-        return relay.nn.conv3d(data, relay.var(name + "_weight"), kernel_size=(size,) * 3 if isinstance(size, int) else size, data_layout=self.layout,
-                               kernel_layout=conv_kernel_layout(self.layout), **kwargs)
+        return relay.nn.conv3d(
+            data,
+            relay.var(name + "_weight"),
+            kernel_size=(size,) * 3 if isinstance(size, int) else size,
+            data_layout=self.layout,
+            kernel_layout=conv_kernel_layout(self.layout),
+            **kwargs,
+        )
 
     def norm(self, data, **kwargs):
         return batch_norm_infer(data, epsilon=2e-5, axis=self.layout.index("C"), **kwargs)

@@ -68,6 +68,7 @@ class DenseToSparse:
 
     def transform_function(self, func, mod, ctx):
         from ..op.sparse import sparse_dense
+
         shapes, made = self.shapes, {}
 
         def parts(weight):

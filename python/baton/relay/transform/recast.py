@@ -16,6 +16,7 @@ def recast(expr, dtype, out_dtype, ops=None, skip_layers=None):
     ops: names of operators, `["nn.conv2d"]` unless given. skip_layers: numbers of calls of these operators, counted from 0
     in the order of the program, that stay as they are; -1 is the last.
     """
+
     def with_out_dtype(attrs, value):
         return make_node(attrs.type_key, **{**{k: attrs[k] for k in attrs.keys()}, "out_dtype": value})  # noqa: SIM118
 

@@ -76,6 +76,7 @@ def MergeComposite(pattern_table=()):
     of a table that `relay.op.contrib.register_pattern_table` knows. Earlier patterns of the table win."""
     if isinstance(pattern_table, str):
         from ..op.contrib import get_pattern_table
+
         name, pattern_table = pattern_table, get_pattern_table(pattern_table)
         if pattern_table is None:
             raise errors.ValueError(f"there is no pattern table `{name}`; register_pattern_table makes one")
@@ -102,6 +103,7 @@ def InferTypeLocal(expr):
 def FoldConstantExpr(expr, mod=None):
     """An expression with its constant parts evaluated."""
     from ...ir import IRModule
+
     return _ffi_api.FoldConstantExpr(expr, mod if mod is not None else IRModule())
 
 
@@ -120,6 +122,7 @@ def gradient(expr, mod=None, mode="higher_order"):
         relay.create_executor("graph").evaluate(grad)([1.0, 2.0, 3.0])  # [[1, 4, 9], [[2, 4, 6]]]
     """
     from ...ir import IRModule
+
     own = IRModule() if mod is None else mod
     if mode == "first_order":
         return get_global_func(_PREFIX + "first_order_gradient")(expr, own)
@@ -134,6 +137,7 @@ def gradient(expr, mod=None, mode="higher_order"):
 def _with_module(name, func, mod):
     """Calls a function that returns (function, module with its callees), and updates the module."""
     from ...ir import IRModule
+
     own = IRModule() if mod is None else mod
     made, grown = get_global_func(_PREFIX + name)(func, own)
     if len(grown) > len(own):
@@ -161,6 +165,7 @@ def un_cps(func, mod=None):
     gets. Functions among its parameters and in its result stay in continuation-passing style. `mod` has the types of what it calls where
     they are not inferred yet."""
     from ...ir import IRModule
+
     return get_global_func(_PREFIX + "un_cps")(func, IRModule() if mod is None else mod)
 
 
@@ -185,18 +190,39 @@ def Defunctionalization(func=None, mod=None):
 def _device_number(device):
     """The DLPack number of a device, its name or itself."""
     from ..op.sugar import _device_type
+
     return _device_type(device)
 
 
 __getattr__, pass_names = pass_functions(
-    _PREFIX, __name__,
+    _PREFIX,
+    __name__,
     CombineParallelDense={"aliases": {"to_batch": "to_batch_matmul"}},  # Relay's name in Python, and in C++
-    PlanDevices={"convert": {"default_device": _device_number}})
+    PlanDevices={"convert": {"default_device": _device_number}},
+)
 
 
 def __dir__():
     return sorted({*globals(), *pass_names()})
 
 
-__all__ = ["FoldConstantExpr", "FunctionPass", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LayoutConfig", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR",
-           "Sequential", "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]
+__all__ = [
+    "FoldConstantExpr",
+    "FunctionPass",
+    "InferTypeLocal",
+    "InlineCompilerFunctionsBoundTo",
+    "LayoutConfig",
+    "ModulePass",
+    "Pass",
+    "PassContext",
+    "PassInfo",
+    "PrintIR",
+    "Sequential",
+    "build_config",
+    "function_pass",
+    "gradient",
+    "module_pass",
+    "sequential",
+    "to_cps",
+    "un_cps",
+]

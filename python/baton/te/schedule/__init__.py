@@ -23,4 +23,17 @@ from .to_loops import (
     schedule_to_prim_func,
 )
 
-__all__ = ["AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Fuse", "InferBound", "Schedule", "ScheduleOps", "Split", "Stage", "create_schedule", "schedule_to_prim_func", "thread_axis"]
+__all__ = [
+    "AutoInlineBroadcast",
+    "AutoInlineElemWise",
+    "AutoInlineInjective",
+    "Fuse",
+    "InferBound",
+    "Schedule",
+    "ScheduleOps",
+    "Split",
+    "Stage",
+    "create_schedule",
+    "schedule_to_prim_func",
+    "thread_axis",
+]

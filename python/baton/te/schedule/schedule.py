@@ -110,8 +110,13 @@ class Schedule:
         """Copies a tensor to a buffer of its own, from which `readers` (operations or tensors) read; gives the tensor of that buffer."""
         source = self[tensor]
         readers = readers if isinstance(readers, (list, tuple)) else [readers]
-        made = _ffi_api.compute(list(tensor.shape), list(variables := _ffi_api.MakeIndexVars(len(tensor.shape))), [tensor(*variables)],
-                                tensor.op.name + "." + (scope or "global"), "")[0]
+        made = _ffi_api.compute(
+            list(tensor.shape),
+            list(variables := _ffi_api.MakeIndexVars(len(tensor.shape))),
+            [tensor(*variables)],
+            tensor.op.name + "." + (scope or "global"),
+            "",
+        )[0]
         cache = Stage(self, made.op)
         cache.scope = scope
         found = [self[r] for r in readers]
@@ -230,7 +235,7 @@ class Stage:
                 raise ValueError(f"split of `{parent.var.name}`: {what} is {value}, it is 1 or more")
         outer, inner = self._new(f"{parent.var.name}.outer", parent), self._new(f"{parent.var.name}.inner", parent)
         self.relations.append(Split(parent, outer, inner, factor, nparts))
-        self.leaf_iter_vars[at:at + 1] = [outer, inner]
+        self.leaf_iter_vars[at : at + 1] = [outer, inner]
         return outer, inner
 
     def fuse(self, *args):
@@ -248,7 +253,7 @@ class Stage:
                 raise ValueError(f"`{fused.var.name}` and `{inner.var.name}`: one belongs to the reduction, the other does not")
             made = self._new(f"{fused.var.name}.{inner.var.name}.fused", fused)
             self.relations.append(Fuse(fused, inner, made))
-            self.leaf_iter_vars[at:at + 2] = [made]
+            self.leaf_iter_vars[at : at + 2] = [made]
             fused = made
         return fused
 
@@ -347,7 +352,7 @@ class Stage:
 
     def env_threads(self, threads):
         """Not there: PrimFuncs have no thread axes."""
-        self._no("env_threads", "loop programs have no thread axes")
+        self._no("env_threads", "PrimFuncs have no thread axes")
 
     def set_store_predicate(self, predicate):
         """Not supported: conditions belong to the expression."""
@@ -360,7 +365,15 @@ class Stage:
 
 def _replaced(e, f):
     from ...ir import make_node
+
     if e.type_key != "tir.Reduce":
         return _ffi_api.ReplaceLoads(e, f)
-    return make_node("tir.Reduce", dtype=str(e.dtype), combiner=e.combiner, axis=e.axis, source=[_ffi_api.ReplaceLoads(s, f) for s in e.source],
-                     condition=None if e.condition is None else _ffi_api.ReplaceLoads(e.condition, f), value_index=e.value_index)
+    return make_node(
+        "tir.Reduce",
+        dtype=str(e.dtype),
+        combiner=e.combiner,
+        axis=e.axis,
+        source=[_ffi_api.ReplaceLoads(s, f) for s in e.source],
+        condition=None if e.condition is None else _ffi_api.ReplaceLoads(e.condition, f),
+        value_index=e.value_index,
+    )

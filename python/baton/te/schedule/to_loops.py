@@ -7,8 +7,8 @@ from ...tir import Allocate, BufferLoad, BufferStore, For, ForKind, IfThenElse, 
 from ...tir.buffer import Buffer
 from ...tir.stmt_functor import post_order_visit, substitute
 from .. import _ffi_api
-from ..tensor import PlaceholderOp, Tensor
 from ..reads import loads, parts
+from ..tensor import PlaceholderOp, Tensor
 from .loops import Loops, axes_of, literal, loops_of
 from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced
 
@@ -167,10 +167,12 @@ class _Lowering:
             if parent.op.handle in seen:
                 raise ValueError(f"`{stage.op.name}` and `{parent.op.name}` are computed within each other")
             if parent.attach_type == INLINE or isinstance(parent.op, PlaceholderOp):
-                raise ValueError(f"`{stage.op.name}` is computed at a loop of `{parent.op.name}`, which has none: it is {'inline' if parent.attach_type == INLINE else 'an input'}")
+                raise ValueError(
+                    f"`{stage.op.name}` is computed at a loop of `{parent.op.name}`, which has none: it is {'inline' if parent.attach_type == INLINE else 'an input'}"
+                )
             seen.add(parent.op.handle)
             at = parent._place(iv)
-            around |= {v.var.handle for v in parent.leaf_iter_vars[:at + 1]}
+            around |= {v.var.handle for v in parent.leaf_iter_vars[: at + 1]}
             chain.append((parent, at))
             stage = parent
         return around, chain
@@ -195,7 +197,9 @@ class _Lowering:
             for iv in stage.leaf_iter_vars:
                 kind = stage.iter_var_attrs.get(iv.var.handle, {}).get("kind")
                 if kind in ("vectorized", "unrolled") and literal(p.loops.extent(iv)) is None:
-                    raise ValueError(f"`{iv.var.name}` of `{stage.op.name}` has {p.loops.extent(iv)} rounds, which is not known: it cannot be {kind}; split it by a number")
+                    raise ValueError(
+                        f"`{iv.var.name}` of `{stage.op.name}` has {p.loops.extent(iv)} rounds, which is not known: it cannot be {kind}; split it by a number"
+                    )
 
     def _region(self, stage, p, shape, reads, leaves):
         if not reads:
@@ -206,7 +210,9 @@ class _Lowering:
         for reader, load in reads:
             r = self._of(reader)
             if reader is not parent and not any(s is parent and place >= at for s, place in r.chain):
-                raise ValueError(f"`{stage.op.name}` is computed within loop `{stage.attach_ivar.var.name}` of `{parent.op.name}`, and read outside of it, by `{reader.op.name}`")
+                raise ValueError(
+                    f"`{stage.op.name}` is computed within loop `{stage.attach_ivar.var.name}` of `{parent.op.name}`, and read outside of it, by `{reader.op.name}`"
+                )
             ranges = dict(running)
             firsts = [*r.first, *(k.dom.min for k in reader.op.reduce_axis)]
             sizes = [*r.extents, *(k.dom.extent for k in reader.op.reduce_axis)]
@@ -293,7 +299,14 @@ class _Lowering:
     def _loop(self, stage, iv, body, variable=None):
         attrs = stage.iter_var_attrs.get(iv.var.handle, {})
         notes = {k: op.convert(v) for k, v in attrs.items() if k != "kind"}
-        return For(iv.var if variable is None else variable, op.const(0, "int64"), self._of(stage).loops.extent(iv), _KINDS.get(attrs.get("kind"), ForKind.SERIAL), body, annotations=notes)
+        return For(
+            iv.var if variable is None else variable,
+            op.const(0, "int64"),
+            self._of(stage).loops.extent(iv),
+            _KINDS.get(attrs.get("kind"), ForKind.SERIAL),
+            body,
+            annotations=notes,
+        )
 
     def _read(self, tensor, indices):
         stage = self.schedule[tensor]
@@ -451,4 +464,14 @@ def AutoInlineBroadcast(schedule):
     _reads_by(_own_in_order)(schedule)
 
 
-__all__ = ["AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "InferBound", "Loops", "ScheduleOps", "interval", "loops_of", "schedule_to_prim_func"]
+__all__ = [
+    "AutoInlineBroadcast",
+    "AutoInlineElemWise",
+    "AutoInlineInjective",
+    "InferBound",
+    "Loops",
+    "ScheduleOps",
+    "interval",
+    "loops_of",
+    "schedule_to_prim_func",
+]

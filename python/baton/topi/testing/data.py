@@ -39,7 +39,7 @@ def lrn_python(a_np, size, axis, bias, alpha, beta):
     """x / (bias + alpha / size * sum of squares of `size` neighbours along an axis) ** beta."""
     squares = np.moveaxis(_wide(a_np) ** 2, axis, 0)
     half = size // 2
-    sums = np.stack([squares[max(0, i - half):i + half + 1].sum(axis=0) for i in range(len(squares))])
+    sums = np.stack([squares[max(0, i - half) : i + half + 1].sum(axis=0) for i in range(len(squares))])
     return (_wide(a_np) / (bias + alpha / size * np.moveaxis(sums, 0, axis)) ** beta).astype(a_np.dtype)
 
 
@@ -139,7 +139,7 @@ def matrix_set_diag(input_np, diagonal, k=0, align="RIGHT_LEFT"):
         values = diagonal[..., high - d, :] if many else diagonal
         skip = longest - length if many and (above if d >= 0 else below) == "RIGHT" else 0
         i = np.arange(length)
-        out[..., i + max(-d, 0), i + max(d, 0)] = values[..., skip:skip + length]
+        out[..., i + max(-d, 0), i + max(d, 0)] = values[..., skip : skip + length]
     return out
 
 
@@ -176,10 +176,10 @@ def space_to_batch_nd_python(data, block_shape, pad_before, pad_after, pad_value
     shape = [x.shape[0]]
     for d, b in enumerate(block_shape):
         shape += [x.shape[d + 1] // b, b]
-    x = x.reshape([*shape, *x.shape[count + 1:]])
+    x = x.reshape([*shape, *x.shape[count + 1 :]])
     order = [*range(2, 2 * count + 1, 2), 0, *range(1, 2 * count + 1, 2), *range(2 * count + 1, x.ndim)]
     x = x.transpose(order)
-    return x.reshape([int(np.prod(x.shape[:count + 1])), *x.shape[count + 1:]])
+    return x.reshape([int(np.prod(x.shape[: count + 1])), *x.shape[count + 1 :]])
 
 
 def batch_to_space_nd_python(data, block_shape, crop_begin_list, crop_end_list):
@@ -191,7 +191,7 @@ def batch_to_space_nd_python(data, block_shape, crop_begin_list, crop_end_list):
     for d in range(count):
         order += [count + 1 + d, d]
     x = x.transpose([*order, *range(2 * count + 1, x.ndim)])
-    x = x.reshape([batch, *(data.shape[d + 1] * b for d, b in enumerate(block_shape)), *data.shape[count + 1:]])
+    x = x.reshape([batch, *(data.shape[d + 1] * b for d, b in enumerate(block_shape)), *data.shape[count + 1 :]])
     at = [slice(None)] + [slice(b, x.shape[d + 1] - e) for d, (b, e) in enumerate(zip(crop_begin_list, crop_end_list, strict=True))]
     return x[tuple(at)]
 

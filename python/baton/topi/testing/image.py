@@ -21,8 +21,12 @@ def _place(i, scale, size, out_size, mode):
 
 def _cubic(t, a=-0.5):
     """Weights of the four elements around a place `t` behind the second."""
-    return [((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a, ((a + 2) * t - (a + 3)) * t * t + 1,
-            ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1, ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a]
+    return [
+        ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a,
+        ((a + 2) * t - (a + 3)) * t * t + 1,
+        ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1,
+        ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a,
+    ]
 
 
 def _resize_axis(x, axis, scale, method, mode):
@@ -214,7 +218,7 @@ def correlation_nchw_python(data1, data2, kernel_size, max_displacement, stride1
     out = np.zeros((len(a), len(steps) ** 2, len(places[0]), len(places[1])))
     for q, (dy, dx) in enumerate(itertools.product(steps, steps)):
         for (i, y), (j, x) in itertools.product(enumerate(places[0]), enumerate(places[1])):
-            p = a[:, :, y:y + kernel_size, x:x + kernel_size]
-            w = b[:, :, y + dy + reach:y + dy + reach + p.shape[2], x + dx + reach:x + dx + reach + p.shape[3]]
+            p = a[:, :, y : y + kernel_size, x : x + kernel_size]
+            w = b[:, :, y + dy + reach : y + dy + reach + p.shape[2], x + dx + reach : x + dx + reach + p.shape[3]]
             out[:, q, i, j] = np.sum(p * w if is_multiply else abs(p - w), axis=(1, 2, 3))
     return (out / (kernel_size**2 * a.shape[1])).astype(data1.dtype)

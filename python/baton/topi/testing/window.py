@@ -40,11 +40,12 @@ def _conv(a_np, w_np, stride, padding, dilation=1, groups=1):
     out = np.zeros((len(x), len(w), *places), np.result_type(x, w))
     ci, co = x.shape[1] // groups, len(w) // groups
     for g in range(groups):
-        part, weight = x[:, g * ci:(g + 1) * ci], w[g * co:(g + 1) * co]
+        part, weight = x[:, g * ci : (g + 1) * ci], w[g * co : (g + 1) * co]
         for at in itertools.product(*map(range, w.shape[2:])):
-            taken = part[(slice(None), slice(None), *(slice(i * d, i * d + (n - 1) * s + 1, s)
-                                                      for i, d, n, s in zip(at, dilation, places, strides, strict=True)))]
-            out[:, g * co:(g + 1) * co] += np.einsum("nc...,oc->no...", taken, weight[(slice(None), slice(None), *at)])
+            taken = part[
+                (slice(None), slice(None), *(slice(i * d, i * d + (n - 1) * s + 1, s) for i, d, n, s in zip(at, dilation, places, strides, strict=True)))
+            ]
+            out[:, g * co : (g + 1) * co] += np.einsum("nc...,oc->no...", taken, weight[(slice(None), slice(None), *at)])
     return out.astype(a_np.dtype)
 
 
@@ -99,7 +100,7 @@ def _conv_transpose(a_np, w_np, stride, padding, output_padding, groups=1):
     ci, co = x.shape[1] // groups, w.shape[1]
     out = np.zeros((len(x), co * groups, *full), np.result_type(x, w))
     for g in range(groups):
-        part, weight = x[:, g * ci:(g + 1) * ci], w[g * ci:(g + 1) * ci]
+        part, weight = x[:, g * ci : (g + 1) * ci], w[g * ci : (g + 1) * ci]
         for at in itertools.product(*map(range, w.shape[2:])):
             place = tuple(slice(i, i + (n - 1) * s + 1, s) for i, n, s in zip(at, x.shape[2:], strides, strict=True))
             out[(slice(None), slice(g * co, (g + 1) * co), *place)] += np.einsum("nc...,co->no...", part, weight[(slice(None), slice(None), *at)])
@@ -157,19 +158,19 @@ def deformable_conv2d_nchw_python(a_np, offset_np, w_np, stride, padding, dilati
         channels = slice(g * part, (g + 1) * part)
         taken[n, channels, i, j, y, z] = _bilinear(x[n, channels], at_y, at_x)
     ci, co = x.shape[1] // groups, len(w_np) // groups
-    parts = [np.einsum("ncijyz,ocij->noyz", taken[:, g * ci:(g + 1) * ci], w_np[g * co:(g + 1) * co].astype("float64")) for g in range(groups)]
+    parts = [np.einsum("ncijyz,ocij->noyz", taken[:, g * ci : (g + 1) * ci], w_np[g * co : (g + 1) * co].astype("float64")) for g in range(groups)]
     return np.concatenate(parts, axis=1).astype(a_np.dtype)
 
 
 def deformable_conv2d_nhwc_python(a_np, offset_np, w_np, stride, padding, dilation, deformable_groups, groups):
     """(N, H, W, C) by (H, W, C / groups, O), offsets (N, H, W, taps)."""
-    out = deformable_conv2d_nchw_python(np.moveaxis(a_np, -1, 1), np.moveaxis(offset_np, -1, 1), w_np.transpose(3, 2, 0, 1), stride, padding,
-                                        dilation, deformable_groups, groups)
+    out = deformable_conv2d_nchw_python(
+        np.moveaxis(a_np, -1, 1), np.moveaxis(offset_np, -1, 1), w_np.transpose(3, 2, 0, 1), stride, padding, dilation, deformable_groups, groups
+    )
     return np.moveaxis(out, 1, -1)
 
 
-def poolnd_python(np_data, kernel, strides, dilation, padding_before, padding_after, pool_type, count_include_pad=True, ceil_mode=False,
-                  dtype="float32"):
+def poolnd_python(np_data, kernel, strides, dilation, padding_before, padding_after, pool_type, count_include_pad=True, ceil_mode=False, dtype="float32"):
     """Pools of (N, C, spatial...): the largest element of each window, or the average."""
     count = np_data.ndim - 2
     span = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]

@@ -16,7 +16,7 @@ Ctx::Ctx(Importer* importer, const Node& node, int since, Values inputs)
       read_(node.attributes.size(), false) {}
 
 const Value& Ctx::In(size_t i) const {
-  if (!Has(i)) Wrong("operand " + std::to_string(i) + " is missing");
+  if (!Has(i)) Fail("operand " + std::to_string(i) + " is missing");
   return inputs_[i];
 }
 
@@ -41,8 +41,8 @@ const Attribute* Ctx::Take(const char* name, Attribute::Kind kind) {
     if (a.name != name) continue;
     read_[i] = true;
     if (a.kind != kind) {
-      Wrong(std::string("attribute `") + name + "` has type " + AttributeKindName(a.kind) + ", not " +
-            AttributeKindName(kind));
+      Fail(std::string("attribute `") + name + "` has type " + AttributeKindName(a.kind) + ", not " +
+           AttributeKindName(kind));
     }
     return &a;
   }
@@ -51,30 +51,30 @@ const Attribute* Ctx::Take(const char* name, Attribute::Kind kind) {
 
 bool Ctx::HasAttr(const char* name) const { return node_.Find(name) != nullptr; }
 
-int64_t Ctx::Int(const char* name, int64_t otherwise) {
+int64_t Ctx::Int(const char* name, int64_t default_value) {
   const Attribute* a = Take(name, Attribute::kInt);
-  return a == nullptr ? otherwise : a->i;
+  return a == nullptr ? default_value : a->i;
 }
 
 int64_t Ctx::Int(const char* name) {
-  if (!HasAttr(name)) Wrong(std::string("attribute `") + name + "` is missing");
+  if (!HasAttr(name)) Fail(std::string("attribute `") + name + "` is missing");
   return Int(name, 0);
 }
 
-double Ctx::Float(const char* name, double otherwise) {
+double Ctx::Float(const char* name, double default_value) {
   const Attribute* a = Take(name, Attribute::kFloat);
-  return a == nullptr ? otherwise : static_cast<double>(a->f);
+  return a == nullptr ? default_value : static_cast<double>(a->f);
 }
 
-std::string Ctx::Str(const char* name, const char* otherwise) {
+std::string Ctx::Str(const char* name, const char* default_value) {
   const Attribute* a = Take(name, Attribute::kString);
-  return a == nullptr ? otherwise : std::string(a->s);
+  return a == nullptr ? default_value : std::string(a->s);
 }
 
 Dims Ctx::Ints(const char* name) {
   const Attribute* a = Take(name, Attribute::kInts);
   for (int64_t i : a == nullptr ? Dims() : a->ints) {
-    if (Symbols::IsSymbol(i)) Wrong(std::string("attribute `") + name + "` holds the number " + std::to_string(i));
+    if (Symbols::IsSymbol(i)) Fail(std::string("attribute `") + name + "` holds the number " + std::to_string(i));
   }
   return a == nullptr ? Dims() : a->ints;
 }
@@ -126,8 +126,8 @@ std::vector<std::string> Ctx::Unread() const {
 
 void Ctx::Unsupported(const std::string& why) const { throw NodeUnsupported{why}; }
 
-void Ctx::Wrong(const std::string& why) const {
-  Refuse("`" + Printable(importer_->model().label, 400) + "`: " + NodeLabel(node_) + ": " + why);
+void Ctx::Fail(const std::string& why) const {
+  Throw("`" + Printable(importer_->model().label, 400) + "`: " + NodeLabel(node_) + ": " + why);
 }
 
 Value Ctx::Call(const char* op, const Values& args, AttrList attrs) {
@@ -159,7 +159,7 @@ void Ctx::Reserve(int64_t count, int64_t bytes) const {
   try {
     importer_->Reserve(count, bytes);
   } catch (const runtime::SizeOverflow&) {
-    Wrong("it asks for " + std::to_string(count) + " elements that are not in the file, more than an import may make");
+    Fail("it asks for " + std::to_string(count) + " elements that are not in the file, more than an import may make");
   }
 }
 
@@ -203,13 +203,13 @@ Value Ctx::Unknown(DataType dtype, const Dims& dims) {
 Dims Ctx::KnownInts(const Value& v) const {
   if (v.kind != Value::kTensor) Unsupported("an operand that is no tensor");
   if (v.host == nullptr) throw NeedsValue{"the value of an operand"};
-  if (v.host->is_string || v.rank() > 1) Wrong("an operand that should be a list of integers is not");
+  if (v.host->is_string || v.rank() > 1) Fail("an operand that should be a list of integers is not");
   Dims out;
   if (v.host->size() > (1 << 20)) Unsupported("a list of more than 2^20 integers");
   Reserve(v.host->size(), 8);
   for (int64_t i = 0; i < v.host->size(); ++i) {
     out.push_back(v.host->IntAt(i));
-    if (Symbols::IsSymbol(out.back())) Wrong("an operand holds the number " + std::to_string(out.back()));
+    if (Symbols::IsSymbol(out.back())) Fail("an operand holds the number " + std::to_string(out.back()));
   }
   return out;
 }
@@ -221,7 +221,7 @@ Dims Ctx::PartlyKnownInts(const Value& v) const {
 
 double Ctx::KnownScalar(const Value& v) const {
   if (v.host == nullptr) throw NeedsValue{"the value of an operand"};
-  if (v.host->is_string || v.host->size() != 1) Wrong("an operand that should be one number is not");
+  if (v.host->is_string || v.host->size() != 1) Fail("an operand that should be one number is not");
   return v.host->FloatAt(0);
 }
 
@@ -234,7 +234,7 @@ int Ctx::Rank(const Value& v) const {
 int64_t Ctx::Dim(const Value& v, int i) const {
   int rank = Rank(v);
   if (i < 0) i += rank;
-  if (i < 0 || i >= rank) Wrong("an operand of rank " + std::to_string(rank) + " has too few axes");
+  if (i < 0 || i >= rank) Fail("an operand of rank " + std::to_string(rank) + " has too few axes");
   int64_t n = v.dims[static_cast<size_t>(i)];
   if (n < 0) throw NeedsValue{"the length of axis " + std::to_string(i) + " of an operand"};
   return n;
@@ -247,7 +247,7 @@ const Dims& Ctx::Fixed(const Value& v) const {
 
 int Ctx::Axis(int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank) {
-    Wrong("axis " + std::to_string(axis) + " is out of range for " + std::to_string(rank) + " axes");
+    Fail("axis " + std::to_string(axis) + " is out of range for " + std::to_string(rank) + " axes");
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }

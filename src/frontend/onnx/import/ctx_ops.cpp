@@ -35,7 +35,7 @@ Value Ctx::Reshape(const Value& v, const Dims& shape) {
 
 Value Ctx::Transpose(const Value& v, const Dims& perm) {
   if (Rank(v) != static_cast<int>(perm.size())) {
-    Wrong("an operand has " + std::to_string(Rank(v)) + " axes, where " + std::to_string(perm.size()) + " are wanted");
+    Fail("an operand has " + std::to_string(Rank(v)) + " axes, where " + std::to_string(perm.size()) + " are wanted");
   }
   bool same = true;
   for (size_t i = 0; i < perm.size(); ++i) same = same && perm[i] == static_cast<int64_t>(i);
@@ -73,7 +73,7 @@ Value Ctx::BroadcastTo(const Value& v, const Dims& shape) {
 
 Value Ctx::Slice(const Value& v, int axis, int64_t begin, int64_t end) {
   int rank = Rank(v);
-  if (axis < 0 || axis >= rank) Wrong("an operand of rank " + std::to_string(rank) + " has too few axes");
+  if (axis < 0 || axis >= rank) Fail("an operand of rank " + std::to_string(rank) + " has too few axes");
   int64_t n = v.dims[static_cast<size_t>(axis)];
   if (begin == 0 && end == n) return v;
   if (!IsSymbol(begin) && !IsSymbol(end) && begin >= end) {
@@ -96,7 +96,7 @@ Value Ctx::Concat(const Values& v, int axis) {
 
 Value Ctx::Full(DataType dtype, double value, const Dims& shape) {
   for (int64_t d : shape) {
-    if (d < 0 && !IsSymbol(d)) Wrong("a result would have the length " + std::to_string(d));
+    if (d < 0 && !IsSymbol(d)) Fail("a result would have the length " + std::to_string(d));
   }
   const bool literal = std::none_of(shape.begin(), shape.end(), IsSymbol);
   if (literal && Product(shape) <= 64) {
@@ -115,7 +115,7 @@ Value Ctx::ShapeOf(const Value& v) {
 
 Value Ctx::MatMul(Value a, Value b, DataType out) {
   int ra = Rank(a), rb = Rank(b);
-  if (ra == 0 || rb == 0) Wrong("a scalar cannot be multiplied as a matrix");
+  if (ra == 0 || rb == 0) Fail("a scalar cannot be multiplied as a matrix");
   NamedAttrs wide;
   if (!out.is_void()) wide.emplace_back("out_dtype", out);
   bool row = ra == 1, column = rb == 1;
@@ -124,7 +124,7 @@ Value Ctx::MatMul(Value a, Value b, DataType out) {
   Value y;
   int64_t k = a.dims[static_cast<size_t>(ra) - 1], other = b.dims[static_cast<size_t>(rb) - 2];
   if (k >= 0 && other >= 0 ? k != other : k != -1 && other != -1 && !AssumeEqual(k, other)) {
-    Wrong("the matrices have inner lengths " + std::to_string(k) + " and " + std::to_string(other));
+    Fail("the matrices have inner lengths " + std::to_string(k) + " and " + std::to_string(other));
   }
   if (rb == 2) {
     // One matrix for all: the rows of every batch in one product.
@@ -149,7 +149,7 @@ Value Ctx::MatMul(Value a, Value b, DataType out) {
     } else if (!Sized(a) || !Sized(b)) {
       y = CallWith("nn.matmul", {a, b}, wide);
     } else {
-      if (!Broadcast(la, lb, &lead)) Wrong("the batches of the matrices do not broadcast");
+      if (!Broadcast(la, lb, &lead)) Fail("the batches of the matrices do not broadcast");
       auto spread = [&](const Value& v) {
         Dims shape = lead;
         shape.insert(shape.end(), v.dims.end() - 2, v.dims.end());

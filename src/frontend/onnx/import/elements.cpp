@@ -61,8 +61,8 @@ int64_t FoldSymbols(Symbols* symbols, std::string_view op, int64_t a, int64_t b)
 int64_t FoldTwo(Symbols* symbols, std::string_view op, int64_t a, int64_t b, const NamedAttrs& attrs) {
   if (a == kUnknown || b == kUnknown) return kUnknown;
   if (Symbols::IsSymbol(a) || Symbols::IsSymbol(b)) return FoldSymbols(symbols, op, a, b);
-  HostPtr one = EvaluateCall(
-      op, {HostFromInts(DataType::Int(64), {}, {a}), HostFromInts(DataType::Int(64), {}, {b})}, attrs);
+  HostPtr one =
+      EvaluateCall(op, {HostFromInts(DataType::Int(64), {}, {a}), HostFromInts(DataType::Int(64), {}, {b})}, attrs);
   return one != nullptr && !one->dtype.is_floating() ? one->IntAt(0) : kUnknown;
 }
 

@@ -29,7 +29,7 @@ int64_t Count(const Dims& dims) {
 /// Whether a result of that shape is computed here.
 bool Small(const Dims& dims) {
   int64_t n = Count(dims);
-  return n >= 0 && n <= kMostFolded;
+  return n >= 0 && n <= kMaxFoldedElements;
 }
 
 template <typename T>
@@ -81,9 +81,9 @@ const Any* Find(const NamedAttrs& attrs, std::string_view name) {
   }
   return nullptr;
 }
-int64_t IntAttr(const NamedAttrs& attrs, std::string_view name, int64_t otherwise) {
+int64_t IntAttr(const NamedAttrs& attrs, std::string_view name, int64_t default_value) {
   const Any* v = Find(attrs, name);
-  return v == nullptr ? otherwise : v->As<int64_t>();
+  return v == nullptr ? default_value : v->As<int64_t>();
 }
 Dims IntsAttr(const NamedAttrs& attrs, std::string_view name) {
   const Any* v = Find(attrs, name);
@@ -510,7 +510,7 @@ HostPtr HostFromFloats(DataType dtype, Dims dims, const std::vector<double>& val
 HostPtr EvaluateCall(std::string_view op, const std::vector<HostPtr>& args, const NamedAttrs& attrs) {
   std::vector<Work> in;
   for (const HostPtr& h : args) {
-    if (h == nullptr || h->is_string || h->size() > kMostFolded || !Computes(h->dtype)) return nullptr;
+    if (h == nullptr || h->is_string || h->size() > kMaxFoldedElements || !Computes(h->dtype)) return nullptr;
   }
   for (const HostPtr& h : args) in.push_back(Read(*h));
   if (in.empty()) return nullptr;

@@ -40,7 +40,7 @@ BATON_DLL HostPtr HostFromInts(DataType dtype, std::vector<int64_t> dims, const 
 BATON_DLL HostPtr HostFromFloats(DataType dtype, std::vector<int64_t> dims, const std::vector<double>& values);
 
 /// Results of more elements are left to constant folding.
-constexpr int64_t kMostFolded = 4096;
+constexpr int64_t kMaxFoldedElements = 4096;
 
 using NamedAttrs = std::vector<std::pair<const char*, Any>>;
 /// The value of a Relay call on constants, if the operator occurs in shape computations and the result is small; null

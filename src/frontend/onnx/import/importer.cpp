@@ -31,9 +31,9 @@ Importer::Importer(std::shared_ptr<Model> model, ImportOptions options)
 
 std::string Importer::Head() const { return "`" + Printable(model_->label, 400) + "`: "; }
 
-void Importer::Spend(int64_t nodes) {
+void Importer::CheckNodeBudget(int64_t nodes) {
   budget_ -= nodes;
-  if (budget_ < 0) Refuse(Head() + "its functions and loops unfold to more nodes than an import may make");
+  if (budget_ < 0) Throw(Head() + "its functions and loops unfold to more nodes than an import may make");
 }
 
 void Importer::Reserve(int64_t count, int64_t bytes) {
@@ -64,12 +64,12 @@ void Importer::Nodes(const std::vector<Node>& nodes, Env* env, const Surrounding
 }
 
 Values Importer::Subgraph(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around) {
-  Spend(1 + static_cast<int64_t>(graph.nodes.size()));
+  CheckNodeBudget(1 + static_cast<int64_t>(graph.nodes.size()));
   Env env;
   env.outer = outer;
   if (inputs.size() != graph.inputs.size()) {
-    Refuse(Head() + "subgraph " + Quote(graph.name) + " takes " + std::to_string(graph.inputs.size()) +
-           " inputs and is given " + std::to_string(inputs.size()));
+    Throw(Head() + "subgraph " + Quote(graph.name) + " takes " + std::to_string(graph.inputs.size()) +
+          " inputs and is given " + std::to_string(inputs.size()));
   }
   for (size_t i = 0; i < inputs.size(); ++i) env.values[graph.inputs[i].name] = inputs[i];
   for (const Tensor& t : graph.initializers) {
@@ -141,8 +141,8 @@ void Importer::Facts() {
       const PrimExpr known = symbols_.Named(name);
       const auto* before = known.as<IntImmNode>();
       if (before != nullptr && before->value != n) {
-        Refuse(Head() + "the shapes given say that " + Quote(name) + " is " + std::to_string(before->value) + " and " +
-               std::to_string(n));
+        Throw(Head() + "the shapes given say that " + Quote(name) + " is " + std::to_string(before->value) + " and " +
+              std::to_string(n));
       }
       symbols_.Bind(name, n);
     }
@@ -158,8 +158,8 @@ void Importer::GraphInputs(Env* env) {
   for (const ValueInfo& v : model_->graph.inputs) names.emplace_back(v.name);
   for (const frontend::OnnxInput& in : options_.inputs) {
     if (std::find(names.begin(), names.end(), in.name) == names.end()) {
-      Refuse(Head() + "a shape is given for " + Quote(in.name) + ", which is no input" +
-             support::DidYouMean(in.name, names));
+      Throw(Head() + "a shape is given for " + Quote(in.name) + ", which is no input" +
+            support::DidYouMean(in.name, names));
     }
   }
   for (const ValueInfo& v : model_->graph.inputs) {
@@ -217,7 +217,8 @@ relay::Function Importer::WithForms(relay::Function main, const Values& outputs,
     const Value* v = env.Find(p->name_hint().view());
     inputs.push_back(v == nullptr ? Value() : *v);
   }
-  for (auto [key, values] : {std::pair<const char*, const Values*>{"input_forms", &inputs}, {"output_forms", &outputs}}) {
+  for (auto [key, values] :
+       {std::pair<const char*, const Values*>{"input_forms", &inputs}, {"output_forms", &outputs}}) {
     bool any = false;
     const Array<String> forms = list(*values, &any);
     if (any) main = WithAttr(main, key, Any(forms));
@@ -281,7 +282,7 @@ Imported Importer::Run() {
   span_ = Span();
   Values outputs = GraphOutputs(env);
   if (!problems_.empty()) ThrowProblems();
-  if (outputs.empty()) Refuse(Head() + "the graph has no outputs");
+  if (outputs.empty()) Throw(Head() + "the graph has no outputs");
   return MakeModule(outputs, env);
 }
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "host.h"
 #include "frontend/onnx/reader/proto.h"
+#include "host.h"
 
 namespace baton::onnx {
 
@@ -110,10 +110,10 @@ class Ctx {
 
   // Attributes. Each one read is marked; one that no importer asked for is an error.
   bool HasAttr(const char* name) const;
-  int64_t Int(const char* name, int64_t otherwise);
+  int64_t Int(const char* name, int64_t default_value);
   int64_t Int(const char* name);
-  double Float(const char* name, double otherwise);
-  std::string Str(const char* name, const char* otherwise);
+  double Float(const char* name, double default_value);
+  std::string Str(const char* name, const char* default_value);
   Dims Ints(const char* name);
   std::vector<float> Floats(const char* name);
   std::vector<std::string> Strs(const char* name);
@@ -129,7 +129,7 @@ class Ctx {
   /// The operator, or this use of it, is not supported.
   [[noreturn]] void Unsupported(const std::string& why) const;
   /// The model is wrong here.
-  [[noreturn]] void Wrong(const std::string& why) const;
+  [[noreturn]] void Fail(const std::string& why) const;
 
   // Building.
   Value Call(const char* op, const Values& args, AttrList attrs = {});
@@ -228,9 +228,9 @@ class Ctx {
 
 /// Larger tensors are an error: no machine has the memory, and products of lengths with strides and the like stay in
 /// range.
-constexpr int64_t kMostElements = int64_t{1} << 48;
+constexpr int64_t kMaxElements = int64_t{1} << 48;
 /// Axes of a tensor, at most.
-constexpr int64_t kMostRank = 64;
+constexpr int64_t kMaxRank = 64;
 /// The error in a shape, whose lengths may be -1; empty if there is none.
 std::string ShapeFault(const Dims& dims);
 

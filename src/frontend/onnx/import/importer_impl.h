@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/onnx/reader/op_versions.h"
 #include "importer.h"
 #include "symbols.h"
-#include "frontend/onnx/reader/op_versions.h"
 
 namespace baton::onnx {
 
@@ -73,7 +73,7 @@ class Importer {
   /// Drops all problems but the first `n`.
   void DropProblems(size_t n) { problems_.resize(n); }
   /// Counts nodes, so that small files cannot ask for endless unrolling or inlining.
-  void Spend(int64_t nodes);
+  void CheckNodeBudget(int64_t nodes);
   /// Counts bytes that are allocated because numbers in the file say so.
   void Reserve(int64_t count, int64_t bytes);
 

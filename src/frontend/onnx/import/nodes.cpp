@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "deferred.h"
+#include "deferred_nodes.h"
 #include "frontend/onnx/ops/common.h"
 #include "frontend/onnx/reader/check.h"
 #include "importer_impl.h"
@@ -13,7 +13,7 @@
 namespace baton::onnx {
 namespace {
 
-constexpr int kMostFunctionDepth = 100;
+constexpr int kMaxFunctionDepth = 100;
 
 /// A copy of the attribute's value under another name; graphs and types cannot be copied.
 Attribute Renamed(std::string_view name, const Attribute& from) {
@@ -35,9 +35,7 @@ bool MovesElements(const Node& node) {
   return node.domain.empty() && kMoves.count(node.op_type) != 0;
 }
 
-bool SameForm(const Form& a, const Form& b) {
-  return a.kind == b.kind && a.kind != Form::kMaps && a.texts == b.texts;
-}
+bool SameForm(const Form& a, const Form& b) { return a.kind == b.kind && a.kind != Form::kMaps && a.texts == b.texts; }
 
 }  // namespace
 
@@ -61,7 +59,7 @@ Values Importer::RunNode(const Node& node, const OpVersion& version, ImportFn im
   try {
     out = import(ctx);
   } catch (const runtime::SizeOverflow& e) {
-    ctx.Wrong(e.what());
+    ctx.Fail(e.what());
   }
   std::vector<std::string> unread = ctx.Unread();
   if (!unread.empty()) {
@@ -134,12 +132,12 @@ Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, co
 
 Values Importer::CallFunction(const Node& node, const FunctionDef& f, const Values& inputs,
                               const Surroundings& around) {
-  if (around.depth >= kMostFunctionDepth)
-    Refuse(Head() + "functions call functions more than " + std::to_string(kMostFunctionDepth) + " deep");
-  Spend(1 + static_cast<int64_t>(f.nodes.size()));
+  if (around.depth >= kMaxFunctionDepth)
+    Throw(Head() + "functions call functions more than " + std::to_string(kMaxFunctionDepth) + " deep");
+  CheckNodeBudget(1 + static_cast<int64_t>(f.nodes.size()));
   if (inputs.size() > f.inputs.size()) {
-    Refuse(Head() + NodeLabel(node) + " has " + std::to_string(inputs.size()) + " operands, its function takes " +
-           std::to_string(f.inputs.size()));
+    Throw(Head() + NodeLabel(node) + " has " + std::to_string(inputs.size()) + " operands, its function takes " +
+          std::to_string(f.inputs.size()));
   }
   Env env;
   for (size_t i = 0; i < f.inputs.size(); ++i) env.values[f.inputs[i]] = i < inputs.size() ? inputs[i] : Value();

@@ -17,19 +17,17 @@ namespace {
 /// Collects the results of a type relation for one call.
 class Reporter : public relay::TypeReporter {
  public:
-  Reporter(baton::Type hole, const std::vector<NDArray>* constants, Array<Any>* guards, const std::string& place)
-      : hole_(std::move(hole)), constants_(constants), guards_(guards), place_(place) {}
+  Reporter(baton::Type variable, const std::vector<NDArray>* constants, Array<Any>* guards, const std::string& place)
+      : variable_(std::move(variable)), constants_(constants), guards_(guards), place_(place) {}
   void Assign(const baton::Type& dst, const baton::Type& src) final {
-    if (dst.same_as(hole_)) result_ = src;
+    if (dst.same_as(variable_)) result_ = src;
   }
   bool AssertEQ(const PrimExpr& a, const PrimExpr& b) final {
     const arith::Fact same = arith::ExtentsEqual(a, b);
     if (same == arith::Fact::kOpen) Assume(a, b);
     return same != arith::Fact::kNo;
   }
-  void Assume(const PrimExpr& a, const PrimExpr& b) final {
-    relay::AddExtentGuard(guards_, a, b, place_);
-  }
+  void Assume(const PrimExpr& a, const PrimExpr& b) final { relay::AddExtentGuard(guards_, a, b, place_); }
   const NDArray* ConstantArg(int i) final {
     if (constants_ == nullptr) return nullptr;
     const NDArray& a = (*constants_)[static_cast<size_t>(i)];
@@ -38,7 +36,7 @@ class Reporter : public relay::TypeReporter {
   const baton::Type& result() const { return result_; }
 
  private:
-  baton::Type hole_, result_;
+  baton::Type variable_, result_;
   const std::vector<NDArray>* constants_;
   Array<Any>* guards_;
   const std::string& place_;
@@ -50,7 +48,10 @@ Any WithSymbols(const Symbols& symbols, const Any& value, bool* any) {
     *any = true;
     return Any(symbols.ExprOf(value.As<int64_t>()));
   }
-  const auto* list = value.object() ? value.object()->IsInstance<runtime::ArrayObj>() ? static_cast<const runtime::ArrayObj*>(value.object()) : nullptr : nullptr;
+  const auto* list = value.object() ? value.object()->IsInstance<runtime::ArrayObj>()
+                                          ? static_cast<const runtime::ArrayObj*>(value.object())
+                                          : nullptr
+                                    : nullptr;
   if (list == nullptr) return value;
   bool here = false;
   Array<Any> out;
@@ -146,7 +147,7 @@ std::string Importer::Place(const char* op) const {
 }
 
 Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, const NamedAttrs& given, bool tuple) {
-  if (--calls_ < 0) Refuse(Head() + "its nodes unfold to more Relay calls than an import may make");
+  if (--calls_ < 0) Throw(Head() + "its nodes unfold to more Relay calls than an import may make");
   bool symbolic = false;
   NamedAttrs attrs = given;
   for (auto& [key, value] : attrs) value = WithSymbols(symbols_, value, &symbolic);
@@ -197,17 +198,17 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
     throw;
   }
   int num_inputs = static_cast<int>(types.size());
-  IncompleteType hole(TypeKind::kType);
-  types.push_back(hole);
+  IncompleteType variable(TypeKind::kType);
+  types.push_back(variable);
   const std::string place = Place(name);
-  Reporter reporter(hole, &constants, &guards_, place);
+  Reporter reporter(variable, &constants, &guards_, place);
   bool decided = false;
   try {
     if (def->type_rel != nullptr) decided = def->type_rel(types, num_inputs, made, reporter);
   } catch (const CompileError& e) {
     std::string what = e.what();
     if (ctx != nullptr)
-      ctx->Wrong(what[0] == '[' && what[1] == 'R' ? std::string("[") + name + " " + what.substr(1) : what);
+      ctx->Fail(what[0] == '[' && what[1] == 'R' ? std::string("[") + name + " " + what.substr(1) : what);
     throw;
   }
   if (!decided || !reporter.result().defined()) {

@@ -62,7 +62,8 @@ struct FormulaReader {
     auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
     while (at < text.size() && word(text[at])) ++at;
     const std::string name(text.substr(begin, at - begin));
-    if (!name.empty() && name.size() < 10 && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+    if (!name.empty() && name.size() < 10 &&
+        std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) {
       return PrimExpr(int64_t{std::stoll(name)});
     }
     good = good && std::find(plain.begin(), plain.end(), name) != plain.end();

@@ -13,13 +13,14 @@
 
 namespace baton::onnx {
 
-/// Expressions, each under a number far below zero: code that knows nothing of symbols sees a length that is no literal.
+/// Expressions, each under a number far below zero: code that knows nothing of symbols sees a length that is no
+/// literal.
 class Symbols {
  public:
   static constexpr int64_t kFirst = -7046029254386353131;  // unlike any that is written
-  static constexpr int64_t kMost = int64_t{1} << 32;
+  static constexpr int64_t kMax = int64_t{1} << 32;
   /// Whether a number stands for an expression. No number of a model may.
-  static bool IsSymbol(int64_t v) { return v >= kFirst && v < kFirst + kMost; }
+  static bool IsSymbol(int64_t v) { return v >= kFirst && v < kFirst + kMax; }
 
   /// A literal, the number of an expression, or -1 for `?` and what is no extent.
   int64_t NumberOf(const PrimExpr& e);

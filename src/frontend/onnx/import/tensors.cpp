@@ -11,7 +11,7 @@ namespace baton::onnx {
 
 HostPtr Importer::Keep(const Tensor& t) {
   if (std::string fault = ShapeFault(t.dims); !fault.empty()) {
-    Refuse(Head() + "tensor " + Quote(t.name) + " is " + fault);
+    Throw(Head() + "tensor " + Quote(t.name) + " is " + fault);
   }
   auto host = std::make_shared<Host>();
   host->dims = t.dims;
@@ -120,22 +120,22 @@ Value Importer::Input(const ValueInfo& info) {
   v.ranked = type->has_shape || given != nullptr;
   for (const Dim& d : type->shape) v.dims.push_back(d.value);
   if (std::string fault = ShapeFault(v.dims); !fault.empty()) {
-    Refuse(Head() + "input " + Quote(info.name) + " is " + fault);
+    Throw(Head() + "input " + Quote(info.name) + " is " + fault);
   }
   if (given != nullptr) {
     if (type->has_shape && given->size() != v.dims.size()) {
-      Refuse(Head() + "input " + Quote(info.name) + " has " + std::to_string(v.dims.size()) +
-             " axes; the shape given has " + std::to_string(given->size()));
+      Throw(Head() + "input " + Quote(info.name) + " has " + std::to_string(v.dims.size()) +
+            " axes; the shape given has " + std::to_string(given->size()));
     }
     for (size_t i = 0; i < v.dims.size(); ++i) {
       if (v.dims[i] >= 0 && (*given)[i] >= 0 && v.dims[i] != (*given)[i]) {
-        Refuse(Head() + "input " + Quote(info.name) + " has length " + std::to_string(v.dims[i]) + " at axis " +
-               std::to_string(i) + "; the shape given has " + std::to_string((*given)[i]));
+        Throw(Head() + "input " + Quote(info.name) + " has length " + std::to_string(v.dims[i]) + " at axis " +
+              std::to_string(i) + "; the shape given has " + std::to_string((*given)[i]));
       }
     }
     v.dims = *given;
     if (std::string fault = ShapeFault(v.dims); !fault.empty()) {
-      Refuse(Head() + "the shape given for input " + Quote(info.name) + " is that of " + fault);
+      Throw(Head() + "the shape given for input " + Quote(info.name) + " is that of " + fault);
     }
   }
   if (!v.ranked) {
@@ -157,11 +157,11 @@ HostPtr DenseOf(Ctx& c, const SparseTensor& t) {
   shape.dims = t.dims;
   int64_t n = NumElements(shape);
   c.Reserve(n, std::max(values.dtype.bytes(), 1));
-  if (values.host->is_string || indices.host->is_string || values.rank() != 1) Refuse("a sparse tensor is malformed");
+  if (values.host->is_string || indices.host->is_string || values.rank() != 1) Throw("a sparse tensor is malformed");
   int64_t count = values.dims[0], rank = static_cast<int64_t>(t.dims.size());
   bool flat = indices.rank() == 1;
   if (indices.dims.empty() || indices.dims[0] != count || (!flat && (indices.rank() != 2 || indices.dims[1] != rank))) {
-    Refuse("the indices of sparse tensor `" + Printable(t.values.name) + "` do not fit its values");
+    Throw("the indices of sparse tensor `" + Printable(t.values.name) + "` do not fit its values");
   }
   auto host = std::make_shared<Host>();
   host->dtype = values.dtype;
@@ -179,8 +179,7 @@ HostPtr DenseOf(Ctx& c, const SparseTensor& t) {
         if (at < n) at = at * t.dims[static_cast<size_t>(a)] + i;
       }
     }
-    if (at < 0 || at >= n)
-      Refuse("an index of sparse tensor `" + Printable(t.values.name) + "` lies outside its shape");
+    if (at < 0 || at >= n) Throw("an index of sparse tensor `" + Printable(t.values.name) + "` lies outside its shape");
     std::memcpy(host->owned.data() + static_cast<size_t>(at) * width,
                 values.host->bytes.data() + static_cast<size_t>(k) * width, width);
   }

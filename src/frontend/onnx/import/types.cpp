@@ -7,12 +7,12 @@
 namespace baton::onnx {
 
 std::string ShapeFault(const Dims& dims) {
-  if (static_cast<int64_t>(dims.size()) > kMostRank) {
-    return "a tensor of " + std::to_string(dims.size()) + " axes; there may be " + std::to_string(kMostRank);
+  if (static_cast<int64_t>(dims.size()) > kMaxRank) {
+    return "a tensor of " + std::to_string(dims.size()) + " axes; there may be " + std::to_string(kMaxRank);
   }
   int64_t n = 1;
   for (int64_t d : dims) {
-    if (d > 0 && (__builtin_mul_overflow(n, d, &n) || n > kMostElements)) {
+    if (d > 0 && (__builtin_mul_overflow(n, d, &n) || n > kMaxElements)) {
       return "a tensor of more than 2^48 elements";
     }
   }

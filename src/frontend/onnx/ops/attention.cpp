@@ -13,8 +13,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 /// [batch, sequence, heads * size] to [batch, heads, sequence, size].
 Value SplitHeads(Ctx& c, const Value& v, int64_t heads) {
   const Dims s = c.Fixed(v);
-  if (s.size() != 3) c.Wrong("an operand has " + std::to_string(s.size()) + " axes, not three");
-  if (heads < 1 || s[2] % heads != 0) c.Wrong("the last axis cannot be cut into " + std::to_string(heads) + " heads");
+  if (s.size() != 3) c.Fail("an operand has " + std::to_string(s.size()) + " axes, not three");
+  if (heads < 1 || s[2] % heads != 0) c.Fail("the last axis cannot be cut into " + std::to_string(heads) + " heads");
   return c.Transpose(c.Reshape(v, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
 }
 
@@ -49,8 +49,8 @@ Values Attention(Ctx& c) {
   int64_t precision = c.Int("softmax_precision", 0);
   int64_t left = c.Int("left_window_size", -1), right = c.Int("right_window_size", -1);
   bool flat = c.Rank(q) == 3;
-  if (!flat && c.Rank(q) != 4) c.Wrong("`Q` must have three or four axes");
-  if (c.Rank(k) != c.Rank(q) || c.Rank(v) != c.Rank(q)) c.Wrong("`Q`, `K` and `V` differ in rank");
+  if (!flat && c.Rank(q) != 4) c.Fail("`Q` must have three or four axes");
+  if (c.Rank(k) != c.Rank(q) || c.Rank(v) != c.Rank(q)) c.Fail("`Q`, `K` and `V` differ in rank");
   if (flat) {
     q = SplitHeads(c, q, q_heads);
     k = SplitHeads(c, k, kv_heads);
@@ -64,7 +64,7 @@ Values Attention(Ctx& c) {
   const Dims ks = c.Fixed(k);
   int64_t rows = qs[2], columns = ks[2];
   if (qs[1] != ks[1]) {
-    if (ks[1] < 1 || qs[1] % ks[1] != 0) c.Wrong("the heads of `Q` are no multiple of those of `K`");
+    if (ks[1] < 1 || qs[1] % ks[1] != 0) c.Fail("the heads of `Q` are no multiple of those of `K`");
     k = RepeatHeads(c, k, qs[1] / ks[1]);
     v = RepeatHeads(c, v, qs[1] / ks[1]);
   }
@@ -132,7 +132,7 @@ Values Attention(Ctx& c) {
     int64_t size = c.Dim(v, 3);
     y = c.Reshape(c.Transpose(y, {0, 2, 1, 3}), {qs[0], rows, qs[1] * size});
   }
-  if (mode < 0 || mode > 3) c.Wrong("`qk_matmul_output_mode` is " + std::to_string(mode));
+  if (mode < 0 || mode > 3) c.Fail("`qk_matmul_output_mode` is " + std::to_string(mode));
   return {y, present_k, present_v, c.Cast(mode == 0 || mode == 1 ? capped : mode == 2 ? biased : p, given)};
 }
 
@@ -142,16 +142,16 @@ Values RotaryEmbedding(Ctx& c) {
   int64_t part = c.Int("rotary_embedding_dim", 0), heads = c.Int("num_heads", 0);
   const Dims given = c.Fixed(x);
   bool flat = given.size() == 3;
-  if (!flat && given.size() != 4) c.Wrong("the input must have three or four axes");
+  if (!flat && given.size() != 4) c.Fail("the input must have three or four axes");
   if (flat) {
-    if (heads < 1 || given[2] % heads != 0) c.Wrong("`num_heads` does not fit the last axis");
+    if (heads < 1 || given[2] % heads != 0) c.Fail("`num_heads` does not fit the last axis");
     x = c.Reshape(x, {given[0], given[1], heads, given[2] / heads});
   } else {
     x = c.Transpose(x, {0, 2, 1, 3});
   }
   const Dims s = c.Fixed(x);
   if (part == 0) part = s[3];
-  if (part < 0 || part > s[3] || part % 2 != 0) c.Wrong("`rotary_embedding_dim` does not fit the size of a head");
+  if (part < 0 || part > s[3] || part % 2 != 0) c.Fail("`rotary_embedding_dim` does not fit the size of a head");
   if (c.Has(3)) {
     cosine = Take(c, cosine, c.T(3), 0);
     sine = Take(c, sine, c.T(3), 0);
@@ -186,10 +186,10 @@ Values LinearAttention(Ctx& c) {
   double scale = c.Float("scale", 0);
   std::string rule = c.Str("update_rule", "gated_delta");
   bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
-  if (!gated && !delta && rule != "linear") c.Wrong("`update_rule` is `" + rule + "`");
+  if (!gated && !delta && rule != "linear") c.Fail("`update_rule` is `" + rule + "`");
   if (gated != static_cast<bool>(decay) || delta != static_cast<bool>(beta))
-    c.Wrong("`decay` and `beta` do not fit `update_rule`");
-  if (heads < 1 || q_heads < 1 || q_heads % heads != 0) c.Wrong("`q_num_heads` is no multiple of `kv_num_heads`");
+    c.Fail("`decay` and `beta` do not fit `update_rule`");
+  if (heads < 1 || q_heads < 1 || q_heads % heads != 0) c.Fail("`q_num_heads` is no multiple of `kv_num_heads`");
   DataType t = DataType::Float(32), out_type = q.dtype;
   Value q4 = c.Cast(SplitHeads(c, q, q_heads), t), k4 = c.Cast(SplitHeads(c, k, heads), t),
         v4 = c.Cast(SplitHeads(c, v, heads), t);
@@ -220,7 +220,7 @@ Values CausalConvWithState(Ctx& c) {
   Value x = c.T(0), w = c.T(1), bias = c.Opt(2), past = c.Opt(3);
   std::string activation = c.Str("activation", "none");
   const Dims s = c.Fixed(x), k = c.Fixed(w);
-  if (s.size() != 3 || k.size() != 3 || k[0] != s[1] || k[1] != 1) c.Wrong("`weight` does not fit the channels");
+  if (s.size() != 3 || k.size() != 3 || k[0] != s[1] || k[1] != 1) c.Fail("`weight` does not fit the channels");
   Value history = past ? past : c.Full(x.dtype, 0, {s[0], s[1], k[2] - 1});
   Value all = k[2] > 1 ? c.Concat({history, x}, 2) : x;
   Value y = c.Call("nn.conv1d", {all, w},
@@ -236,7 +236,7 @@ Values CausalConvWithState(Ctx& c) {
   if (activation == "silu" || activation == "swish") {
     y = c.Mul(y, Sigmoid(c, y));
   } else if (activation != "none") {
-    c.Wrong("`activation` is `" + activation + "`");
+    c.Fail("`activation` is `" + activation + "`");
   }
   int64_t length = s[2] + k[2] - 1;
   return {y, c.Slice(all, 2, length - (k[2] - 1), length)};

@@ -12,7 +12,7 @@ namespace baton::onnx {
 namespace {
 
 /// A loop is unrolled up to this many iterations.
-constexpr int64_t kMostRounds = 1024;
+constexpr int64_t kMaxIterations = 1024;
 
 bool AnyPoison(const Values& v) {
   return std::any_of(v.begin(), v.end(), [](const Value& x) { return x.kind == Value::kPoison; });
@@ -89,7 +89,7 @@ Value Scalar0(Ctx& c, const Value& v) { return c.Rank(v) == 0 ? v : c.Reshape(v,
 Values If(Ctx& c) {
   Importer* importer = c.importer();
   const Graph *then_graph = c.GraphAttr("then_branch"), *else_graph = c.GraphAttr("else_branch");
-  if (then_graph == nullptr || else_graph == nullptr) c.Wrong("a branch is missing");
+  if (then_graph == nullptr || else_graph == nullptr) c.Fail("a branch is missing");
   Value cond = c.T(0);
   const Env* env = importer->env();
   Surroundings around = importer->around();
@@ -98,7 +98,7 @@ Values If(Ctx& c) {
   }
   Values a = importer->Subgraph(*then_graph, env, {}, around), b = importer->Subgraph(*else_graph, env, {}, around);
   if (AnyPoison(a) || AnyPoison(b)) return Poison(c.num_outputs());
-  if (a.size() != b.size()) c.Wrong("its branches have different numbers of outputs");
+  if (a.size() != b.size()) c.Fail("its branches have different numbers of outputs");
   for (size_t i = 0; i < a.size(); ++i) {
     if (!SameType(a[i], b[i])) c.Unsupported("branches whose outputs differ in type or shape");
   }
@@ -226,18 +226,18 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
 Values Loop(Ctx& c) {
   Importer* importer = c.importer();
   const Graph* body = c.GraphAttr("body");
-  if (body == nullptr) c.Wrong("its body is missing");
+  if (body == nullptr) c.Fail("its body is missing");
   Value most = c.Opt(0), go = c.Opt(1);
   Values state;
   for (size_t i = 2; i < c.num_inputs(); ++i) state.push_back(c.In(i));
   size_t n = state.size();
-  if (body->inputs.size() != n + 2 || body->outputs.size() < n + 1) c.Wrong("its body does not fit its operands");
+  if (body->inputs.size() != n + 2 || body->outputs.size() < n + 1) c.Fail("its body does not fit its operands");
   size_t scans = body->outputs.size() - 1 - n;
   const Env* env = importer->env();
   Surroundings around = importer->around();
   bool counted = !most || c.Known(most), decided = !go || c.Known(go);
-  if (most && c.Known(most) && most.host->size() != 1) c.Wrong("its trip count is not one number");
-  int64_t rounds = most && c.Known(most) ? most.host->IntAt(0) : kMostRounds + 1;
+  if (most && c.Known(most) && most.host->size() != 1) c.Fail("its trip count is not one number");
+  int64_t rounds = most && c.Known(most) ? most.host->IntAt(0) : kMaxIterations + 1;
   if (counted && decided) {
     std::vector<Values> kept(scans);
     bool goes = !go || c.KnownScalar(go) != 0, unrolled = true;
@@ -245,7 +245,7 @@ Values Loop(Ctx& c) {
     Value flag = c.Scalar(DataType::Bool(), 1);
     size_t problems = importer->problems();
     for (int64_t i = 0; goes && i < rounds; ++i) {
-      if (i >= kMostRounds) {
+      if (i >= kMaxIterations) {
         unrolled = false;
         break;
       }
@@ -276,15 +276,15 @@ Values Loop(Ctx& c) {
 Values Scan(Ctx& c) {
   Importer* importer = c.importer();
   const Graph* body = c.GraphAttr("body");
-  if (body == nullptr) c.Wrong("its body is missing");
+  if (body == nullptr) c.Fail("its body is missing");
   int64_t scanned = c.Int("num_scan_inputs");
   bool old = c.since() < 9;
   size_t first = old ? 1 : 0;
   if (old && c.Has(0)) c.Unsupported("`sequence_lens`");
   if (scanned < 1 || static_cast<size_t>(scanned) + first > c.num_inputs())
-    c.Wrong("`num_scan_inputs` does not fit its operands");
+    c.Fail("`num_scan_inputs` does not fit its operands");
   size_t n = c.num_inputs() - first - static_cast<size_t>(scanned);
-  if (body->outputs.size() < n) c.Wrong("its body does not fit its operands");
+  if (body->outputs.size() < n) c.Fail("its body does not fit its operands");
   size_t scans = body->outputs.size() - n;
   Dims in_axes = c.Ints("scan_input_axes"), out_axes = c.Ints("scan_output_axes");
   Dims in_back = old ? c.Ints("directions") : c.Ints("scan_input_directions"),
@@ -296,7 +296,7 @@ Values Scan(Ctx& c) {
   const Env* env = importer->env();
   Surroundings around = importer->around();
   int64_t batch = old ? c.Dim(c.T(first), 0) : 1;
-  if (batch > kMostRounds) c.Unsupported("a batch of more than " + std::to_string(kMostRounds));
+  if (batch > kMaxIterations) c.Unsupported("a batch of more than " + std::to_string(kMaxIterations));
   std::vector<Values> batches;
   for (int64_t b = 0; b < batch; ++b) {
     auto of_batch = [&](const Value& v) { return old ? c.Squeeze(c.Slice(v, 0, b, b + 1), {0}) : v; };
@@ -307,10 +307,10 @@ Values Scan(Ctx& c) {
       inputs.push_back(of_batch(c.T(first + n + i)));
       in_axes[i] = c.Axis(in_axes[i], c.Rank(inputs[i]));
       int64_t length = c.Dim(inputs[i], static_cast<int>(in_axes[i]));
-      if (steps >= 0 && steps != length) c.Wrong("its scanned operands differ in length");
+      if (steps >= 0 && steps != length) c.Fail("its scanned operands differ in length");
       steps = length;
     }
-    if (steps > kMostRounds) c.Unsupported("a scan of more than " + std::to_string(kMostRounds) + " steps");
+    if (steps > kMaxIterations) c.Unsupported("a scan of more than " + std::to_string(kMaxIterations) + " steps");
     std::vector<Values> kept(scans);
     for (int64_t s = 0; s < steps; ++s) {
       Values args = state;
@@ -370,7 +370,7 @@ const Value& Sequence(Ctx& c, size_t i) {
 /// A position in a sequence, from the start.
 size_t Position(Ctx& c, size_t operand, int64_t size) {
   Dims at = c.KnownInts(c.T(operand));
-  if (at.size() != 1 || at[0] < -size || at[0] >= size) c.Wrong("the position is outside the sequence");
+  if (at.size() != 1 || at[0] < -size || at[0] >= size) c.Fail("the position is outside the sequence");
   return static_cast<size_t>(at[0] < 0 ? at[0] + size : at[0]);
 }
 
@@ -393,7 +393,7 @@ Values SequenceInsert(Ctx& c) {
   if (c.Has(2)) {
     Dims given = c.KnownInts(c.T(2));
     int64_t n = static_cast<int64_t>(items.size());
-    if (given.size() != 1 || given[0] < -n || given[0] > n) c.Wrong("the position is outside the sequence");
+    if (given.size() != 1 || given[0] < -n || given[0] > n) c.Fail("the position is outside the sequence");
     at = static_cast<size_t>(given[0] < 0 ? given[0] + n : given[0]);
   }
   items.insert(items.begin() + static_cast<std::ptrdiff_t>(at), c.T(1));
@@ -401,7 +401,7 @@ Values SequenceInsert(Ctx& c) {
 }
 Values SequenceErase(Ctx& c) {
   Values items = Sequence(c, 0).items;
-  if (items.empty()) c.Wrong("the sequence is empty");
+  if (items.empty()) c.Fail("the sequence is empty");
   size_t at = c.Has(1) ? Position(c, 1, static_cast<int64_t>(items.size())) : items.size() - 1;
   items.erase(items.begin() + static_cast<std::ptrdiff_t>(at));
   return {TupleOf(items)};
@@ -415,16 +415,16 @@ Values SplitToSequence(Ctx& c) {
   int64_t n = c.Dim(x, axis);
   Dims sizes;
   bool ones = !c.Has(1);
-  constexpr int64_t kMostParts = 4096;
+  constexpr int64_t kMaxParts = 4096;
   auto few = [&](int64_t parts) {
-    if (parts > kMostParts) c.Unsupported("a sequence of more than " + std::to_string(kMostParts) + " parts");
+    if (parts > kMaxParts) c.Unsupported("a sequence of more than " + std::to_string(kMaxParts) + " parts");
   };
   if (ones) {
     few(n);
     sizes.assign(static_cast<size_t>(n), 1);
   } else if (c.Rank(c.T(1)) == 0) {
     int64_t each = c.KnownInts(c.T(1))[0];
-    if (each < 1) c.Wrong("`split` is " + std::to_string(each));
+    if (each < 1) c.Fail("`split` is " + std::to_string(each));
     each = std::min(each, std::max<int64_t>(n, 1));
     few(n / each);
     for (int64_t at = 0; at < n; at += each) sizes.push_back(std::min(each, n - at));
@@ -435,7 +435,7 @@ Values SplitToSequence(Ctx& c) {
   Values items;
   int64_t begin = 0;
   for (int64_t s : sizes) {
-    if (s < 0 || s > n - begin) c.Wrong("`split` does not add up to the axis' length");
+    if (s < 0 || s > n - begin) c.Fail("`split` does not add up to the axis' length");
     Value part = c.Slice(x, axis, begin, begin + s);
     items.push_back(ones && !keep ? c.Squeeze(part, {axis}) : part);
     begin += s;
@@ -445,7 +445,7 @@ Values SplitToSequence(Ctx& c) {
 
 Values ConcatFromSequence(Ctx& c) {
   Values items = Sequence(c, 0).items;
-  if (items.empty()) c.Wrong("the sequence is empty");
+  if (items.empty()) c.Fail("the sequence is empty");
   int64_t axis = c.Int("axis");
   bool fresh = c.Int("new_axis", 0) != 0;
   int at = c.Axis(axis, c.Rank(items[0]) + (fresh ? 1 : 0));
@@ -457,7 +457,7 @@ Values ConcatFromSequence(Ctx& c) {
 
 Values SequenceMap(Ctx& c) {
   const Graph* body = c.GraphAttr("body");
-  if (body == nullptr) c.Wrong("its body is missing");
+  if (body == nullptr) c.Fail("its body is missing");
   Importer* importer = c.importer();
   const Env* env = importer->env();
   Surroundings around = importer->around();
@@ -467,7 +467,7 @@ Values SequenceMap(Ctx& c) {
     Values inputs;
     for (size_t k = 0; k < c.num_inputs(); ++k) {
       const Value& v = c.In(k);
-      if (v.kind == Value::kTuple && i >= v.items.size()) c.Wrong("its sequences differ in length");
+      if (v.kind == Value::kTuple && i >= v.items.size()) c.Fail("its sequences differ in length");
       inputs.push_back(v.kind == Value::kTuple ? v.items[i] : v);
     }
     Values out = importer->Subgraph(*body, env, inputs, around);
@@ -493,7 +493,7 @@ Values OptionalHasElement(Ctx& c) {
   return {c.Scalar(DataType::Bool(), has)};
 }
 Values OptionalGetElement(Ctx& c) {
-  if (c.In(0).kind == Value::kNothing) c.Wrong("the optional has no value");
+  if (c.In(0).kind == Value::kNothing) c.Fail("the optional has no value");
   return {c.In(0)};
 }
 

@@ -34,24 +34,24 @@ Values ConvTranspose(Ctx& c) {
   Value x = c.T(0), w = c.T(1);
   const Dims in = c.Fixed(x), kernel_shape = c.Fixed(w);
   if (in.size() < 3 || in.size() > 5) c.Unsupported("data of rank " + std::to_string(in.size()));
-  if (kernel_shape.size() != in.size()) c.Wrong("`W` has another rank than the data");
+  if (kernel_shape.size() != in.size()) c.Fail("`W` has another rank than the data");
   size_t n = in.size() - 2;
   int64_t groups = c.Int("group", 1);
   Dims kernel(kernel_shape.begin() + 2, kernel_shape.end());
   Dims given = c.Ints("kernel_shape");
-  if (!given.empty() && given != kernel) c.Wrong("`kernel_shape` differs from the shape of `W`");
+  if (!given.empty() && given != kernel) c.Fail("`kernel_shape` differs from the shape of `W`");
   Dims strides = Or(c.Ints("strides"), n, 1), dilations = Or(c.Ints("dilations"), n, 1);
   Dims extra = Or(c.Ints("output_padding"), n, 0), want = c.Ints("output_shape");
   std::string auto_pad = c.Str("auto_pad", "NOTSET");
   Dims pads = Or(c.Ints("pads"), 2 * n, 0);
-  if (groups < 1 || in[1] % groups != 0 || kernel_shape[0] != in[1]) c.Wrong("the channels do not fit the groups");
+  if (groups < 1 || in[1] % groups != 0 || kernel_shape[0] != in[1]) c.Fail("the channels do not fit the groups");
   if (want.size() > n) want.erase(want.begin(), want.end() - static_cast<std::ptrdiff_t>(n));
   if (strides.size() != n || dilations.size() != n || extra.size() != n || pads.size() != 2 * n ||
       (!want.empty() && want.size() != n)) {
-    c.Wrong("an attribute does not fit the number of spatial axes");
+    c.Fail("an attribute does not fit the number of spatial axes");
   }
   for (size_t i = 0; i < n; ++i) {
-    if (strides[i] < 1 || dilations[i] < 1) c.Wrong("`strides` and `dilations` must be at least 1");
+    if (strides[i] < 1 || dilations[i] < 1) c.Fail("`strides` and `dilations` must be at least 1");
     Checked reach = Checked(kernel[i] - 1) * dilations[i] + 1;
     Checked full = Checked(strides[i]) * (in[i + 2] - 1) + extra[i] + reach;
     int64_t total = -1;
@@ -144,7 +144,7 @@ Pool PoolOf(Ctx& c, const Value& x) {
   if (p.in.size() < 3 || p.in.size() > 5) c.Unsupported("data of rank " + std::to_string(p.in.size()));
   p.n = p.in.size() - 2;
   p.kernel = c.Ints("kernel_shape");
-  if (p.kernel.size() != p.n) c.Wrong("`kernel_shape` needs a number for each spatial axis");
+  if (p.kernel.size() != p.n) c.Fail("`kernel_shape` needs a number for each spatial axis");
   p.strides = Or(c.Ints("strides"), p.n, 1);
   p.dilations = Or(c.Ints("dilations"), p.n, 1);
   p.ceil = c.Int("ceil_mode", 0) != 0;
@@ -157,7 +157,7 @@ Pool PoolOf(Ctx& c, const Value& x) {
     }
     c.Dim(x, static_cast<int>(i) + 2);
     Checked room = Checked(p.in[i + 2]) + p.pads[i] + p.pads[i + p.n] - reach;
-    if (room < 0 || p.kernel[i] < 1) c.Wrong("the window is larger than the padded data");
+    if (room < 0 || p.kernel[i] < 1) c.Fail("the window is larger than the padded data");
     Checked out = room / p.strides[i] + 1;
     if (p.ceil) {
       out = (room + p.strides[i] - 1) / p.strides[i] + 1;
@@ -277,7 +277,7 @@ Values LpPool(Ctx& c) {
 Values Global(Ctx& c, const char* reduce, const char* pool) {
   Value x = c.T(0);
   int rank = c.Rank(x);
-  if (rank < 3) c.Wrong("the data must have spatial axes");
+  if (rank < 3) c.Fail("the data must have spatial axes");
   if (rank == 4) return {c.Call(pool, {x}, {{"layout", "NCHW"}})};
   return {Reduce(c, reduce, x, Iota(rank - 2, 2), true)};
 }
@@ -294,20 +294,20 @@ Values GlobalLpPool(Ctx& c) {
 Values MaxUnpool(Ctx& c) {
   Value x = c.T(0), at = c.T(1);
   const Dims in = c.Fixed(x);
-  if (in.size() < 3) c.Wrong("the data must have spatial axes");
+  if (in.size() < 3) c.Fail("the data must have spatial axes");
   size_t n = in.size() - 2;
   Dims kernel = c.Ints("kernel_shape"), strides = Or(c.Ints("strides"), n, 1), pads = Or(c.Ints("pads"), 2 * n, 0);
   if (kernel.size() != n || strides.size() != n || pads.size() != 2 * n) {
-    c.Wrong("`kernel_shape`, `strides` or `pads` does not fit the number of spatial axes");
+    c.Fail("`kernel_shape`, `strides` or `pads` does not fit the number of spatial axes");
   }
   Dims inferred = {in[0], in[1]};
   for (size_t i = 0; i < n; ++i) {
     inferred.push_back(Checked(in[i + 2] - 1) * strides[i] - pads[i] - pads[i + n] + kernel[i]);
-    if (inferred.back() < 0) c.Wrong("`pads` are larger than the data");
+    if (inferred.back() < 0) c.Fail("`pads` are larger than the data");
   }
   Dims out = inferred;
   if (c.Has(2)) out = c.KnownInts(c.T(2));
-  if (out.size() != in.size() || Product(out) < Product(inferred)) c.Wrong("`output_shape` is too small");
+  if (out.size() != in.size() || Product(out) < Product(inferred)) c.Fail("`output_shape` is too small");
   Value index = c.Cast(at, DataType::Int(64));
   if (out != inferred) {
     // Indices refer to the pool's own input shape; in a larger output each element keeps its coordinates.
@@ -328,7 +328,7 @@ Values MaxUnpool(Ctx& c) {
 Values Col2Im(Ctx& c) {
   Dims image = c.KnownInts(c.T(1)), block = c.KnownInts(c.T(2));
   size_t n = image.size();
-  if (n == 0 || block.size() != n) c.Wrong("`image_shape` and `block_shape` differ in length");
+  if (n == 0 || block.size() != n) c.Fail("`image_shape` and `block_shape` differ in length");
   Dims strides = Or(c.Ints("strides"), n, 1), dilations = Or(c.Ints("dilations"), n, 1),
        pads = Or(c.Ints("pads"), 2 * n, 0);
   return {c.Call("col2im", {c.T(0)},
@@ -352,8 +352,8 @@ Values Col2ImTypes(Ctx& c) { return {c.Unknown(c.T(0).dtype, Dims(static_cast<si
 
 }  // namespace
 
-Dims Or(Dims given, size_t n, int64_t otherwise) {
-  if (given.empty()) given.assign(n, otherwise);
+Dims Or(Dims given, size_t n, int64_t default_value) {
+  if (given.empty()) given.assign(n, default_value);
   return given;
 }
 
@@ -363,15 +363,15 @@ Dims Pads(Ctx& c, const Dims& in, const Dims& kernel, const Dims& strides, const
   Dims given = c.Ints("pads");
   Dims pads = Or(given, 2 * n, 0);
   if (pads.size() != 2 * n || strides.size() != n || dilations.size() != n) {
-    c.Wrong("`pads`, `strides` or `dilations` does not fit the number of spatial axes");
+    c.Fail("`pads`, `strides` or `dilations` does not fit the number of spatial axes");
   }
   for (size_t i = 0; i < n; ++i) {
-    if (strides[i] < 1 || dilations[i] < 1) c.Wrong("`strides` and `dilations` must be at least 1");
-    if (kernel[i] < 1) c.Wrong("the kernel must have elements");
+    if (strides[i] < 1 || dilations[i] < 1) c.Fail("`strides` and `dilations` must be at least 1");
+    if (kernel[i] < 1) c.Fail("the kernel must have elements");
   }
   if (auto_pad == "NOTSET") return pads;
   if (auto_pad == "VALID") return Dims(2 * n, 0);
-  if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") c.Wrong("`auto_pad` is `" + auto_pad + "`");
+  if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") c.Fail("`auto_pad` is `" + auto_pad + "`");
   for (size_t i = 0; i < n; ++i) {
     if (in[i + 2] < 0) c.Dim(c.T(0), static_cast<int>(i) + 2);
     Checked out = (Checked(in[i + 2]) + strides[i] - 1) / strides[i];
@@ -387,10 +387,10 @@ Value ConvOf(Ctx& c, const Value& x, const Value& w, DataType out) {
   int rank = c.Rank(x);
   if (rank < 3 || rank > 5) c.Unsupported("data of rank " + std::to_string(rank));
   const Dims weight = c.Fixed(w);
-  if (static_cast<int>(weight.size()) != rank) c.Wrong("`W` has another rank than the data");
+  if (static_cast<int>(weight.size()) != rank) c.Fail("`W` has another rank than the data");
   size_t n = static_cast<size_t>(rank) - 2;
   Dims kernel(weight.begin() + 2, weight.end()), given = c.Ints("kernel_shape");
-  if (!given.empty() && given != kernel) c.Wrong("`kernel_shape` differs from the shape of `W`");
+  if (!given.empty() && given != kernel) c.Fail("`kernel_shape` differs from the shape of `W`");
   Dims strides = Or(c.Ints("strides"), n, 1), dilations = Or(c.Ints("dilations"), n, 1);
   Dims pads = Pads(c, x.dims, kernel, strides, dilations);
   int64_t groups = c.Int("group", 1);

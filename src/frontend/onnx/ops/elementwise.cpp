@@ -60,7 +60,7 @@ void LegacyBroadcast(Ctx& c, const Value& a, Value* b) {
   int rank = c.Rank(a);
   int at = c.Axis(axis, rank);
   int tail = rank - at - c.Rank(*b);
-  if (tail < 0) c.Wrong("`axis` " + std::to_string(axis) + " leaves no room for the second operand");
+  if (tail < 0) c.Fail("`axis` " + std::to_string(axis) + " leaves no room for the second operand");
   *b = c.Unsqueeze(*b, Iota(tail, b->rank()));
 }
 
@@ -99,7 +99,7 @@ Values Mod(Ctx& c) {
   Value a = c.T(0), b = c.T(1);
   bool fmod = c.Int("fmod", 0) != 0;
   if (IsFloat(a.dtype) && !fmod) {
-    if (c.since() < 28) c.Wrong("`fmod` must be 1 for floating operands");
+    if (c.since() < 28) c.Fail("`fmod` must be 1 for floating operands");
     // The remainder takes the sign of the divisor.
     Value zero = c.Scalar(a.dtype, 0), rest = c.Call("mod", {a, b});
     Value differs = c.Call("not_equal", {c.Call("less", {rest, zero}), c.Call("less", {b, zero})});
@@ -111,7 +111,7 @@ Values Mod(Ctx& c) {
 
 Values BitShift(Ctx& c) {
   std::string direction = c.Str("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT") c.Wrong("`direction` is `" + direction + "`, not LEFT or RIGHT");
+  if (direction != "LEFT" && direction != "RIGHT") c.Fail("`direction` is `" + direction + "`, not LEFT or RIGHT");
   return {c.Call(direction == "LEFT" ? "left_shift" : "right_shift", {c.T(0), c.T(1)})};
 }
 
@@ -137,7 +137,7 @@ Values WhereOp(Ctx& c) { return {c.Where(c.T(0), c.T(1), c.T(2))}; }
 Values AttributeActivation(Ctx& c, const char* op, std::initializer_list<std::pair<const char*, double>> attributes) {
   c.Ignore("consumed_inputs");
   std::vector<std::pair<const char*, Any>> attrs;
-  for (const auto& [name, otherwise] : attributes) attrs.emplace_back(name, c.Float(name, otherwise));
+  for (const auto& [name, default_value] : attributes) attrs.emplace_back(name, c.Float(name, default_value));
   return {c.CallWith(op, {c.T(0)}, attrs)};
 }
 Values Elu(Ctx& c) { return AttributeActivation(c, "nn.elu", {{"alpha", 1.0}}); }
@@ -156,7 +156,7 @@ Values Swish(Ctx& c) { return AttributeActivation(c, "nn.swish", {{"alpha", 1.0}
 Values Gelu(Ctx& c) {
   std::string approximate = c.Str("approximate", "none");
   if (approximate != "none" && approximate != "tanh")
-    c.Wrong("`approximate` is `" + approximate + "`, not none or tanh");
+    c.Fail("`approximate` is `" + approximate + "`, not none or tanh");
   return {c.Call("nn.gelu", {c.T(0)}, {{"approximate", approximate}})};
 }
 Values LeakyRelu(Ctx& c) { return AttributeActivation(c, "nn.leaky_relu", {{"alpha", 0.01}}); }
@@ -173,9 +173,9 @@ Values ClipOp(Ctx& c) {
   c.Ignore("consumed_inputs");
   Value x = c.T(0);
   if (c.since() < 11) {
-    constexpr double kMost = 3.4028234663852886e+38;
+    constexpr double kMaxFloat = 3.4028234663852886e+38;
     bool low = c.HasAttr("min"), high = c.HasAttr("max");
-    double lo = c.Float("min", -kMost), hi = c.Float("max", kMost);
+    double lo = c.Float("min", -kMaxFloat), hi = c.Float("max", kMaxFloat);
     if (low) x = c.Call("maximum", {x, c.Scalar(x.dtype, lo)});
     if (high) x = c.Call("minimum", {x, c.Scalar(x.dtype, hi)});
     return {x};
@@ -200,7 +200,7 @@ DataType TypeByName(Ctx& c, const std::string& name) {
   for (int32_t t = 1; t <= 28; ++t) {
     if (name == DataTypeName(t)) return FromOnnxType(t);
   }
-  c.Wrong("`to` is `" + name + "`, which is no type");
+  c.Fail("`to` is `" + name + "`, which is no type");
 }
 
 Values Cast(Ctx& c) {
@@ -214,7 +214,7 @@ Values Cast(Ctx& c) {
     if (const Value& v = c.In(0); code == kString && (v.form || (v.host && v.host->is_string))) return {c.Texts(0)};
     to = FromOnnxType(static_cast<int32_t>(code));
     if (to.is_void()) c.Unsupported(std::string("cast to ") + DataTypeName(static_cast<int32_t>(code)));
-    if (round != "up" && round != "down" && round != "nearest") c.Wrong("`round_mode` is `" + round + "`");
+    if (round != "up" && round != "down" && round != "nearest") c.Fail("`round_mode` is `" + round + "`");
   }
   return {CastTo(c, c.T(0), to, saturate, round)};
 }

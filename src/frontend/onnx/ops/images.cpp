@@ -10,7 +10,7 @@ namespace {
 
 std::vector<double> KnownFloats(Ctx& c, const Value& v) {
   if (!c.Known(v)) throw NeedsValue{"the value of an operand"};
-  if (v.rank() > 1) c.Wrong("an operand that should be a list of numbers is not");
+  if (v.rank() > 1) c.Fail("an operand that should be a list of numbers is not");
   std::vector<double> out;
   c.Reserve(v.host->size(), 8);
   for (int64_t i = 0; i < v.host->size(); ++i) out.push_back(v.host->FloatAt(i));
@@ -19,7 +19,7 @@ std::vector<double> KnownFloats(Ctx& c, const Value& v) {
 
 /// A length computed in floating point.
 int64_t Length(Ctx& c, double v) {
-  if (!(v >= 0 && v <= 1e9)) c.Wrong("a result would have the length " + std::to_string(v));
+  if (!(v >= 0 && v <= 1e9)) c.Fail("a result would have the length " + std::to_string(v));
   return static_cast<int64_t>(v);
 }
 
@@ -58,14 +58,14 @@ const char* Method(Ctx& c, const std::string& mode) {
   if (mode == "nearest") return "nearest_neighbor";
   if (mode == "linear" || mode == "bilinear") return "linear";
   if (mode == "cubic" || mode == "bicubic") return "cubic";
-  c.Wrong("`mode` is `" + mode + "`");
+  c.Fail("`mode` is `" + mode + "`");
 }
 
 Dims SizesOf(Ctx& c, const Value& x, const Dims& axes, const std::vector<double>& scales) {
-  if (scales.size() != axes.size()) c.Wrong("`scales` needs a number for each axis");
+  if (scales.size() != axes.size()) c.Fail("`scales` needs a number for each axis");
   Dims sizes;
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (!(scales[i] > 0)) c.Wrong("`scales` holds a number that is not positive");
+    if (!(scales[i] > 0)) c.Fail("`scales` holds a number that is not positive");
     sizes.push_back(Length(c, std::floor(static_cast<double>(c.Dim(x, static_cast<int>(axes[i]))) * scales[i])));
   }
   return sizes;
@@ -107,14 +107,14 @@ Values Resize(Ctx& c) {
   size_t scales_at = first ? 1 : 2;
   if (transform == "tf_crop_and_resize") {
     roi = KnownFloats(c, c.T(1));
-    if (roi.size() != 2 * axes.size()) c.Wrong("`roi` needs two numbers for each axis");
+    if (roi.size() != 2 * axes.size()) c.Fail("`roi` needs two numbers for each axis");
   }
   if (c.Has(scales_at) && !(c.Known(c.T(scales_at)) && c.T(scales_at).host->size() == 0)) {
     scales = KnownFloats(c, c.T(scales_at));
     if (roi.empty()) {
       sizes = SizesOf(c, x, axes, scales);
     } else {
-      if (scales.size() != axes.size()) c.Wrong("`scales` needs a number for each axis");
+      if (scales.size() != axes.size()) c.Fail("`scales` needs a number for each axis");
       for (size_t i = 0; i < axes.size(); ++i) {
         double n = static_cast<double>(c.Dim(x, static_cast<int>(axes[i])));
         sizes.push_back(Length(c, std::floor(n * (roi[i + axes.size()] - roi[i]) * scales[i])));
@@ -122,9 +122,9 @@ Values Resize(Ctx& c) {
     }
   } else {
     sizes = c.KnownInts(c.T(3));
-    if (sizes.size() != axes.size()) c.Wrong("`sizes` needs a number for each axis");
+    if (sizes.size() != axes.size()) c.Fail("`sizes` needs a number for each axis");
     if (policy != "stretch") {
-      if (policy != "not_larger" && policy != "not_smaller") c.Wrong("`keep_aspect_ratio_policy` is `" + policy + "`");
+      if (policy != "not_larger" && policy != "not_smaller") c.Fail("`keep_aspect_ratio_policy` is `" + policy + "`");
       double scale = 0;
       for (size_t i = 0; i < axes.size(); ++i) {
         double s = static_cast<double>(sizes[i]) / static_cast<double>(c.Dim(x, static_cast<int>(axes[i])));
@@ -152,7 +152,7 @@ Values GridSample(Ctx& c) {
   std::string mode = c.Str("mode", c.since() < 20 ? "bilinear" : "linear"), padding = c.Str("padding_mode", "zeros");
   bool corners = c.Int("align_corners", 0) != 0;
   std::string method = mode == "linear" ? "bilinear" : mode == "cubic" ? "bicubic" : mode;
-  if (method != "bilinear" && method != "nearest" && method != "bicubic") c.Wrong("`mode` is `" + mode + "`");
+  if (method != "bilinear" && method != "nearest" && method != "bicubic") c.Fail("`mode` is `" + mode + "`");
   if (c.Rank(x) != 4 && c.Rank(x) != 5) c.Unsupported("data of rank " + std::to_string(c.Rank(x)));
   return {c.Call("image.grid_sample", {x, grid},
                  {{"method", method},
@@ -165,7 +165,7 @@ Values GridSample(Ctx& c) {
 Values AffineGrid(Ctx& c) {
   Dims size = c.KnownInts(c.T(1));
   bool corners = c.Int("align_corners", 0) != 0;
-  if (size.size() != 4 && size.size() != 5) c.Wrong("`size` needs 4 or 5 numbers");
+  if (size.size() != 4 && size.size() != 5) c.Fail("`size` needs 4 or 5 numbers");
   Value grid = c.Call("image.affine_grid", {c.T(0)},
                       {{"target_shape", IntsAny(Dims(size.begin() + 2, size.end()))}, {"align_corners", corners}});
   // Relay has the coordinates in axis 1, ONNX at the end.
@@ -181,8 +181,8 @@ Values RoiAlign(Ctx& c) {
   int64_t height = c.Int("output_height", 1), width = c.Int("output_width", 1), ratio = c.Int("sampling_ratio", 0);
   double scale = c.Float("spatial_scale", 1.0);
   if (transform != "half_pixel" && transform != "output_half_pixel")
-    c.Wrong("`coordinate_transformation_mode` is `" + transform + "`");
-  if (mode != "avg" && mode != "max") c.Wrong("`mode` is `" + mode + "`");
+    c.Fail("`coordinate_transformation_mode` is `" + transform + "`");
+  if (mode != "avg" && mode != "max") c.Fail("`mode` is `" + mode + "`");
   Value boxes = c.Concat({c.Unsqueeze(c.Cast(batch, rois.dtype), {1}), rois}, 1);
   return {c.Call("vision.roi_align", {x, boxes},
                  {{"pooled_size", IntsAny({height, width})},
@@ -203,8 +203,8 @@ Values MaxRoiPool(Ctx& c) {
 Values NonMaxSuppression(Ctx& c) {
   Value boxes = c.T(0), scores = c.T(1);
   bool center = c.Int("center_point_box", 0) != 0;
-  auto scalar = [&](size_t i, DataType t, double otherwise) {
-    if (!c.Has(i)) return c.Scalar(t, otherwise);
+  auto scalar = [&](size_t i, DataType t, double default_value) {
+    if (!c.Has(i)) return c.Scalar(t, default_value);
     return c.Reshape(c.Cast(c.T(i), t), {});
   };
   constexpr double kAll = -3.4e38;  // no threshold: every score is above it
@@ -218,7 +218,7 @@ Values DeformConv(Ctx& c) {
   Value x = c.T(0), w = c.T(1), offset = c.T(2);
   if (c.Rank(x) != 4) c.Unsupported("data of rank " + std::to_string(c.Rank(x)));
   const Dims weight = c.Fixed(w);
-  if (weight.size() != 4) c.Wrong("`W` has another rank than the data");
+  if (weight.size() != 4) c.Fail("`W` has another rank than the data");
   Dims strides = c.Ints("strides"), pads = c.Ints("pads"), dilations = c.Ints("dilations"),
        kernel = c.Ints("kernel_shape");
   if (strides.empty()) strides = {1, 1};
@@ -248,7 +248,7 @@ Values DepthToSpace(Ctx& c) {
   int64_t b = c.Int("blocksize");
   std::string mode = c.Str("mode", "DCR");
   if (s.size() != 4 || b < 1 || c.Dim(x, 1) % (Checked(b) * b) != 0)
-    c.Wrong("the channels cannot be cut into blocks of `blocksize`");
+    c.Fail("the channels cannot be cut into blocks of `blocksize`");
   int64_t n = s[1] / (b * b);
   Value y;
   if (mode == "DCR") {
@@ -256,7 +256,7 @@ Values DepthToSpace(Ctx& c) {
   } else if (mode == "CRD") {
     y = c.Transpose(c.Reshape(x, {s[0], n, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3});
   } else {
-    c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
+    c.Fail("`mode` is `" + mode + "`, not DCR or CRD");
   }
   return {c.Reshape(y, {s[0], n, c.Times(s[2], b), c.Times(s[3], b)})};
 }
@@ -266,11 +266,11 @@ Values SpaceToDepth(Ctx& c) {
   const Dims s = c.Lengths(x);
   int64_t b = c.Int("blocksize");
   std::string mode = c.Str("mode", "DCR");
-  if (s.size() != 4 || b < 1) c.Wrong("the image cannot be cut into blocks of `blocksize`");
+  if (s.size() != 4 || b < 1) c.Fail("the image cannot be cut into blocks of `blocksize`");
   const int64_t rows = c.Over(s[2], b), columns = c.Over(s[3], b);
   if (!c.AssumeEqual(c.Times(rows, b), s[2]) || !c.AssumeEqual(c.Times(columns, b), s[3]))
-    c.Wrong("the image cannot be cut into blocks of `blocksize`");
-  if (mode != "DCR" && mode != "CRD") c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
+    c.Fail("the image cannot be cut into blocks of `blocksize`");
+  if (mode != "DCR" && mode != "CRD") c.Fail("`mode` is `" + mode + "`, not DCR or CRD");
   Value y = c.Reshape(x, {s[0], s[1], rows, b, columns, b});
   y = c.Transpose(y, mode == "DCR" ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4});
   return {c.Reshape(y, {s[0], c.Times(c.Times(s[1], b), b), rows, columns})};

@@ -26,8 +26,8 @@ void CheckKnown(Ctx& c, const Value& index, int64_t n, int64_t axis, int64_t fir
   for (int64_t i = first; i < index.host->size(); i += stride) {
     const int64_t at = index.host->IntAt(i);
     if (at < -n || at >= n) {
-      c.Wrong("index " + std::to_string(at) + " lies outside axis " + std::to_string(axis) + " of " +
-              std::to_string(n) + " elements");
+      c.Fail("index " + std::to_string(at) + " lies outside axis " + std::to_string(axis) + " of " + std::to_string(n) +
+             " elements");
     }
   }
 }
@@ -48,10 +48,10 @@ Values GatherElements(Ctx& c) {
 
 /// Index tuples with non-negative indices.
 Value IndexTuples(Ctx& c, const Value& indices, const Dims& data, size_t first_axis) {
-  if (c.Rank(indices) == 0) c.Wrong("`indices` must have an axis");
+  if (c.Rank(indices) == 0) c.Fail("`indices` must have an axis");
   int64_t length = c.Dim(indices, -1);
   if (static_cast<size_t>(length) + first_axis > data.size()) {
-    c.Wrong("the tuples in `indices` have " + std::to_string(length) + " numbers, more than the data has axes");
+    c.Fail("the tuples in `indices` have " + std::to_string(length) + " numbers, more than the data has axes");
   }
   Dims sizes(data.begin() + static_cast<std::ptrdiff_t>(first_axis),
              data.begin() + static_cast<std::ptrdiff_t>(first_axis) + length);
@@ -65,7 +65,7 @@ Value IndexTuples(Ctx& c, const Value& indices, const Dims& data, size_t first_a
 Values GatherND(Ctx& c) {
   Value x = c.T(0), indices = c.T(1);
   int64_t batch = c.Int("batch_dims", 0);
-  if (batch < 0 || batch >= c.Rank(x) || batch >= c.Rank(indices)) c.Wrong("`batch_dims` is out of range");
+  if (batch < 0 || batch >= c.Rank(x) || batch >= c.Rank(indices)) c.Fail("`batch_dims` is out of range");
   Value at = IndexTuples(c, indices, c.Fixed(x), static_cast<size_t>(batch));
   return {c.Call("gather_nd", {x, at}, {{"batch_dims", batch}, {"index_last", true}})};
 }
@@ -75,7 +75,7 @@ std::string ReductionOf(Ctx& c) {
   for (const char* known : {"none", "add", "mul", "min", "max"}) {
     if (reduction == known) return reduction == "none" ? "update" : reduction;
   }
-  c.Wrong("`reduction` is `" + reduction + "`");
+  c.Fail("`reduction` is `" + reduction + "`");
 }
 
 Values ScatterElements(Ctx& c) {
@@ -99,9 +99,9 @@ Values TensorScatter(Ctx& c) {
   int rank = c.Rank(cache);
   int axis = c.Axis(c.Int("axis", -2), rank);
   std::string mode = c.Str("mode", "linear");
-  if (mode != "linear" && mode != "circular") c.Wrong("`mode` is `" + mode + "`");
+  if (mode != "linear" && mode != "circular") c.Fail("`mode` is `" + mode + "`");
   const Dims shape = c.Fixed(update);
-  if (static_cast<int>(shape.size()) != rank) c.Wrong("`update` has another rank than the cache");
+  if (static_cast<int>(shape.size()) != rank) c.Fail("`update` has another rank than the cache");
   int64_t n = c.Dim(cache, axis);
   DataType index = DataType::Int(64);
   Dims line(static_cast<size_t>(rank), 1);
@@ -120,9 +120,9 @@ Values TensorScatter(Ctx& c) {
 Values OneHot(Ctx& c) {
   Value indices = c.T(0), values = c.T(2);
   Dims given = c.KnownInts(c.Cast(c.T(1), DataType::Int(64)));
-  if (given.size() != 1) c.Wrong("`depth` must be one number");
+  if (given.size() != 1) c.Fail("`depth` must be one number");
   int64_t depth = given[0];
-  if (depth < 1) c.Wrong("`depth` is " + std::to_string(depth));
+  if (depth < 1) c.Fail("`depth` is " + std::to_string(depth));
   int rank = c.Rank(indices);
   int axis = c.Axis(c.Int("axis", -1), rank + 1);
   DataType index = DataType::Int(64);

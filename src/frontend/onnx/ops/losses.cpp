@@ -33,7 +33,7 @@ Value Loss(Ctx& c, const Value& log_probability, const Value& labels, const Valu
   if (reduction == "none") return loss;
   Value sum = Reduce(c, "sum", loss, all, false);
   if (reduction == "sum") return sum;
-  if (reduction != "mean") c.Wrong("`reduction` is `" + reduction + "`");
+  if (reduction != "mean") c.Fail("`reduction` is `" + reduction + "`");
   if (weights) return c.Div(sum, Reduce(c, "sum", weights, all, false));
   return Reduce(c, "mean", loss, all, false);
 }

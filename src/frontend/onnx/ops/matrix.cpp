@@ -16,7 +16,7 @@ Values Gemm(Ctx& c) {
   double alpha = c.Float("alpha", 1.0), beta = c.Float("beta", 1.0);
   bool trans_a = c.Int("transA", 0) != 0, trans_b = c.Int("transB", 0) != 0;
   c.Ignore("broadcast");
-  if (c.Rank(a) != 2 || c.Rank(b) != 2) c.Wrong("`A` and `B` must be matrices");
+  if (c.Rank(a) != 2 || c.Rank(b) != 2) c.Fail("`A` and `B` must be matrices");
   if (trans_a) a = c.Transpose(a, {1, 0});
   // nn.dense takes (units, inputs): the same as transB.
   Value w = trans_b ? b : c.Transpose(b, {1, 0});
@@ -35,7 +35,7 @@ Value Diagonal(Ctx& c, Value v, std::string* letters, Dims* dims) {
     size_t first = term.find(term[k]);
     if (first == k) continue;
     int64_t n = shape[k];
-    if (shape[first] != n) c.Wrong("a repeated letter has two lengths");
+    if (shape[first] != n) c.Fail("a repeated letter has two lengths");
     Dims line_a(shape.size(), 1), line_b(shape.size(), 1);
     line_a[first] = n;
     line_b[k] = n;
@@ -107,7 +107,7 @@ Values Einsum(Ctx& c) {
       terms.back() += ch;
     }
   }
-  if (terms.size() != c.num_inputs()) c.Wrong("`equation` has " + std::to_string(terms.size()) + " terms");
+  if (terms.size() != c.num_inputs()) c.Fail("`equation` has " + std::to_string(terms.size()) + " terms");
   // The axes of an ellipsis get letters of their own: A is the last, B the one before it.
   size_t most = 0;
   auto expand = [&](std::string* term, int rank) {
@@ -115,7 +115,7 @@ Values Einsum(Ctx& c) {
     size_t letters = term->size() - (at == std::string::npos ? 0 : 3);
     size_t extra = 0;
     if (at != std::string::npos) {
-      if (rank >= 0 && static_cast<size_t>(rank) < letters) c.Wrong("an operand has fewer axes than its term");
+      if (rank >= 0 && static_cast<size_t>(rank) < letters) c.Fail("an operand has fewer axes than its term");
       extra = rank >= 0 ? static_cast<size_t>(rank) - letters : most;
       if (extra > 20) c.Unsupported("an ellipsis of more than 20 axes");
       std::string names;
@@ -124,7 +124,7 @@ Values Einsum(Ctx& c) {
       most = std::max(most, extra);
     }
     if (rank >= 0 && letters + extra != static_cast<size_t>(rank))
-      c.Wrong("a term does not fit the rank of its operand");
+      c.Fail("a term does not fit the rank of its operand");
   };
   for (size_t i = 0; i < terms.size(); ++i) expand(&terms[i], c.Rank(c.T(i)));
   if (explicit_out) {
@@ -150,14 +150,14 @@ Values Einsum(Ctx& c) {
     for (size_t k = 0; k < term.size(); ++k) {
       int64_t& n = length[term[k]];
       if (n == 0 || n == 1) n = shape[k];
-      if (shape[k] != n && shape[k] != 1) c.Wrong("a letter has two lengths");
+      if (shape[k] != n && shape[k] != 1) c.Fail("a letter has two lengths");
       if (all.find(term[k]) == std::string::npos) all += term[k];
     }
     terms[i] = term;
     operands.push_back(v);
   }
   for (char ch : out) {
-    if (length.find(ch) == length.end()) c.Wrong("the output of `equation` has a letter that no operand has");
+    if (length.find(ch) == length.end()) c.Fail("the output of `equation` has a letter that no operand has");
   }
   // Batched products of two matrices are the common case, and use the matrix kernels.
   if (operands.size() == 2) {

@@ -16,7 +16,7 @@ Step Training(Ctx& c, size_t groups) {
   Step s;
   s.rate = c.T(0);
   s.count = c.Cast(c.T(1), s.rate.dtype);
-  if (c.num_inputs() < 2 || (c.num_inputs() - 2) % groups != 0) c.Wrong("the number of operands does not fit");
+  if (c.num_inputs() < 2 || (c.num_inputs() - 2) % groups != 0) c.Fail("the number of operands does not fit");
   s.n = (c.num_inputs() - 2) / groups;
   return s;
 }
@@ -41,7 +41,7 @@ Values Momentum(Ctx& c) {
   Step s = Training(c, 3);
   double alpha = c.Float("alpha", 0), beta = c.Float("beta", 0), norm = c.Float("norm_coefficient", 0);
   std::string mode = c.Str("mode", "standard");
-  if (mode != "standard" && mode != "nesterov") c.Wrong("`mode` is `" + mode + "`");
+  if (mode != "standard" && mode != "nesterov") c.Fail("`mode` is `" + mode + "`");
   Values x, v;
   for (size_t i = 0; i < s.n; ++i) {
     Value w = c.T(2 + i), g = c.T(2 + s.n + i), state = c.T(2 + 2 * s.n + i);

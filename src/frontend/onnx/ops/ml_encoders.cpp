@@ -67,7 +67,7 @@ Value Keyed(Ctx& c, const std::vector<std::string>& texts, Value* keys) {
     *keys = c.Int64s(Hashes(texts));
     return x;
   }
-  if (!x.form) c.Wrong("it has keys that are strings for an input of numbers");
+  if (!x.form) c.Fail("it has keys that are strings for an input of numbers");
   if (x.form->kind == Form::kHashes) {
     *keys = c.Int64s(Hashes(texts));
   } else {
@@ -83,11 +83,11 @@ Value Keyed(Ctx& c, const std::vector<std::string>& texts, Value* keys) {
   return x;
 }
 
-/// values[k] where x is keys[k], else `otherwise`.
-Value LookUp(Ctx& c, const Value& x, const Value& keys, const Value& values, const Value& otherwise) {
+/// values[k] where x is keys[k], else `default_value`.
+Value LookUp(Ctx& c, const Value& x, const Value& keys, const Value& values, const Value& default_value) {
   const int64_t n = c.Dim(keys, 0);
   if (n > 4096) c.Unsupported("more than 4096 keys");
-  Value y = c.Call("full_like", {c.Cast(x, otherwise.dtype), otherwise});
+  Value y = c.Call("full_like", {c.Cast(x, default_value.dtype), default_value});
   for (int64_t i = n - 1; i >= 0; --i) {
     Value key = c.Reshape(c.Slice(keys, 0, i, i + 1), {});
     Value hit = c.Call("equal", {x, key});
@@ -119,17 +119,17 @@ Values LabelEncoder(Ctx& c) {
   };
   if (c.since() < 2) {  // texts are numbered in their order
     std::vector<std::string> classes = c.Strs("classes_strings");
-    const int64_t otherwise = c.Int("default_int64", -1);
+    const int64_t default_value = c.Int("default_int64", -1);
     const std::string other = c.Str("default_string", "_Unused");
     Value numbers = c.Int64s(Iota(static_cast<int64_t>(classes.size())));
     if (c.In(0).form || (c.In(0).host && c.In(0).host->is_string)) {
       Value keys, x = Keyed(c, classes, &keys);
-      return {LookUp(c, x, keys, numbers, c.Int64(otherwise))};
+      return {LookUp(c, x, keys, numbers, c.Int64(default_value))};
     }
     classes.push_back(other);
     return {Labelled(LookUp(c, c.T(0), numbers, numbers, c.Int64(static_cast<int64_t>(classes.size()) - 1)), classes)};
   }
-  Value keys, values, otherwise, x;
+  Value keys, values, default_value, x;
   std::vector<std::string> key_texts = strings("keys_strings", "keys_tensor");
   std::vector<std::string> texts = strings("values_strings", "values_tensor");
   if (!key_texts.empty()) {
@@ -148,34 +148,35 @@ Values LabelEncoder(Ctx& c) {
     values = PlacesOf(c, texts, &known);
     std::string other = c.Str("default_string", "_Unused");
     if (c.HasAttr("default_tensor")) other = c.FromTensor(*c.TensorAttr("default_tensor")).host->strings.at(0);
-    otherwise = c.Reshape(PlacesOf(c, {other}, &known), {});
+    default_value = c.Reshape(PlacesOf(c, {other}, &known), {});
     texts = known;
   } else if (!values) {
-    c.Wrong("it has no values");
+    c.Fail("it has no values");
   } else if (c.HasAttr("default_tensor")) {
-    otherwise = c.Reshape(c.FromTensor(*c.TensorAttr("default_tensor")), {});
+    default_value = c.Reshape(c.FromTensor(*c.TensorAttr("default_tensor")), {});
   } else if (IsFloat(values.dtype)) {
-    otherwise = c.Scalar(values.dtype, c.Float("default_float", -0.0));
+    default_value = c.Scalar(values.dtype, c.Float("default_float", -0.0));
   } else {
-    otherwise = c.Scalar(values.dtype, static_cast<double>(c.Int("default_int64", -1)));
+    default_value = c.Scalar(values.dtype, static_cast<double>(c.Int("default_int64", -1)));
   }
   for (const char* name : {"default_float", "default_int64", "default_string"}) c.Ignore(name);
-  if (!keys || c.Rank(keys) != 1 || c.Rank(values) != 1) c.Wrong("its keys and values must be lists");
+  if (!keys || c.Rank(keys) != 1 || c.Rank(values) != 1) c.Fail("its keys and values must be lists");
   if (!(keys.dtype == x.dtype) || c.Dim(values, 0) != c.Dim(keys, 0))
-    c.Wrong("its keys fit neither the input nor the values");
-  Value y = LookUp(c, x, keys, values, otherwise);
+    c.Fail("its keys fit neither the input nor the values");
+  Value y = LookUp(c, x, keys, values, default_value);
   return {texts.empty() ? y : Labelled(y, texts)};
 }
 
 Values CategoryMapper(Ctx& c) {
   std::vector<std::string> texts = c.Strs("cats_strings");
   Value numbers = c.Int64s(c.Ints("cats_int64s"));
-  const int64_t otherwise = c.Int("default_int64", -1);
+  const int64_t default_value = c.Int("default_int64", -1);
   const std::string other = c.Str("default_string", "_Unused");
-  if (c.Dim(numbers, 0) != static_cast<int64_t>(texts.size())) c.Wrong("`cats_strings` and `cats_int64s` differ in length");
+  if (c.Dim(numbers, 0) != static_cast<int64_t>(texts.size()))
+    c.Fail("`cats_strings` and `cats_int64s` differ in length");
   if (c.In(0).form || (c.In(0).host && c.In(0).host->is_string)) {
     Value keys, x = Keyed(c, texts, &keys);
-    return {LookUp(c, x, keys, numbers, c.Int64(otherwise))};
+    return {LookUp(c, x, keys, numbers, c.Int64(default_value))};
   }
   std::vector<std::string> known;
   Value places = PlacesOf(c, texts, &known), last = c.Reshape(PlacesOf(c, {other}, &known), {});
@@ -234,11 +235,11 @@ Values Imputer(Ctx& c) {
   Value x = c.T(0), with;
   if (IsFloat(x.dtype)) {
     std::vector<float> floats = c.Floats("imputed_value_floats");
-    if (floats.empty()) c.Wrong("`imputed_value_floats` is missing");
+    if (floats.empty()) c.Fail("`imputed_value_floats` is missing");
     with = FloatList(c, x.dtype, floats);
   } else {
     Dims ints = c.Ints("imputed_value_int64s");
-    if (ints.empty()) c.Wrong("`imputed_value_int64s` is missing");
+    if (ints.empty()) c.Fail("`imputed_value_int64s` is missing");
     with = c.Cast(c.Int64s(ints), x.dtype);
   }
   const double replaced = c.Float("replaced_value_float", 0);
@@ -266,7 +267,7 @@ Values Normalizer(Ctx& c) {
   } else if (norm == "L2") {
     by = c.Call("sqrt", {Reduce(c, "sum", c.Mul(x, x), last, true)});
   } else {
-    c.Wrong("`norm` is `" + norm + "`");
+    c.Fail("`norm` is `" + norm + "`");
   }
   // A row of zeros stays one.
   Value none = c.Call("equal", {by, c.Scalar(x.dtype, 0)});
@@ -279,7 +280,7 @@ Values FeatureVectorizer(Ctx& c) {
   for (size_t i = 0; i < c.num_inputs(); ++i) {
     Value x = c.Cast(c.T(i), DataType::Float(32));
     if (c.Rank(x) == 1) x = c.Unsqueeze(x, {1});
-    if (c.Rank(x) != 2) c.Wrong("its operands must have one or two axes");
+    if (c.Rank(x) != 2) c.Fail("its operands must have one or two axes");
     const int64_t have = c.Dim(x, 1), want = i < widths.size() ? widths[i] : have;
     if (want < have) x = c.Slice(x, 1, 0, want);
     if (want > have) {
@@ -301,7 +302,7 @@ Values ZipMap(Ctx& c) {
   const auto n = static_cast<int64_t>(std::max(form->texts.size(), form->numbers.size()));
   if (c.Rank(x) == 1) x = c.Unsqueeze(x, {0});
   if (form->texts.empty() == form->numbers.empty() || c.Rank(x) != 2 || c.Dim(x, 1) != n)
-    c.Wrong("its labels do not fit its operand");
+    c.Fail("its labels do not fit its operand");
   x.form = form;
   return {x};
 }

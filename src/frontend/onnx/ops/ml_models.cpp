@@ -41,7 +41,7 @@ Classes ClassesOf(Ctx& c, const char* ints) {
 
 /// A matrix of an attribute's floats, (rows, columns).
 Value Matrix(Ctx& c, DataType t, const std::vector<float>& v, int64_t rows) {
-  if (rows < 1 || v.empty() || static_cast<int64_t>(v.size()) % rows != 0) c.Wrong("its coefficients do not fit");
+  if (rows < 1 || v.empty() || static_cast<int64_t>(v.size()) % rows != 0) c.Fail("its coefficients do not fit");
   return c.Reshape(FloatList(c, t, v), {rows, static_cast<int64_t>(v.size()) / rows});
 }
 
@@ -50,7 +50,7 @@ Value Features(Ctx& c) {
   Value x = c.T(0);
   x = c.Cast(x, ScoreType(x.dtype));
   if (c.Rank(x) == 1) x = c.Unsqueeze(x, {0});
-  if (c.Rank(x) != 2) c.Wrong("its operand must have one or two axes");
+  if (c.Rank(x) != 2) c.Fail("its operand must have one or two axes");
   return x;
 }
 
@@ -73,7 +73,7 @@ Values LinearClassifier(Ctx& c) {
   const std::string transform = c.Str("post_transform", "NONE");
   std::vector<float> weights = c.Floats("coefficients"), bias = c.Floats("intercepts");
   const int64_t features = c.Dim(x, 1);
-  if (features < 1 || static_cast<int64_t>(weights.size()) % features != 0) c.Wrong("its coefficients do not fit");
+  if (features < 1 || static_cast<int64_t>(weights.size()) % features != 0) c.Fail("its coefficients do not fit");
   const int64_t rows = static_cast<int64_t>(weights.size()) / features;
   Value y = MatProduct(c, x, Matrix(c, x.dtype, weights, rows));
   if (!bias.empty()) y = c.Add(y, FloatList(c, x.dtype, bias));
@@ -81,8 +81,8 @@ Values LinearClassifier(Ctx& c) {
   Value above = c.Squeeze(c.Call("greater", {y, c.Scalar(y.dtype, 0)}), {1});
   if (classes.size() == 2) {
     if (transform == "LOGISTIC") y = Sigmoid(c, y);
-    Value scores = transform == "PROBIT" ? PostTransform(c, y, transform)
-                                         : c.Concat({c.Sub(c.Scalar(y.dtype, 1), y), y}, 1);
+    Value scores =
+        transform == "PROBIT" ? PostTransform(c, y, transform) : c.Concat({c.Sub(c.Scalar(y.dtype, 1), y), y}, 1);
     return {LabelAt(c, classes, c.Cast(above, DataType::Int(64))), c.Cast(scores, DataType::Float(32))};
   }
   if (!classes.texts.empty()) c.Unsupported("one label that is a string");
@@ -100,7 +100,7 @@ Kernel KernelOf(Ctx& c) {
   std::vector<float> params = c.Floats("kernel_params");
   if (params.size() >= 3) k.gamma = params[0], k.coef0 = params[1], k.degree = params[2];
   if (k.type != "LINEAR" && k.type != "POLY" && k.type != "RBF" && k.type != "SIGMOID")
-    c.Wrong("`kernel_type` is `" + k.type + "`");
+    c.Fail("`kernel_type` is `" + k.type + "`");
   return k;
 }
 
@@ -126,7 +126,7 @@ Values SVMRegressor(Ctx& c) {
   std::vector<float> weights = c.Floats("coefficients"), vectors = c.Floats("support_vectors");
   Value y;
   if (supports > 0) {
-    if (static_cast<int64_t>(weights.size()) != supports) c.Wrong("its coefficients do not fit");
+    if (static_cast<int64_t>(weights.size()) != supports) c.Fail("its coefficients do not fit");
     y = MatProduct(c, Evaluate(c, kernel, x, Matrix(c, x.dtype, vectors, supports)), Matrix(c, x.dtype, weights, 1));
   } else {
     y = MatProduct(c, x, Matrix(c, x.dtype, weights, 1));
@@ -153,7 +153,7 @@ Pairs Decide(Ctx& c, const Value& kernels, const Dims& count, const std::vector<
   }
   const auto pairs = static_cast<int64_t>(out.of.size());
   if (static_cast<int64_t>(weights.size()) != supports * (classes - 1) || static_cast<int64_t>(rho.size()) != pairs)
-    c.Wrong("its coefficients do not fit");
+    c.Fail("its coefficients do not fit");
   c.Reserve(pairs, 4 * supports + 8 * classes);
   Dims first(count.size() + 1, 0);
   for (size_t i = 0; i < count.size(); ++i) first[i + 1] = first[i] + count[i];
@@ -182,7 +182,7 @@ Pairs Decide(Ctx& c, const Value& kernels, const Dims& count, const std::vector<
 Value Coupled(Ctx& c, const Pairs& pairs, int64_t classes, const std::vector<float>& a, const std::vector<float>& b) {
   const DataType t = pairs.scores.dtype;
   const size_t n = pairs.of.size();
-  if (a.size() != n || b.size() != n) c.Wrong("`prob_a` and `prob_b` do not fit");
+  if (a.size() != n || b.size() != n) c.Fail("`prob_a` and `prob_b` do not fit");
   Value s = c.Add(c.Mul(pairs.scores, FloatList(c, t, a)), FloatList(c, t, b));
   Value first = Clip(c, c.Sub(c.Scalar(t, 1), Sigmoid(c, s)), 1e-7, 1 - 1e-7);
   std::vector<float> spread(n * static_cast<size_t>(classes * classes), 0.0f);
@@ -207,7 +207,7 @@ Values SVMClassifier(Ctx& c) {
   std::vector<float> prob_a = c.Floats("prob_a"), prob_b = c.Floats("prob_b");
   int64_t supports = 0;
   for (int64_t n : count) {
-    if (n < 0 || n > (int64_t{1} << 32)) c.Wrong("`vectors_per_class` holds " + std::to_string(n));
+    if (n < 0 || n > (int64_t{1} << 32)) c.Fail("`vectors_per_class` holds " + std::to_string(n));
     supports += n;
   }
   const auto classes = std::max<int64_t>(labels.size(), 1);
@@ -217,7 +217,8 @@ Values SVMClassifier(Ctx& c) {
     Value above = c.Squeeze(c.Call("greater", {y, c.Scalar(y.dtype, 0)}), {1});
     return {c.Cast(above, DataType::Int(64)), c.Cast(PostTransform(c, y, transform), DataType::Float(32))};
   }
-  if (classes < 2 || static_cast<int64_t>(count.size()) != classes) c.Wrong("`vectors_per_class` does not fit the labels");
+  if (classes < 2 || static_cast<int64_t>(count.size()) != classes)
+    c.Fail("`vectors_per_class` does not fit the labels");
   Value kernels = Evaluate(c, kernel, x, Matrix(c, x.dtype, vectors, supports));
   const Pairs pairs = Decide(c, kernels, count, weights, supports, rho);
   Value best = c.Call("argmax", {pairs.votes}, {{"axis", IntsAny({1})}});
@@ -241,14 +242,15 @@ Value PostTransform(Ctx& c, const Value& scores, const std::string& name) {
   if (name == "SOFTMAX") return Softmax(c, scores, 1);
   if (name == "SOFTMAX_ZERO") return SoftmaxZero(c, scores);
   if (name == "PROBIT") return Probit(c, scores);
-  c.Wrong("`post_transform` is `" + name + "`");
+  c.Fail("`post_transform` is `" + name + "`");
 }
 
 Value LabelAt(Ctx& c, const Classes& classes, const Value& places) {
   if (!classes.texts.empty()) return Labelled(places, classes.texts);
   if (classes.numbers.empty()) return places;
   bool counted = true;
-  for (size_t i = 0; i < classes.numbers.size(); ++i) counted = counted && classes.numbers[i] == static_cast<int64_t>(i);
+  for (size_t i = 0; i < classes.numbers.size(); ++i)
+    counted = counted && classes.numbers[i] == static_cast<int64_t>(i);
   return counted ? places : Take(c, c.Int64s(classes.numbers), places, 0);
 }
 
@@ -269,7 +271,7 @@ Values BinaryScores(Ctx& c, const Classes& classes, const Value& score, bool pos
 }
 
 Values ManyScores(Ctx& c, const Classes& classes, const Value& scores, const std::string& post_transform) {
-  if (classes.size() != 0 && classes.size() < c.Dim(scores, 1)) c.Wrong("it has more scores than labels");
+  if (classes.size() != 0 && classes.size() < c.Dim(scores, 1)) c.Fail("it has more scores than labels");
   Value best = c.Cast(c.Call("argmax", {scores}, {{"axis", IntsAny({1})}}), DataType::Int(64));
   return {LabelAt(c, classes, best), c.Cast(PostTransform(c, scores, post_transform), DataType::Float(32))};
 }

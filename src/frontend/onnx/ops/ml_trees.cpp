@@ -20,7 +20,8 @@ class Trees {
 
   /// A node; its children come later. Only <= and == are left: the others are these with children exchanged.
   int64_t Add(Mode mode, double split, int64_t feature, bool missing_goes_true) {
-    if (feature < 0 || feature > std::numeric_limits<int32_t>::max()) c_.Wrong("a node has feature " + std::to_string(feature));
+    if (feature < 0 || feature > std::numeric_limits<int32_t>::max())
+      c_.Fail("a node has feature " + std::to_string(feature));
     const bool exchanged = mode == kGte || mode == kGt || mode == kNeq;
     if (mode == kLt || mode == kGte) split = Below(split);
     // NaN fails every comparison but !=.
@@ -79,10 +80,12 @@ class Trees {
 
  private:
   Value Call(const Value& x, int64_t num_targets, const char* aggregate, const std::vector<double>& weights) {
-    if (roots_.empty()) c_.Wrong("it has no tree");
-    if (!HasFeature(x.dims[1])) c_.Wrong("a node has feature " + std::to_string(features_) + ", which its operand lacks");
+    if (roots_.empty()) c_.Fail("it has no tree");
+    if (!HasFeature(x.dims[1]))
+      c_.Fail("a node has feature " + std::to_string(features_) + ", which its operand lacks");
     for (int64_t t : targets_) {
-      if (t < 0 || t >= num_targets) c_.Wrong("a leaf has target " + std::to_string(t) + " of " + std::to_string(num_targets));
+      if (t < 0 || t >= num_targets)
+        c_.Fail("a leaf has target " + std::to_string(t) + " of " + std::to_string(num_targets));
     }
     const DataType i32 = DataType::Int(32);
     auto floats = [&](const std::vector<double>& v) {
@@ -94,7 +97,7 @@ class Trees {
                     ints({static_cast<int64_t>(targets_.size())}, targets_), floats(weights)},
                    {{"num_targets", num_targets}, {"depth", Depth()}, {"aggregate", aggregate}});
   }
-  [[noreturn]] void Circle() { c_.Wrong("a tree has a node that is beneath itself"); }
+  [[noreturn]] void Circle() { c_.Fail("a tree has a node that is beneath itself"); }
   int64_t At(int64_t node, int64_t column) const { return nodes_[static_cast<size_t>(node * 6 + column)]; }
   int64_t& Cell(int64_t node, int64_t column) { return nodes_[static_cast<size_t>(node * 6 + column)]; }
   /// The largest number of the type below: x < v where x <= Below(v).
@@ -152,18 +155,18 @@ std::vector<double> Numbers(Ctx& c, const std::string& name) {
   const std::string as_tensor = name + "_as_tensor";
   if (const Tensor* t = out.empty() ? c.TensorAttr(as_tensor.c_str()) : nullptr) {
     Value v = c.FromTensor(*t);
-    if (v.host->is_string) c.Wrong("`" + as_tensor + "` holds strings");
+    if (v.host->is_string) c.Fail("`" + as_tensor + "` holds strings");
     for (int64_t i = 0; i < v.host->size(); ++i) out.push_back(v.host->FloatAt(i));
   }
   return out;
 }
 
 Mode ModeOf(Ctx& c, const std::string& name) {
-  static const std::map<std::string_view, Mode> kModes = {{"BRANCH_LEQ", kLeq}, {"BRANCH_LT", kLt}, {"BRANCH_GTE", kGte},
-                                                          {"BRANCH_GT", kGt},   {"BRANCH_EQ", kEq}, {"BRANCH_NEQ", kNeq},
-                                                          {"LEAF", kLeaf}};
+  static const std::map<std::string_view, Mode> kModes = {
+      {"BRANCH_LEQ", kLeq}, {"BRANCH_LT", kLt},   {"BRANCH_GTE", kGte}, {"BRANCH_GT", kGt},
+      {"BRANCH_EQ", kEq},   {"BRANCH_NEQ", kNeq}, {"LEAF", kLeaf}};
   auto it = kModes.find(name);
-  if (it == kModes.end()) c.Wrong("a node has mode `" + name + "`");
+  if (it == kModes.end()) c.Fail("a node has mode `" + name + "`");
   return it->second;
 }
 
@@ -172,7 +175,7 @@ Value Rows(Ctx& c) {
   Value x = c.T(0);
   x = c.Cast(x, ScoreType(x.dtype));
   if (c.Rank(x) == 1) x = c.Unsqueeze(x, {0});
-  if (c.Rank(x) != 2) c.Wrong("its operand must have one or two axes");
+  if (c.Rank(x) != 2) c.Fail("its operand must have one or two axes");
   return x;
 }
 
@@ -188,7 +191,7 @@ void ReadNodes(Ctx& c, const NodeWeights& weights, Trees* trees) {
   const size_t n = id.size();
   for (size_t have : {tree.size(), feature.size(), yes.size(), no.size(), modes.size(), values.size(),
                       missing.empty() ? n : missing.size()}) {
-    if (have != n) c.Wrong("its lists of nodes differ in length");
+    if (have != n) c.Fail("its lists of nodes differ in length");
   }
   std::map<std::pair<int64_t, int64_t>, int64_t> place;
   std::vector<Mode> mode;
@@ -196,7 +199,7 @@ void ReadNodes(Ctx& c, const NodeWeights& weights, Trees* trees) {
     mode.push_back(ModeOf(c, modes[i]));
     const int64_t at = trees->Add(mode[i], values[i], feature[i], !missing.empty() && missing[i] != 0);
     if (!place.emplace(std::make_pair(tree[i], id[i]), at).second)
-      c.Wrong("node " + std::to_string(id[i]) + " of tree " + std::to_string(tree[i]) + " stands twice");
+      c.Fail("node " + std::to_string(id[i]) + " of tree " + std::to_string(tree[i]) + " stands twice");
   }
   std::vector<bool> child(n, false);
   for (size_t i = 0; i < n; ++i) {
@@ -207,7 +210,7 @@ void ReadNodes(Ctx& c, const NodeWeights& weights, Trees* trees) {
     }
     auto a = place.find({tree[i], yes[i]}), b = place.find({tree[i], no[i]});
     if (a == place.end() || b == place.end())
-      c.Wrong("node " + std::to_string(id[i]) + " of tree " + std::to_string(tree[i]) + " has a child that is missing");
+      c.Fail("node " + std::to_string(id[i]) + " of tree " + std::to_string(tree[i]) + " has a child that is missing");
     trees->Children(static_cast<int64_t>(i), a->second, b->second);
     child[static_cast<size_t>(a->second)] = child[static_cast<size_t>(b->second)] = true;
   }
@@ -222,7 +225,7 @@ NodeWeights ReadWeights(Ctx& c, const std::string& prefix, std::set<int64_t>* ta
   Dims target = c.Ints((prefix + "_ids").c_str());
   std::vector<double> weight = Numbers(c, prefix + "_weights");
   if (tree.size() != node.size() || target.size() != node.size() || weight.size() != node.size())
-    c.Wrong("its lists of leaves differ in length");
+    c.Fail("its lists of leaves differ in length");
   NodeWeights out;
   for (size_t i = 0; i < node.size(); ++i) {
     out[{tree[i], node[i]}].emplace_back(target[i], weight[i]);
@@ -236,7 +239,7 @@ const char* AggregateOf(Ctx& c, const std::string& name) {
   if (name == "SUM" || name == "AVERAGE") return "sum";
   if (name == "MIN") return "min";
   if (name == "MAX") return "max";
-  c.Wrong("`aggregate_function` is `" + name + "`");
+  c.Fail("`aggregate_function` is `" + name + "`");
 }
 
 Values TreeEnsembleRegressor(Ctx& c) {
@@ -247,7 +250,7 @@ Values TreeEnsembleRegressor(Ctx& c) {
   ReadNodes(c, ReadWeights(c, "target", &targets, &positive), &trees);
   const std::string aggregate = c.Str("aggregate_function", "SUM");
   const int64_t count = c.Int("n_targets", 1);
-  if (count < 1 || count > (1 << 24)) c.Wrong("`n_targets` is " + std::to_string(count));
+  if (count < 1 || count > (1 << 24)) c.Fail("`n_targets` is " + std::to_string(count));
   Value y = trees.Call(x, count, AggregateOf(c, aggregate));
   if (aggregate == "AVERAGE") y = c.Div(y, static_cast<double>(trees.num_roots()));
   std::vector<double> base = Numbers(c, "base_values");
@@ -267,7 +270,7 @@ Values TreeEnsembleClassifier(Ctx& c) {
   const std::string transform = c.Str("post_transform", "NONE");
   std::vector<double> base = Numbers(c, "base_values");
   const int64_t n = classes.size();
-  if (n < 1) c.Wrong("it has no labels");
+  if (n < 1) c.Fail("it has no labels");
   Value y = trees.Call(x, n, "sum");
   auto row = [&](const std::vector<double>& v) {
     return c.Constant(HostFromFloats(x.dtype, {static_cast<int64_t>(v.size())}, v));
@@ -278,7 +281,8 @@ Values TreeEnsembleClassifier(Ctx& c) {
   }
   // Two classes may share one score, which is then the second's. Where the operator's text is silent, ONNX Runtime's
   // results count.
-  if (n == 2 && base.size() > 1) c.Unsupported("`base_values` of two classes: ONNX Runtime's results contradict the text");
+  if (n == 2 && base.size() > 1)
+    c.Unsupported("`base_values` of two classes: ONNX Runtime's results contradict the text");
   const bool second = n == 2 && ids.count(1) != 0, one = ids.size() <= 1;
   Value first = c.Slice(y, 1, 0, 1);
   if (!second) {
@@ -309,7 +313,7 @@ Dims IntsOf(Ctx& c, const char* name) {
   if (t == nullptr) return {};
   Dims out;
   Value v = c.FromTensor(*t);
-  if (v.host->is_string) c.Wrong(std::string("`") + name + "` holds strings");
+  if (v.host->is_string) c.Fail(std::string("`") + name + "` holds strings");
   for (int64_t i = 0; i < v.host->size(); ++i) out.push_back(v.host->IntAt(i));
   return out;
 }
@@ -318,7 +322,7 @@ std::vector<double> FloatsOf(Ctx& c, const char* name) {
   if (t == nullptr) return {};
   std::vector<double> out;
   Value v = c.FromTensor(*t);
-  if (v.host->is_string) c.Wrong(std::string("`") + name + "` holds strings");
+  if (v.host->is_string) c.Fail(std::string("`") + name + "` holds strings");
   for (int64_t i = 0; i < v.host->size(); ++i) out.push_back(v.host->FloatAt(i));
   return out;
 }
@@ -337,15 +341,15 @@ Values TreeEnsemble(Ctx& c) {
   const size_t n = feature.size();
   for (size_t have : {yes.size(), no.size(), yes_leaf.size(), no_leaf.size(), modes.size(), splits.size(),
                       missing.empty() ? n : missing.size()}) {
-    if (have != n) c.Wrong("its lists of nodes differ in length");
+    if (have != n) c.Fail("its lists of nodes differ in length");
   }
-  if (leaf_target.size() != leaf_weight.size()) c.Wrong("its lists of leaves differ in length");
+  if (leaf_target.size() != leaf_weight.size()) c.Fail("its lists of leaves differ in length");
   // A node with a set is a chain of ==, whose first node stands for it.
   std::vector<Dims> chain(n);
   size_t member = 0;
   for (size_t i = 0; i < n; ++i) {
     const bool to_true = !missing.empty() && missing[i] != 0;
-    if (modes[i] < 0 || modes[i] > kMember) c.Wrong("a node has mode " + std::to_string(modes[i]));
+    if (modes[i] < 0 || modes[i] > kMember) c.Fail("a node has mode " + std::to_string(modes[i]));
     if (modes[i] != kMember) {
       chain[i].push_back(trees.Add(static_cast<Mode>(modes[i]), splits[i], feature[i], to_true));
       continue;
@@ -353,7 +357,7 @@ Values TreeEnsemble(Ctx& c) {
     for (; member < members.size() && !std::isnan(members[member]); ++member)
       chain[i].push_back(trees.Add(kEq, members[member], feature[i], to_true));
     ++member;
-    if (chain[i].empty()) c.Wrong("a node has an empty set");
+    if (chain[i].empty()) c.Fail("a node has an empty set");
   }
   const int64_t first_leaf = trees.size();
   for (size_t k = 0; k < leaf_target.size(); ++k) {
@@ -362,7 +366,7 @@ Values TreeEnsemble(Ctx& c) {
   }
   auto place = [&](int64_t to, int64_t leaf) {
     const auto limit = static_cast<int64_t>(leaf ? leaf_target.size() : n);
-    if (to < 0 || to >= limit) c.Wrong("a node has a child that is missing");
+    if (to < 0 || to >= limit) c.Fail("a node has a child that is missing");
     return leaf ? first_leaf + to : chain[static_cast<size_t>(to)][0];
   };
   for (size_t i = 0; i < n; ++i) {
@@ -372,12 +376,12 @@ Values TreeEnsemble(Ctx& c) {
   }
   for (int64_t root : roots) trees.Root(place(root, 0));
   const int64_t targets = c.Int("n_targets", 1), aggregate = c.Int("aggregate_function", 1);
-  if (targets < 1 || targets > (1 << 24)) c.Wrong("`n_targets` is " + std::to_string(targets));
+  if (targets < 1 || targets > (1 << 24)) c.Fail("`n_targets` is " + std::to_string(targets));
   static constexpr const char* kAggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
   static constexpr const char* kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
   const int64_t transform = c.Int("post_transform", 0);
   if (aggregate < 0 || aggregate > 3 || transform < 0 || transform > 4)
-    c.Wrong("its `aggregate_function` or `post_transform` is unknown");
+    c.Fail("its `aggregate_function` or `post_transform` is unknown");
   Value y = trees.Call(x, targets, AggregateOf(c, kAggregates[aggregate]));
   if (aggregate == 0) y = c.Div(y, static_cast<double>(trees.num_roots()));
   return {c.Cast(PostTransform(c, y, kTransforms[transform]), given)};

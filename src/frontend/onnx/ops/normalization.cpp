@@ -67,7 +67,7 @@ Values InstanceNormalization(Ctx& c) {
   c.Ignore("consumed_inputs");
   Value x = c.T(0);
   int rank = c.Rank(x);
-  if (rank < 3) c.Wrong("the data must have spatial axes");
+  if (rank < 3) c.Fail("the data must have spatial axes");
   Value v = c.Cast(x, ComputeType(x.dtype));
   Standard s = Standardize(c, v, Iota(rank - 2, 2), c.Float("epsilon", 1e-5));
   Value y = c.Mul(s.value, c.Cast(Channel(c, c.T(1), rank), v.dtype));
@@ -116,7 +116,7 @@ Values GroupNormalization(Ctx& c) {
   const Dims shape = c.Lengths(x);
   int64_t groups = c.Int("num_groups");
   double epsilon = c.Float("epsilon", 1e-5);
-  if (shape.size() < 3 || groups < 1 || c.Dim(x, 1) % groups != 0) c.Wrong("the channels do not fit `num_groups`");
+  if (shape.size() < 3 || groups < 1 || c.Dim(x, 1) % groups != 0) c.Fail("the channels do not fit `num_groups`");
   DataType stash = c.since() >= 21 ? StashType(c, x.dtype) : ComputeType(x.dtype);
   Dims cut = {shape[0], groups, shape[1] / groups};
   cut.insert(cut.end(), shape.begin() + 2, shape.end());
@@ -153,7 +153,7 @@ Values LpNormalization(Ctx& c) {
   } else if (p == 2) {
     norm = c.Call("sqrt", {Reduce(c, "sum", c.Mul(x, x), axis, true)});
   } else {
-    c.Wrong("`p` is " + std::to_string(p) + ", not 1 or 2");
+    c.Fail("`p` is " + std::to_string(p) + ", not 1 or 2");
   }
   // A vector of zeros stays zero.
   Value zero = c.Scalar(x.dtype, 0);
@@ -164,12 +164,12 @@ Values LRN(Ctx& c) {
   Value x = c.T(0);
   int64_t size = c.Int("size");
   double alpha = c.Float("alpha", 1e-4), beta = c.Float("beta", 0.75), bias = c.Float("bias", 1.0);
-  if (size < 1) c.Wrong("`size` is " + std::to_string(size));
+  if (size < 1) c.Fail("`size` is " + std::to_string(size));
   if (size % 2 == 1) {
     return {c.Call("nn.lrn", {x}, {{"size", size}, {"axis", 1}, {"bias", bias}, {"alpha", alpha}, {"beta", beta}})};
   }
   const Dims shape = c.Lengths(x);
-  if (shape.size() < 2) c.Wrong("the data must have channels");
+  if (shape.size() < 2) c.Fail("the data must have channels");
   c.Dim(x, 1);
   if (size > 4096) c.Unsupported("`size` " + std::to_string(size) + ", even and above 4096");
   std::vector<Array<int64_t>> width(shape.size(), Array<int64_t>({0, 0}));

@@ -22,11 +22,11 @@ Value Spread(Ctx& c, const Value& v, const Dims& shape, int64_t axis, int64_t bl
     return c.Reshape(v, line);
   }
   int a = c.Axis(axis, rank);
-  if (v.rank() != rank || block < 1) c.Wrong("the scale fits neither an axis nor blocks of the data");
+  if (v.rank() != rank || block < 1) c.Fail("the scale fits neither an axis nor blocks of the data");
   Dims parts = c.Fixed(v), wide = parts;
   size_t at = static_cast<size_t>(a);
   if (Checked(parts[at] - 1) * block >= shape[at] || Checked(parts[at]) * block < shape[at])
-    c.Wrong("`block_size` does not fit the scale");
+    c.Fail("`block_size` does not fit the scale");
   wide.insert(wide.begin() + a + 1, block);
   Value y = c.BroadcastTo(c.Unsqueeze(v, {a + 1}), wide);
   Dims full = parts;

@@ -11,14 +11,14 @@ std::vector<std::pair<const char*, Any>> Seed(Ctx& c) {
   std::vector<std::pair<const char*, Any>> attrs;
   if (c.HasAttr("seed")) {
     double seed = c.Float("seed", 0);
-    if (!(std::fabs(seed) < 9e18)) c.Wrong("`seed` is " + std::to_string(seed));
+    if (!(std::fabs(seed) < 9e18)) c.Fail("`seed` is " + std::to_string(seed));
     attrs.emplace_back("seed", static_cast<int64_t>(seed));
   }
   return attrs;
 }
 
-DataType TypeOr(Ctx& c, DataType otherwise) {
-  if (!c.HasAttr("dtype")) return otherwise;
+DataType TypeOr(Ctx& c, DataType default_value) {
+  if (!c.HasAttr("dtype")) return default_value;
   DataType t = FromOnnxType(static_cast<int32_t>(c.Int("dtype")));
   if (t.is_void()) c.Unsupported("`dtype`");
   return t;

@@ -8,7 +8,7 @@ namespace baton::onnx {
 namespace {
 
 /// More steps than this make the module too large; they would need a loop in Relay.
-constexpr int64_t kMostSteps = 4096;
+constexpr int64_t kMaxSteps = 4096;
 
 struct Activation {
   std::string name;
@@ -39,7 +39,7 @@ std::vector<Activation> Activations(Ctx& c, int64_t directions, const std::vecto
   if (names.empty()) {
     for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
   }
-  if (names.size() != defaults.size() * static_cast<size_t>(directions)) c.Wrong("`activations` has the wrong length");
+  if (names.size() != defaults.size() * static_cast<size_t>(directions)) c.Fail("`activations` has the wrong length");
   std::vector<Activation> out;
   size_t next_alpha = 0, next_beta = 0;
   for (std::string name : names) {
@@ -75,7 +75,7 @@ Recurrence Common(Ctx& c, int64_t gates) {
   k.h0 = c.Opt(5);
   std::string direction = c.Str("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
-    c.Wrong("`direction` is `" + direction + "`");
+    c.Fail("`direction` is `" + direction + "`");
   }
   k.directions = direction == "bidirectional" ? 2 : 1;
   k.reverse_only = direction == "reverse";
@@ -83,9 +83,9 @@ Recurrence Common(Ctx& c, int64_t gates) {
   c.Ignore("output_sequence");
   k.clip = c.Float("clip", 0);
   k.hidden = c.Int("hidden_size", c.Dim(k.r, -1));
-  if (c.Rank(k.x) != 3 || c.Rank(k.w) != 3 || c.Rank(k.r) != 3) c.Wrong("`X`, `W` and `R` must have three axes");
+  if (c.Rank(k.x) != 3 || c.Rank(k.w) != 3 || c.Rank(k.r) != 3) c.Fail("`X`, `W` and `R` must have three axes");
   if (c.Dim(k.w, 0) != k.directions || c.Dim(k.w, 1) != Checked(k.hidden) * gates || c.Dim(k.r, 2) != k.hidden) {
-    c.Wrong("`W` or `R` does not fit `hidden_size` and `direction`");
+    c.Fail("`W` or `R` does not fit `hidden_size` and `direction`");
   }
   if (k.batch_first) {
     k.x = c.Transpose(k.x, {1, 0, 2});
@@ -93,7 +93,7 @@ Recurrence Common(Ctx& c, int64_t gates) {
   }
   k.steps = c.Dim(k.x, 0);
   k.batch = c.Dim(k.x, 1);
-  if (k.steps > kMostSteps) c.Unsupported("a sequence of more than " + std::to_string(kMostSteps) + " steps");
+  if (k.steps > kMaxSteps) c.Unsupported("a sequence of more than " + std::to_string(kMaxSteps) + " steps");
   return k;
 }
 

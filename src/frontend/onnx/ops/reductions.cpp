@@ -34,7 +34,7 @@ Reduced Operands(Ctx& c, int input_since) {
   if (!given) r.axes = Iota(rank);
   for (int64_t& a : r.axes) a = c.Axis(a, rank);
   std::sort(r.axes.begin(), r.axes.end());
-  if (std::adjacent_find(r.axes.begin(), r.axes.end()) != r.axes.end()) c.Wrong("`axes` names an axis twice");
+  if (std::adjacent_find(r.axes.begin(), r.axes.end()) != r.axes.end()) c.Fail("`axes` names an axis twice");
   return r;
 }
 
@@ -117,7 +117,7 @@ Values Cumulate(Ctx& c, const char* op) {
   Value x = c.T(0);
   bool exclusive = c.Int("exclusive", 0) != 0, reverse = c.Int("reverse", 0) != 0;
   Dims at = c.KnownInts(c.T(1));
-  if (at.size() != 1) c.Wrong("`axis` must be one number");
+  if (at.size() != 1) c.Fail("`axis` must be one number");
   int axis = c.Axis(at[0], c.Rank(x));
   return {c.Call(op, {x}, {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}})};
 }
@@ -162,11 +162,12 @@ Values TopK(Ctx& c) {
     k = c.Int("k");
   } else {
     Dims given = c.KnownInts(c.T(1));
-    if (given.size() != 1) c.Wrong("`K` must be one number");
+    if (given.size() != 1) c.Fail("`K` must be one number");
     k = given[0];
   }
   int64_t n = c.Length(x, axis);
-  if (k < 0 || (n >= 0 && k > n)) c.Wrong("`K` is " + std::to_string(k) + ", but the axis has " + std::to_string(n) + " elements");
+  if (k < 0 || (n >= 0 && k > n))
+    c.Fail("`K` is " + std::to_string(k) + ", but the axis has " + std::to_string(n) + " elements");
   if (k == 0) {
     // To Relay, a k of 0 means all.
     Dims none = c.Lengths(x);

@@ -22,7 +22,7 @@ int64_t CountOf(Ctx& c, size_t i) {
   Value v = c.T(i);
   int rank = c.Rank(v);
   if (rank == 0) return 1;
-  if (rank != 1 || v.dims[0] < 0 || v.dims[0] > kMostRank) throw NeedsValue{"the rank of its result"};
+  if (rank != 1 || v.dims[0] < 0 || v.dims[0] > kMaxRank) throw NeedsValue{"the rank of its result"};
   return v.dims[0];
 }
 

@@ -24,21 +24,21 @@ Values ReshapeToSymbols(Ctx& c, const Value& x, Dims want, bool allowzero) {
     if (want[i] == Value::kUnknown) throw NeedsValue{"the shape"};
     if (want[i] == 0 && !allowzero) {
       if (static_cast<int>(i) >= c.Rank(x))
-        c.Wrong("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
+        c.Fail("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
       want[i] = c.Length(x, static_cast<int>(i));
     }
     if (want[i] == -1) {
-      if (infer >= 0) c.Wrong("`shape` has two lengths of -1");
+      if (infer >= 0) c.Fail("`shape` has two lengths of -1");
       infer = static_cast<int64_t>(i);
     } else if (want[i] < 0 && !Ctx::IsSymbol(want[i])) {
-      c.Wrong("`shape` has the length " + std::to_string(want[i]));
+      c.Fail("`shape` has the length " + std::to_string(want[i]));
     } else {
       rest = c.Times(rest, want[i]);
     }
   }
   if (infer >= 0 && rest != 0 && Ctx::Sized(x)) {
     const int64_t all = c.Volume(x.dims), length = c.Over(all, rest);
-    if (!c.AssumeEqual(c.Times(length, rest), all)) c.Wrong("`shape` cannot hold the elements of the data");
+    if (!c.AssumeEqual(c.Times(length, rest), all)) c.Fail("`shape` cannot hold the elements of the data");
     want[static_cast<size_t>(infer)] = length;
   }
   return {c.Reshape(x, want)};
@@ -54,7 +54,7 @@ Values Reshape(Ctx& c) {
   } else {
     want = c.PartlyKnownInts(c.T(1));
   }
-  if (static_cast<int64_t>(want.size()) > kMostRank) c.Wrong("`shape` has " + std::to_string(want.size()) + " lengths");
+  if (static_cast<int64_t>(want.size()) > kMaxRank) c.Fail("`shape` has " + std::to_string(want.size()) + " lengths");
   if (std::any_of(want.begin(), want.end(), Ctx::IsSymbol)) return ReshapeToSymbols(c, x, want, allowzero);
   int64_t infer = -1;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -78,21 +78,21 @@ Values Reshape(Ctx& c) {
     }
     if (want[i] == 0 && !allowzero) {
       if (static_cast<int>(i) >= c.Rank(x))
-        c.Wrong("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
+        c.Fail("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
       if (x.dims[i] < 0) {
         // In Relay, 0 copies too, if all lengths before it are copied as well or it stands at the same axis.
         Dims codes = want;
         for (size_t k = 0; k < codes.size(); ++k) {
           if (codes[k] == 0 && x.dims[k] > 0) codes[k] = x.dims[k];
         }
-        if (std::count(codes.begin(), codes.end(), -1) > 1) c.Wrong("`shape` has two lengths of -1");
+        if (std::count(codes.begin(), codes.end(), -1) > 1) c.Fail("`shape` has two lengths of -1");
         return {c.Reshape(x, codes)};
       }
       want[i] = x.dims[i];
     }
-    if (want[i] < -1) c.Wrong("`shape` has the length " + std::to_string(want[i]));
+    if (want[i] < -1) c.Fail("`shape` has the length " + std::to_string(want[i]));
     if (want[i] == -1) {
-      if (infer >= 0) c.Wrong("`shape` has two lengths of -1");
+      if (infer >= 0) c.Fail("`shape` has two lengths of -1");
       infer = static_cast<int64_t>(i);
     }
   }
@@ -104,13 +104,12 @@ Values Reshape(Ctx& c) {
       if (d >= 0) rest *= d;
     }
     if (rest == 0 ? all != 0 : all % rest != 0) {
-      c.Wrong("`shape` cannot hold " + std::to_string(all) + " elements");
+      c.Fail("`shape` cannot hold " + std::to_string(all) + " elements");
     }
     want[static_cast<size_t>(infer)] = rest == 0 ? 0 : static_cast<int64_t>(all / rest);
   }
   if (x.fixed() && Product(x.dims) != Product(want)) {
-    c.Wrong("`shape` holds " + std::to_string(Product(want)) + " elements, the data " +
-            std::to_string(Product(x.dims)));
+    c.Fail("`shape` holds " + std::to_string(Product(want)) + " elements, the data " + std::to_string(Product(x.dims)));
   }
   return {c.Reshape(x, want)};
 }
@@ -139,11 +138,11 @@ Values Transpose(Ctx& c) {
     std::reverse(perm.begin(), perm.end());
   }
   if (static_cast<int>(perm.size()) != rank)
-    c.Wrong("`perm` has " + std::to_string(perm.size()) + " axes, the data " + std::to_string(rank));
+    c.Fail("`perm` has " + std::to_string(perm.size()) + " axes, the data " + std::to_string(rank));
   std::vector<bool> seen(perm.size());
   for (int64_t& p : perm) {
     p = c.Axis(p, rank);
-    if (seen[static_cast<size_t>(p)]) c.Wrong("`perm` names axis " + std::to_string(p) + " twice");
+    if (seen[static_cast<size_t>(p)]) c.Fail("`perm` names axis " + std::to_string(p) + " twice");
     seen[static_cast<size_t>(p)] = true;
   }
   return {c.Transpose(x, perm)};
@@ -163,7 +162,7 @@ Values Squeeze(Ctx& c) {
   for (int64_t& a : axes) {
     a = c.Axis(a, rank);
     int64_t n = x.dims[static_cast<size_t>(a)];
-    if (n > 1 || n == 0) c.Wrong("axis " + std::to_string(a) + " to squeeze has length " + std::to_string(n));
+    if (n > 1 || n == 0) c.Fail("axis " + std::to_string(a) + " to squeeze has length " + std::to_string(n));
   }
   return {c.Squeeze(x, axes)};
 }
@@ -172,18 +171,18 @@ Values Unsqueeze(Ctx& c) {
   Value x = c.T(0);
   bool given = false;
   Dims axes = AxesOf(c, 13, 1, &given);
-  if (static_cast<int64_t>(axes.size()) > kMostRank) c.Wrong("`axes` names " + std::to_string(axes.size()) + " axes");
+  if (static_cast<int64_t>(axes.size()) > kMaxRank) c.Fail("`axes` names " + std::to_string(axes.size()) + " axes");
   int rank = c.Rank(x) + static_cast<int>(axes.size());
   for (int64_t& a : axes) a = c.Axis(a, rank);
   std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) c.Wrong("`axes` names an axis twice");
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) c.Fail("`axes` names an axis twice");
   return {c.Unsqueeze(x, axes)};
 }
 
 Values ConcatOp(Ctx& c) {
   Values parts;
   for (size_t i = 0; i < c.num_inputs(); ++i) parts.push_back(c.T(i));
-  if (parts.empty()) c.Wrong("there is nothing to join");
+  if (parts.empty()) c.Fail("there is nothing to join");
   int64_t axis = c.since() < 4 ? c.Int("axis", 1) : c.Int("axis");
   return {c.Concat(parts, c.Axis(axis, c.Rank(parts[0])))};
 }
@@ -203,7 +202,7 @@ Values SplitOp(Ctx& c) {
   int64_t n = c.Length(x, axis);
   if (sizes.empty()) {
     if (parts < 1 || parts != count) {
-      c.Wrong("it has " + std::to_string(count) + " outputs and `num_outputs` " + std::to_string(parts));
+      c.Fail("it has " + std::to_string(count) + " outputs and `num_outputs` " + std::to_string(parts));
     }
     if (Ctx::IsSymbol(n)) throw NeedsValue{"the length of an axis"};
     // The last part is smaller where the parts cannot be equal.
@@ -211,16 +210,18 @@ Values SplitOp(Ctx& c) {
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(n - i * each, 0, each));
   }
   if (static_cast<int64_t>(sizes.size()) != count) {
-    c.Wrong("it has " + std::to_string(count) + " outputs for " + std::to_string(sizes.size()) + " parts");
+    c.Fail("it has " + std::to_string(count) + " outputs for " + std::to_string(sizes.size()) + " parts");
   }
   int64_t begin = 0;
   Values out;
   for (int64_t size : sizes) {
-    if (size < 0 || (n >= 0 && size > n - begin)) c.Wrong("`split` does not add up to the axis' length " + std::to_string(n));
+    if (size < 0 || (n >= 0 && size > n - begin))
+      c.Fail("`split` does not add up to the axis' length " + std::to_string(n));
     out.push_back(c.Slice(x, axis, begin, begin + size));
     begin += size;
   }
-  if (!c.AssumeEqual(begin, n)) c.Wrong("`split` adds up to " + std::to_string(begin) + ", the axis has length " + std::to_string(n));
+  if (!c.AssumeEqual(begin, n))
+    c.Fail("`split` adds up to " + std::to_string(begin) + ", the axis has length " + std::to_string(n));
   return out;
 }
 
@@ -241,7 +242,7 @@ Values SliceOp(Ctx& c) {
   if (axes.empty()) axes = Iota(static_cast<int64_t>(starts.size()));
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-    c.Wrong("`starts`, `ends`, `axes` and `steps` differ in length");
+    c.Fail("`starts`, `ends`, `axes` and `steps` differ in length");
   }
   Dims begin(static_cast<size_t>(rank), 0), end, step(static_cast<size_t>(rank), 1);
   // A length that is unknown and not cut stays as it is.
@@ -250,7 +251,7 @@ Values SliceOp(Ctx& c) {
   bool cut = false;
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t a = static_cast<size_t>(c.Axis(axes[k], rank));
-    if (steps[k] == 0) c.Wrong("`steps` holds 0");
+    if (steps[k] == 0) c.Fail("`steps` holds 0");
     // Steps are clamped beyond any axis, so that they can be negated and added to.
     steps[k] = std::clamp<int64_t>(steps[k], -(int64_t{1} << 56), int64_t{1} << 56);
     bool whole = steps[k] == 1 && starts[k] == 0 && (ends[k] >= INT32_MAX || ends[k] == x.dims[a]);
@@ -258,7 +259,9 @@ Values SliceOp(Ctx& c) {
     if (Ctx::IsSymbol(starts[k]) || Ctx::IsSymbol(ends[k]) || Ctx::IsSymbol(x.dims[a])) {
       // The relation knows what these leave of the axis.
       begin[a] = starts[k];
-      end[a] = ends[k] >= INT32_MAX ? INT64_MAX : ends[k] <= -INT32_MAX && !Ctx::IsSymbol(ends[k]) ? INT64_MIN : ends[k];
+      end[a] = ends[k] >= INT32_MAX                               ? INT64_MAX
+               : ends[k] <= -INT32_MAX && !Ctx::IsSymbol(ends[k]) ? INT64_MIN
+                                                                  : ends[k];
       step[a] = steps[k];
       cut = true;
       continue;
@@ -311,9 +314,9 @@ Values ExpandOp(Ctx& c) {
   Value x = c.T(0);
   Dims want = c.KnownLengths(c.T(1)), shape;
   for (int64_t d : want) {
-    if (d < 0 && !Ctx::IsSymbol(d)) c.Wrong("`shape` has the length " + std::to_string(d));
+    if (d < 0 && !Ctx::IsSymbol(d)) c.Fail("`shape` has the length " + std::to_string(d));
   }
-  if (!c.Broadcast(c.Lengths(x), want, &shape)) c.Wrong("the data cannot be broadcast to `shape`");
+  if (!c.Broadcast(c.Lengths(x), want, &shape)) c.Fail("the data cannot be broadcast to `shape`");
   return {c.BroadcastTo(x, shape)};
 }
 
@@ -322,17 +325,17 @@ Values Tile(Ctx& c) {
   Dims reps;
   if (c.since() < 6) {
     Dims tiles = c.KnownInts(c.T(1)), axis = c.KnownInts(c.T(2));
-    if (tiles.size() != 1 || axis.size() != 1) c.Wrong("`tiles` and `axis` must be one number each");
+    if (tiles.size() != 1 || axis.size() != 1) c.Fail("`tiles` and `axis` must be one number each");
     reps.assign(static_cast<size_t>(c.Rank(x)), 1);
     reps[static_cast<size_t>(c.Axis(axis[0], c.Rank(x)))] = tiles[0];
   } else {
     reps = c.KnownInts(c.T(1));
   }
-  if (static_cast<int>(reps.size()) != c.Rank(x)) c.Wrong("`repeats` needs a number for each axis");
+  if (static_cast<int>(reps.size()) != c.Rank(x)) c.Fail("`repeats` needs a number for each axis");
   Dims shape = c.Lengths(x);
   bool none = false, one = true;
   for (size_t i = 0; i < reps.size(); ++i) {
-    if (reps[i] < 0) c.Wrong("`repeats` holds a negative number");
+    if (reps[i] < 0) c.Fail("`repeats` holds a negative number");
     shape[i] = c.Times(shape[i], reps[i]);
     none = none || shape[i] == 0;
     one = one && reps[i] == 1;
@@ -357,7 +360,7 @@ Values Pad(Ctx& c) {
     if (c.Has(2)) fill = c.T(2);
     if (c.Has(3)) axes = c.KnownInts(c.T(3));
   }
-  if (pads.size() != 2 * axes.size()) c.Wrong("`pads` needs two numbers for each axis");
+  if (pads.size() != 2 * axes.size()) c.Fail("`pads` needs two numbers for each axis");
   Dims before(static_cast<size_t>(rank), 0), after(static_cast<size_t>(rank), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     size_t a = static_cast<size_t>(c.Axis(axes[i], rank));
@@ -370,7 +373,7 @@ Values Pad(Ctx& c) {
     if (before[a] >= 0 && after[a] >= 0) continue;
     int64_t n = c.Dim(x, i);
     int64_t begin = std::max<int64_t>(0, -Checked(before[a])), end = n + std::min<int64_t>(0, after[a]);
-    if (begin > end) c.Wrong("`pads` cuts more than there is");
+    if (begin > end) c.Fail("`pads` cuts more than there is");
     x = c.Slice(x, i, begin, end);
     before[a] = std::max<int64_t>(0, before[a]);
     after[a] = std::max<int64_t>(0, after[a]);
@@ -387,16 +390,16 @@ Values Pad(Ctx& c) {
     Value value = c.Cast(fill.rank() == 0 ? fill : c.Reshape(fill, {}), x.dtype);
     return {c.Call("nn.pad", {x, value}, {{"pad_width", Array<Array<int64_t>>(rows)}, {"pad_mode", "constant"}})};
   }
-  if (mode != "edge" && mode != "reflect" && mode != "wrap") c.Wrong("`mode` is `" + mode + "`");
+  if (mode != "edge" && mode != "reflect" && mode != "wrap") c.Fail("`mode` is `" + mode + "`");
   // Each new element is a copy of an old one: gather by an index for each axis.
   for (int i = 0; i < rank; ++i) {
     size_t a = static_cast<size_t>(i);
     if (before[a] == 0 && after[a] == 0) continue;
     int64_t n = c.Dim(x, i);
-    if (n == 0) c.Wrong("an empty axis cannot be padded by its elements");
+    if (n == 0) c.Fail("an empty axis cannot be padded by its elements");
     // The program holds an index for each element.
-    constexpr int64_t kMost = int64_t{1} << 24;
-    if (n > kMost || before[a] > kMost || after[a] > kMost || before[a] < -n || after[a] < -n) {
+    constexpr int64_t kMaxElements = int64_t{1} << 24;
+    if (n > kMaxElements || before[a] > kMaxElements || after[a] > kMaxElements || before[a] < -n || after[a] < -n) {
       c.Unsupported("an axis of " + std::to_string(n) + " elements padded by " + std::to_string(before[a]) + " and " +
                     std::to_string(after[a]));
     }
@@ -466,18 +469,18 @@ Values ConstantOp(Ctx& c) {
     }
     return {c.Constant(DenseOf(c, *c.SparseAttr(name)))};
   }
-  c.Wrong("it has no value");
+  c.Fail("it has no value");
 }
 
 Values ConstantOfShape(Ctx& c) {
   Dims shape = c.KnownLengths(c.T(0));
   for (int64_t d : shape) {
-    if (d < 0 && !Ctx::IsSymbol(d)) c.Wrong("the shape has a negative length");
+    if (d < 0 && !Ctx::IsSymbol(d)) c.Fail("the shape has a negative length");
   }
   Value fill = c.Scalar(DataType::Float(32), 0);
   if (const Tensor* t = c.TensorAttr("value")) {
     fill = c.FromTensor(*t);
-    if (!fill.host || fill.host->size() != 1) c.Wrong("`value` must have one element");
+    if (!fill.host || fill.host->size() != 1) c.Fail("`value` must have one element");
     fill = c.Reshape(fill, {});
   }
   return {c.BroadcastTo(fill, shape)};
@@ -486,9 +489,9 @@ Values ConstantOfShape(Ctx& c) {
 /// A range of integers whose length is no literal.
 Values OpenRange(Ctx& c, const Value& start, const Value& limit, const Value& delta) {
   const Dims b = c.KnownLengths(start), e = c.KnownLengths(limit), d = c.KnownLengths(delta);
-  if (b.size() != 1 || e.size() != 1 || d.size() != 1) c.Wrong("an operand that should be one number is not");
+  if (b.size() != 1 || e.size() != 1 || d.size() != 1) c.Fail("an operand that should be one number is not");
   if (Ctx::IsSymbol(d[0])) throw NeedsValue{"the step of a range"};
-  if (d[0] == 0) c.Wrong("`delta` is 0");
+  if (d[0] == 0) c.Fail("`delta` is 0");
   const int64_t span = d[0] > 0 ? c.Minus(e[0], b[0]) : c.Minus(b[0], e[0]), by = d[0] > 0 ? d[0] : -d[0];
   const int64_t n = c.Most(c.Over(c.Plus(span, by - 1), by), 0);
   const DataType t = start.dtype;
@@ -501,12 +504,12 @@ Values Range(Ctx& c) {
   Value start = c.T(0), limit = c.T(1), delta = c.T(2);
   if (!(start.host && limit.host && delta.host) && IsInt(start.dtype)) return OpenRange(c, start, limit, delta);
   double b = c.KnownScalar(start), e = c.KnownScalar(limit), d = c.KnownScalar(delta);
-  if (d == 0) c.Wrong("`delta` is 0");
+  if (d == 0) c.Fail("`delta` is 0");
   double count = std::max(0.0, std::ceil((e - b) / d));
-  if (!(count < 1e9)) c.Wrong("the range has " + std::to_string(count) + " elements");
+  if (!(count < 1e9)) c.Fail("the range has " + std::to_string(count) + " elements");
   int64_t n = static_cast<int64_t>(count);
   DataType t = start.dtype;
-  if (n <= kMostFolded) {
+  if (n <= kMaxFoldedElements) {
     if (IsFloat(t)) {
       std::vector<double> v;
       for (int64_t i = 0; i < n; ++i) v.push_back(b + static_cast<double>(i) * d);
@@ -526,7 +529,7 @@ Values Range(Ctx& c) {
 Values EyeLike(Ctx& c) {
   Value x = c.T(0);
   const Dims& shape = c.Fixed(x);
-  if (shape.size() != 2) c.Wrong("the input must have two axes");
+  if (shape.size() != 2) c.Fail("the input must have two axes");
   DataType t = c.HasAttr("dtype") ? FromOnnxType(static_cast<int32_t>(c.Int("dtype"))) : x.dtype;
   if (t.is_void()) c.Unsupported("`dtype` " + std::to_string(c.Int("dtype")));
   int64_t k = c.Int("k", 0);
@@ -541,11 +544,11 @@ Values Trilu(Ctx& c) {
   int64_t k = 0;
   if (c.Has(1)) {
     Dims given = c.KnownInts(c.T(1));
-    if (given.size() != 1) c.Wrong("`k` must be one number");
+    if (given.size() != 1) c.Fail("`k` must be one number");
     k = given[0];
   }
   int rank = c.Rank(x);
-  if (rank < 2) c.Wrong("the input must have two axes at least");
+  if (rank < 2) c.Fail("the input must have two axes at least");
   int64_t rows = c.Length(x, -2), columns = c.Length(x, -1);
   if (rows == 0 || columns == 0) return {x};
   // Diagonals beyond the matrix are all equivalent.
@@ -559,11 +562,11 @@ Values CenterCropPad(Ctx& c) {
   int rank = c.Rank(x);
   Dims want = c.KnownInts(c.T(1));
   Dims axes = c.HasAttr("axes") ? c.Ints("axes") : Iota(rank);
-  if (axes.size() != want.size()) c.Wrong("`shape` needs a number for each axis");
+  if (axes.size() != want.size()) c.Fail("`shape` needs a number for each axis");
   for (size_t k = 0; k < axes.size(); ++k) {
     int a = c.Axis(axes[k], rank);
     int64_t n = c.Dim(x, a), w = want[k];
-    if (w < 0) c.Wrong("`shape` has a negative length");
+    if (w < 0) c.Fail("`shape` has a negative length");
     if (w < n) {
       int64_t begin = (n - w) / 2;
       x = c.Slice(x, a, begin, begin + w);
@@ -588,9 +591,7 @@ Values ReshapeTypes(Ctx& c) {
 }
 Values FlattenTypes(Ctx& c) { return {c.Call("dyn.reshape", {RankedOperand(c, 0), SomeInts(c, 2)})}; }
 Values SqueezeTypes(Ctx& c) { return {c.Call("dyn.squeeze", {RankedOperand(c, 0), SomeInts(c, CountOf(c, 1))})}; }
-Values UnsqueezeTypes(Ctx& c) {
-  return {c.Call("dyn.expand_dims", {RankedOperand(c, 0), SomeInts(c, CountOf(c, 1))})};
-}
+Values UnsqueezeTypes(Ctx& c) { return {c.Call("dyn.expand_dims", {RankedOperand(c, 0), SomeInts(c, CountOf(c, 1))})}; }
 Values SplitTypes(Ctx& c) { return Values(c.num_outputs(), RankOfFirst(c)[0]); }
 Values TileTypes(Ctx& c) {
   Value x = RankedOperand(c, 0);
@@ -645,7 +646,7 @@ bool BroadcastDims(const Dims& a, const Dims& b, Dims* out) {
 }
 
 Value Arange(Ctx& c, int64_t n, DataType dtype) {
-  if (n <= kMostFolded) {
+  if (n <= kMaxFoldedElements) {
     Dims v = Iota(n);
     if (IsFloat(dtype)) return c.Constant(HostFromFloats(dtype, {n}, {v.begin(), v.end()}));
     return c.Constant(HostFromInts(dtype, {n}, v));

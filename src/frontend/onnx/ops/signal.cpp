@@ -17,16 +17,16 @@ Values DFT(Ctx& c) {
   int64_t given = c.since() < 20 ? c.Int("axis", 1) : -2;
   if (c.since() >= 20 && c.Has(2)) {
     Dims at = c.KnownInts(c.T(2));
-    if (at.size() != 1) c.Wrong("`axis` must be one number");
+    if (at.size() != 1) c.Fail("`axis` must be one number");
     given = at[0];
   }
   int axis = c.Axis(given, rank);
-  if (axis == rank - 1) c.Wrong("`axis` is the axis of real and imaginary parts");
+  if (axis == rank - 1) c.Fail("`axis` is the axis of real and imaginary parts");
   if (!c.Has(1)) {
     return {c.Call("dft", {x}, {{"axis", axis}, {"inverse", inverse}, {"onesided", onesided}})};
   }
   Dims length = c.KnownInts(c.T(1));
-  if (length.size() != 1) c.Wrong("`dft_length` must be one number");
+  if (length.size() != 1) c.Fail("`dft_length` must be one number");
   return {c.Call("dft", {x}, {{"axis", axis}, {"inverse", inverse}, {"onesided", onesided}, {"length", length[0]}})};
 }
 
@@ -38,7 +38,7 @@ Values STFT(Ctx& c) {
   int64_t size = 0;
   if (c.Has(3)) {
     Dims given = c.KnownInts(c.T(3));
-    if (given.size() != 1) c.Wrong("`frame_length` must be one number");
+    if (given.size() != 1) c.Fail("`frame_length` must be one number");
     size = given[0];
   } else if (window) {
     size = c.Dim(window, 0);
@@ -47,7 +47,7 @@ Values STFT(Ctx& c) {
   }
   if (s.size() == 2) x = c.Unsqueeze(x, {2});
   if (step.size() != 1 || step[0] < 1 || size < 1 || s.size() < 2 || s.size() > 3 || size > s[1]) {
-    c.Wrong("`frame_step` or `frame_length` does not fit the signal");
+    c.Fail("`frame_step` or `frame_length` does not fit the signal");
   }
   int64_t frames = (s[1] - size) / step[0] + 1;
   c.Reserve(Checked(frames) * size, 16);
@@ -66,7 +66,7 @@ Values STFTTypes(Ctx& c) { return {c.Unknown(c.T(0).dtype, {-1, -1, -1, -1})}; }
 
 Values Window(Ctx& c, double a0, double a1, double a2) {
   Dims size = c.KnownInts(c.T(0));
-  if (size.size() != 1 || size[0] < 0) c.Wrong("`size` must be one number");
+  if (size.size() != 1 || size[0] < 0) c.Fail("`size` must be one number");
   c.Reserve(size[0], 16);
   bool periodic = c.Int("periodic", 1) != 0;
   int64_t code = c.Int("output_datatype", kFloat);
@@ -97,7 +97,7 @@ Values MelWeightMatrix(Ctx& c) {
   double rate = number(2), low = number(3), high = number(4);
   DataType t = FromOnnxType(static_cast<int32_t>(c.Int("output_datatype", kFloat)));
   if (t.is_void()) c.Unsupported("`output_datatype`");
-  if (bins < 1 || length < 1 || bins > 65536 || !(rate > 0)) c.Wrong("its operands describe no filter bank");
+  if (bins < 1 || length < 1 || bins > 65536 || !(rate > 0)) c.Fail("its operands describe no filter bank");
   int64_t rows = length / 2 + 1;
   auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
   double step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
@@ -105,7 +105,7 @@ Values MelWeightMatrix(Ctx& c) {
   for (int64_t i = 0; i < bins + 2; ++i) {
     double f = 700 * (std::pow(10.0, (static_cast<double>(i) * step + mel(low)) / 2595) - 1);
     double place = std::floor(static_cast<double>(length + 1) * f / rate);
-    if (!(place >= 0 && place < static_cast<double>(rows))) c.Wrong("a band edge lies outside the spectrum");
+    if (!(place >= 0 && place < static_cast<double>(rows))) c.Fail("a band edge lies outside the spectrum");
     edge.push_back(static_cast<int64_t>(place));
   }
   c.Reserve(rows * bins, 16);

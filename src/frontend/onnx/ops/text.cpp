@@ -137,19 +137,19 @@ const Op tfidf = relay::DefineOp({
 Values TfIdfVectorizer(Ctx& c) {
   Value x = c.T(0);
   if (c.HasAttr("pool_strings") || !IsInt(x.dtype)) c.Unsupported("strings");
-  if (c.Rank(x) != 1 && c.Rank(x) != 2) c.Wrong("the input must have one or two axes");
+  if (c.Rank(x) != 1 && c.Rank(x) != 2) c.Fail("the input must have one or two axes");
   std::string mode = c.Str("mode", "");
-  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.Wrong("`mode` is `" + mode + "`");
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.Fail("`mode` is `" + mode + "`");
   int64_t least = c.Int("min_gram_length"), most = c.Int("max_gram_length"), skips = c.Int("max_skip_count");
   Dims counts = c.Ints("ngram_counts"), indexes = c.Ints("ngram_indexes"), pool = c.Ints("pool_int64s");
   std::vector<float> weights = c.Floats("weights");
   if (least < 1 || most < least || skips < 0 || most > static_cast<int64_t>(counts.size()))
-    c.Wrong("its lengths of n-grams do not fit");
+    c.Fail("its lengths of n-grams do not fit");
   for (int64_t at : counts) {
-    if (at < 0 || at > static_cast<int64_t>(pool.size())) c.Wrong("`ngram_counts` points out of the pool");
+    if (at < 0 || at > static_cast<int64_t>(pool.size())) c.Fail("`ngram_counts` points out of the pool");
   }
   for (int64_t i : indexes) {
-    if (i < 0 || i > (1 << 24)) c.Wrong("`ngram_indexes` holds " + std::to_string(i));
+    if (i < 0 || i > (1 << 24)) c.Fail("`ngram_indexes` holds " + std::to_string(i));
   }
   return {c.Call("onnx.tfidf", {x},
                  {{"mode", mode},

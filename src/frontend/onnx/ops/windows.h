@@ -7,8 +7,8 @@
 
 namespace baton::onnx {
 
-/// `given`, or `n` times `otherwise` where it is empty.
-Dims Or(Dims given, size_t n, int64_t otherwise);
+/// `given`, or `n` times `default_value` where it is empty.
+Dims Or(Dims given, size_t n, int64_t default_value);
 /// The attributes `pads` and `auto_pad` as numbers: all before, then all after.
 Dims Pads(Ctx& c, const Dims& in, const Dims& kernel, const Dims& strides, const Dims& dilations);
 /// The convolution that the node's attributes describe, without bias.

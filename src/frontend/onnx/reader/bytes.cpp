@@ -67,16 +67,16 @@ int OpenBeneath(int dir, const std::string& path) {
 void CheckLocation(std::string_view location) {
   const std::string head = "external data " + Quote(location) + " is refused: ";
   const char* help = "; keep the data file beside the model and name it by a relative path";
-  if (location.empty()) Refuse("external data has an empty `location`" + std::string(help));
-  if (location.size() > 4096) Refuse(head + "the path is longer than 4096 bytes");
-  if (location.find('\0') != std::string_view::npos) Refuse(head + "the path holds a zero byte");
-  if (location[0] == '/' || location[0] == '\\') Refuse(head + "the path is absolute" + help);
-  if (location.size() > 1 && location[1] == ':') Refuse(head + "the path names a drive" + help);
+  if (location.empty()) Throw("external data has an empty `location`" + std::string(help));
+  if (location.size() > 4096) Throw(head + "the path is longer than 4096 bytes");
+  if (location.find('\0') != std::string_view::npos) Throw(head + "the path holds a zero byte");
+  if (location[0] == '/' || location[0] == '\\') Throw(head + "the path is absolute" + help);
+  if (location.size() > 1 && location[1] == ':') Throw(head + "the path names a drive" + help);
   size_t begin = 0;
   while (begin <= location.size()) {
     size_t end = location.find_first_of("/\\", begin);
     if (end == std::string_view::npos) end = location.size();
-    if (location.substr(begin, end - begin) == "..") Refuse(head + "the path leaves the model's folder by `..`" + help);
+    if (location.substr(begin, end - begin) == "..") Throw(head + "the path leaves the model's folder by `..`" + help);
     begin = end + 1;
   }
 }
@@ -119,14 +119,14 @@ std::shared_ptr<const Bytes> Bytes::Copy(std::string_view text) {
 
 std::shared_ptr<const Bytes> Bytes::FromDescriptor(int fd, const std::string& what) {
   struct stat st;
-  if (fstat(fd, &st) != 0) Refuse(what + ": cannot be examined: " + std::strerror(errno));
-  if (S_ISDIR(st.st_mode)) Refuse(what + " is a directory; name the model file in it");
-  if (!S_ISREG(st.st_mode)) Refuse(what + " is not a regular file (a device, pipe or socket); copy it to a file first");
+  if (fstat(fd, &st) != 0) Throw(what + ": cannot be examined: " + std::strerror(errno));
+  if (S_ISDIR(st.st_mode)) Throw(what + " is a directory; name the model file in it");
+  if (!S_ISREG(st.st_mode)) Throw(what + " is not a regular file (a device, pipe or socket); copy it to a file first");
   std::shared_ptr<Bytes> bytes(new Bytes());
   size_t size = static_cast<size_t>(st.st_size);
   if (size >= kMapFrom) {
     void* at = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (at == MAP_FAILED) Refuse(what + ": cannot be mapped: " + std::strerror(errno));
+    if (at == MAP_FAILED) Throw(what + ": cannot be mapped: " + std::strerror(errno));
     bytes->data_ = static_cast<const uint8_t*>(at);
     bytes->size_ = size;
     bytes->mapped_ = true;
@@ -137,7 +137,7 @@ std::shared_ptr<const Bytes> Bytes::FromDescriptor(int fd, const std::string& wh
   while (bytes->size_ < size) {
     ssize_t n = pread(fd, copy + bytes->size_, size - bytes->size_, static_cast<off_t>(bytes->size_));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) Refuse(what + ": cannot be read: " + std::strerror(errno));
+    if (n < 0) Throw(what + ": cannot be read: " + std::strerror(errno));
     if (n == 0) break;
     bytes->size_ += static_cast<size_t>(n);
   }
@@ -145,22 +145,21 @@ std::shared_ptr<const Bytes> Bytes::FromDescriptor(int fd, const std::string& wh
 }
 
 std::shared_ptr<const Bytes> Bytes::FromFile(const std::string& path) {
-  if (path.empty()) Refuse("the path of the model is empty; give the path of an .onnx file");
+  if (path.empty()) Throw("the path of the model is empty; give the path of an .onnx file");
   const std::string what = Quote(path);
   // O_NONBLOCK: opening a pipe must not wait for a writer.
   Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) {
-    if (errno == ENOENT)
-      Refuse(what + ": no such file; check the path (relative paths start at the working directory)");
-    if (errno == EACCES) Refuse(what + ": permission denied; make the file readable for this user");
-    Refuse(what + ": cannot be opened: " + std::strerror(errno));
+    if (errno == ENOENT) Throw(what + ": no such file; check the path (relative paths start at the working directory)");
+    if (errno == EACCES) Throw(what + ": permission denied; make the file readable for this user");
+    Throw(what + ": cannot be opened: " + std::strerror(errno));
   }
   return FromDescriptor(fd.get(), what);
 }
 
 ExternalData::ExternalData(const std::string& folder) : folder_(folder.empty() ? "." : folder) {
   dir_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir_ < 0) Refuse("folder " + Quote(folder_) + " of external data cannot be opened: " + std::strerror(errno));
+  if (dir_ < 0) Throw("folder " + Quote(folder_) + " of external data cannot be opened: " + std::strerror(errno));
 }
 
 ExternalData::~ExternalData() {
@@ -181,19 +180,19 @@ std::string_view ExternalData::Read(std::string_view location, int64_t offset, i
       Descriptor fd(OpenBeneath(dir_, std::string(location)));
       if (fd.get() < 0) {
         if (errno == ENOENT) {
-          Refuse(what + ": no such file in " + Quote(folder_) + "; put the data file beside the model");
+          Throw(what + ": no such file in " + Quote(folder_) + "; put the data file beside the model");
         }
         if (errno == ELOOP || errno == EXDEV) {
-          Refuse(what + " is refused: the path goes through a link; put the file itself beside the model");
+          Throw(what + " is refused: the path goes through a link; put the file itself beside the model");
         }
-        Refuse(what + ": cannot be opened: " + std::strerror(errno));
+        Throw(what + ": cannot be opened: " + std::strerror(errno));
       }
       struct stat st;
-      if (fstat(fd.get(), &st) != 0) Refuse(what + ": cannot be examined: " + std::strerror(errno));
-      if (!S_ISREG(st.st_mode)) Refuse(what + " is refused: it is not a regular file");
+      if (fstat(fd.get(), &st) != 0) Throw(what + ": cannot be examined: " + std::strerror(errno));
+      if (!S_ISREG(st.st_mode)) Throw(what + " is refused: it is not a regular file");
       if (st.st_nlink > 1) {
-        Refuse(what + " is refused: it is a hard link (" + std::to_string(st.st_nlink) +
-               " names); put a copy of the file beside the model");
+        Throw(what + " is refused: it is a hard link (" + std::to_string(st.st_nlink) +
+              " names); put a copy of the file beside the model");
       }
       bytes = Bytes::FromDescriptor(fd.get(), what);
       files_.emplace(std::string(location), bytes);
@@ -201,12 +200,12 @@ std::string_view ExternalData::Read(std::string_view location, int64_t offset, i
   }
   uint64_t size = bytes->size();
   if (offset < 0 || static_cast<uint64_t>(offset) > size) {
-    Refuse(what + ": offset " + std::to_string(offset) + " lies outside its " + std::to_string(size) + " bytes");
+    Throw(what + ": offset " + std::to_string(offset) + " lies outside its " + std::to_string(size) + " bytes");
   }
   uint64_t rest = size - static_cast<uint64_t>(offset);
   if (length < -1 || (length >= 0 && static_cast<uint64_t>(length) > rest)) {
-    Refuse(what + ": " + std::to_string(length) + " bytes at offset " + std::to_string(offset) + " lie outside its " +
-           std::to_string(size) + " bytes; the data file is truncated or belongs to another model");
+    Throw(what + ": " + std::to_string(length) + " bytes at offset " + std::to_string(offset) + " lie outside its " +
+          std::to_string(size) + " bytes; the data file is truncated or belongs to another model");
   }
   if (length >= 0) rest = static_cast<uint64_t>(length);
   *keep = bytes;

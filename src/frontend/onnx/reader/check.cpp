@@ -13,7 +13,7 @@ namespace baton::onnx {
 namespace {
 
 constexpr int64_t kNewestIrVersion = 14;
-constexpr size_t kMostListed = 10;
+constexpr size_t kMaxListed = 10;
 
 /// Length of the shortest edit from `a` to `b`, at most `limit`.
 size_t EditDistance(std::string_view a, std::string_view b, size_t limit) {
@@ -168,7 +168,7 @@ class Checker {
   }
 
  private:
-  [[noreturn]] void Fail(const std::string& what) const { Refuse(head_ + what); }
+  [[noreturn]] void Fail(const std::string& what) const { Throw(head_ + what); }
 
   static std::string Domain(std::string_view domain) { return std::string(domain.empty() ? "ai.onnx" : domain); }
 
@@ -232,7 +232,7 @@ class Checker {
           users[it->second].push_back(i);
           ++waits[i];
           sorted = sorted && it->second < i;
-        } else if (!scope.Sees(name) && ++missing <= kMostListed) {
+        } else if (!scope.Sees(name) && ++missing <= kMaxListed) {
           undefined += "\n  " + NodeLabel(node) + " reads " + Quote(name) + scope.Nearest(name);
         }
       };
@@ -246,7 +246,7 @@ class Checker {
       }
     }
     if (missing != 0) {
-      if (missing > kMostListed) undefined += "\n  and " + std::to_string(missing - kMostListed) + " more";
+      if (missing > kMaxListed) undefined += "\n  and " + std::to_string(missing - kMaxListed) + " more";
       Fail(where + " reads values that no input, initializer or node defines:" + undefined +
            "\n  help: an initializer may have been lost; export the model again with its weights");
     }
@@ -304,11 +304,11 @@ class Checker {
     }
     std::string text;
     size_t begin = place[at];
-    for (size_t i = begin; i < path.size() && i < begin + kMostListed; ++i) {
+    for (size_t i = begin; i < path.size() && i < begin + kMaxListed; ++i) {
       text += "\n  " + NodeLabel(nodes[path[i]]) + " needs " + Quote(via[i]);
     }
-    if (path.size() - begin > kMostListed)
-      text += "\n  and " + std::to_string(path.size() - begin - kMostListed) + " more";
+    if (path.size() - begin > kMaxListed)
+      text += "\n  and " + std::to_string(path.size() - begin - kMaxListed) + " more";
     Fail(where + " has a cycle, so no order of its nodes can be run:" + text);
   }
 
@@ -358,13 +358,13 @@ std::string NodeLabel(const Node& node) {
 void CheckModel(Model* model) {
   Checker checker(*model);
   if (model->ir_version < 1 || model->ir_version > kNewestIrVersion) {
-    Refuse("`" + Printable(model->label, 400) + "`: IR version " + std::to_string(model->ir_version) +
-           " is not known; versions 1 to " + std::to_string(kNewestIrVersion) +
-           " are. Export the model for an older ONNX release");
+    Throw("`" + Printable(model->label, 400) + "`: IR version " + std::to_string(model->ir_version) +
+          " is not known; versions 1 to " + std::to_string(kNewestIrVersion) +
+          " are. Export the model for an older ONNX release");
   }
   if (model->opset_imports.empty()) {
     if (model->ir_version >= 3) {
-      Refuse("`" + Printable(model->label, 400) + "`: the model imports no operator set, so its nodes have no meaning");
+      Throw("`" + Printable(model->label, 400) + "`: the model imports no operator set, so its nodes have no meaning");
     }
     model->opset_imports.push_back({{}, 1});
   }

@@ -18,6 +18,6 @@ BATON_DLL std::string Printable(std::string_view text, size_t limit = 200);
 inline std::string Quote(std::string_view text) { return "`" + Printable(text) + "`"; }
 
 /// The model is at fault; `message` says what, where and how to mend it.
-[[noreturn]] inline void Refuse(const std::string& message) { throw CompileError(message); }
+[[noreturn]] inline void Throw(const std::string& message) { throw CompileError(message); }
 
 }  // namespace baton::onnx

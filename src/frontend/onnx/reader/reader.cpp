@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "check.h"
-#include "looks_like.h"
+#include "file_kind.h"
 #include "wire.h"
 
 namespace baton::onnx {
@@ -480,14 +480,14 @@ void Reader::ReadModel(Model* m) {
 template <typename Parse>
 void ParseOrExplain(const Bytes& bytes, const std::string& label, Parse&& parse) {
   if (bytes.size() == 0) {
-    Refuse("`" + Printable(label, 400) + "` is empty (0 bytes); download or export the model again");
+    Throw("`" + Printable(label, 400) + "` is empty (0 bytes); download or export the model again");
   }
   try {
     parse();
   } catch (const CompileError& error) {
     std::string looks = LooksLike(bytes.view());
     if (looks.empty()) throw;
-    Refuse("`" + Printable(label, 400) + "` is not an ONNX model: it looks like " + looks + " (" + error.what() + ")");
+    Throw("`" + Printable(label, 400) + "` is not an ONNX model: it looks like " + looks + " (" + error.what() + ")");
   }
 }
 

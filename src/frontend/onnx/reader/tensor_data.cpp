@@ -30,7 +30,7 @@ void ForEachVarint(const Tensor& t, Each&& each) {
       const uint8_t* last = at;
       while (last != end && *last >= 0x80 && last - at < 9) ++last;
       if (last == end || *last >= 0x80) {
-        Refuse("tensor `" + Printable(t.name) + "`: a number in its data is damaged");
+        Throw("tensor `" + Printable(t.name) + "`: a number in its data is damaged");
       }
       each(ReadVarintUnchecked(&at));
     }
@@ -104,15 +104,15 @@ int DataField(int32_t type) {
 
 int64_t NumElements(const Tensor& t) {
   // 2^56 elements of 16 bytes are below 2^62 bytes, so sizes in bytes cannot overflow either.
-  constexpr int64_t kMost = int64_t{1} << 56;
+  constexpr int64_t kMaxElements = int64_t{1} << 56;
   int64_t n = 1;
   bool zero = false;
   for (int64_t dim : t.dims) {
-    if (dim < 0) Refuse(Describe(t) + ": a negative length is impossible");
+    if (dim < 0) Throw(Describe(t) + ": a negative length is impossible");
     if (dim == 0) {
       zero = true;
-    } else if (n > kMost / dim) {
-      Refuse(Describe(t) + " has more elements than any memory");
+    } else if (n > kMaxElements / dim) {
+      Throw(Describe(t) + " has more elements than any memory");
     } else {
       n *= dim;
     }
@@ -124,22 +124,22 @@ std::string_view TensorBytes(const Model& model, const Tensor& t, std::string* s
                              std::shared_ptr<const Bytes>* keep) {
   int bits = DataTypeBits(t.data_type);
   if (bits == 0) {
-    Refuse(Describe(t) + (t.data_type == kString ? " has no numbers" : " has a type that ONNX does not define"));
+    Throw(Describe(t) + (t.data_type == kString ? " has no numbers" : " has a type that ONNX does not define"));
   }
   size_t n = static_cast<size_t>(NumElements(t));
   size_t packed = bits < 8 ? n / 8 * static_cast<size_t>(bits) + (n % 8 * static_cast<size_t>(bits) + 7) / 8
                            : n * static_cast<size_t>(bits / 8);
   bool is_signed = t.data_type == kInt4 || t.data_type == kInt2;
   auto wrong = [&](size_t have, const char* unit) {
-    Refuse("`" + Printable(model.label, 400) + "`: byte " + std::to_string(t.offset) + ": " + Describe(t) + " needs " +
-           std::to_string(packed) + " bytes of data but has " + std::to_string(have) + " " + unit +
-           "; the model is damaged");
+    Throw("`" + Printable(model.label, 400) + "`: byte " + std::to_string(t.offset) + ": " + Describe(t) + " needs " +
+          std::to_string(packed) + " bytes of data but has " + std::to_string(have) + " " + unit +
+          "; the model is damaged");
   };
   std::string_view raw;
   if (t.external) {
     if (model.external == nullptr) {
-      Refuse(Describe(t) + " lies in the file `" + Printable(t.location) +
-             "`, but a model given as bytes has no folder; give the path of the model file instead");
+      Throw(Describe(t) + " lies in the file `" + Printable(t.location) +
+            "`, but a model given as bytes has no folder; give the path of the model file instead");
     }
     std::shared_ptr<const Bytes> file;
     raw = model.external->Read(t.location, t.external_offset, t.external_length, &file);
@@ -155,8 +155,8 @@ std::string_view TensorBytes(const Model& model, const Tensor& t, std::string* s
   } else if (t.field == 0) {
     wrong(0, "bytes");
   } else if (t.field != DataField(t.data_type)) {
-    Refuse("`" + Printable(model.label, 400) + "`: byte " + std::to_string(t.offset) + ": " + Describe(t) +
-           " has its data in field " + std::to_string(t.field) + ", which is for other types");
+    Throw("`" + Printable(model.label, 400) + "`: byte " + std::to_string(t.offset) + ": " + Describe(t) +
+          " has its data in field " + std::to_string(t.field) + ", which is for other types");
   } else if (t.field == 4 || t.field == 10) {
     size_t total = 0;
     for (std::string_view chunk : t.chunks) total += chunk.size();
@@ -190,14 +190,14 @@ std::string_view TensorBytes(const Model& model, const Tensor& t, std::string* s
     }
     if (t.data_type == kBool) {
       for (char c : *scratch) {
-        if (static_cast<unsigned char>(c) > 1) Refuse(Describe(t) + " holds a byte other than 0 and 1");
+        if (static_cast<unsigned char>(c) > 1) Throw(Describe(t) + " holds a byte other than 0 and 1");
       }
     }
     return *scratch;
   }
   if (t.data_type == kBool) {
     for (char c : raw) {
-      if (static_cast<unsigned char>(c) > 1) Refuse(Describe(t) + " holds a byte other than 0 and 1");
+      if (static_cast<unsigned char>(c) > 1) Throw(Describe(t) + " holds a byte other than 0 and 1");
     }
   }
   if (bits >= 8) return raw;
@@ -206,16 +206,16 @@ std::string_view TensorBytes(const Model& model, const Tensor& t, std::string* s
 }
 
 std::vector<std::string_view> TensorStrings(const Tensor& t) {
-  if (t.data_type != kString) Refuse(Describe(t) + " does not hold strings");
-  if (t.external || (t.field != 6 && t.field != 0)) Refuse(Describe(t) + " has its strings outside `string_data`");
+  if (t.data_type != kString) Throw(Describe(t) + " does not hold strings");
+  if (t.external || (t.field != 6 && t.field != 0)) Throw(Describe(t) + " has its strings outside `string_data`");
   if (static_cast<uint64_t>(NumElements(t)) != t.chunks.size()) {
-    Refuse(Describe(t) + " has " + std::to_string(t.chunks.size()) + " strings; the model is damaged");
+    Throw(Describe(t) + " has " + std::to_string(t.chunks.size()) + " strings; the model is damaged");
   }
   return t.chunks;
 }
 
 std::vector<int64_t> TensorInts(const Model& model, const Tensor& t) {
-  if (t.data_type != kInt64 && t.data_type != kInt32) Refuse(Describe(t) + " should be INT64 or INT32");
+  if (t.data_type != kInt64 && t.data_type != kInt32) Throw(Describe(t) + " should be INT64 or INT32");
   std::string scratch;
   std::shared_ptr<const Bytes> keep;
   std::string_view bytes = TensorBytes(model, t, &scratch, &keep);

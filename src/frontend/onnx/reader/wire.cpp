@@ -37,8 +37,8 @@ bool ValidUtf8(std::string_view text) {
     if (f->name != nullptr && !f->name->empty()) part += " (" + Printable(*f->name, 60) + ")";
     path = path.empty() ? part : part + "." + path;
   }
-  Refuse("`" + Printable(label_, 400) + "`: byte " + std::to_string(at - base_) + (path.empty() ? "" : ", in " + path) +
-         ": " + what);
+  Throw("`" + Printable(label_, 400) + "`: byte " + std::to_string(at - base_) + (path.empty() ? "" : ", in " + path) +
+        ": " + what);
 }
 
 uint64_t WireReader::Varint(In* in) {

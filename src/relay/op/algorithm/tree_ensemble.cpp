@@ -42,7 +42,8 @@ Type TreeEnsembleType(const TreeEnsembleAttrs& a, const TypeArgs& in) {
   for (size_t i : {3, 4}) in.Rank(i, 1, "R3");
   in.Rank(2, 2, "R3");
   if (!in.Same(in.shape(1)[0], in.shape(2)[0]) || (in.dim(2, 1) >= 0 && in.dim(2, 1) != kColumns)) {
-    in.Fail("R4", in.Show(1) + " and " + in.Show(2) + ", where a row of " + Str(kColumns) + " for each split is wanted");
+    in.Fail("R4",
+            in.Show(1) + " and " + in.Show(2) + ", where a row of " + Str(kColumns) + " for each split is wanted");
   }
   if (!in.Same(in.shape(4)[0], in.shape(5)[0])) in.Fail("R4", in.Show(4) + " and " + in.Show(5) + " differ in length");
   for (auto [i, d] : {std::pair<size_t, size_t>{0, 1}, {1, 0}}) {
@@ -104,7 +105,8 @@ Tensor LowerTreeEnsemble(const TreeEnsembleAttrs& a, const Tensors& in) {
           });
           tir::AllocateNode alloc;
           alloc.buffer = at;
-          alloc.body = tir::SeqStmt::Flatten(sum ? Array<tir::Stmt>{start, trees} : Array<tir::Stmt>{start, trees, done});
+          alloc.body =
+              tir::SeqStmt::Flatten(sum ? Array<tir::Stmt>{start, trees} : Array<tir::Stmt>{start, trees, done});
           return tir::Stmt(tir::Allocate(std::move(alloc)));
         });
       },
@@ -173,8 +175,8 @@ Tensor LowerCoupling(const Tensors& in) {
               const PrimExpr own = load(q, {i[0], i[0]}), wide = Lit(1, t) + step;
               tir::Stmt choose = topi::Store(cell, {PrimExpr(2)}, (pqp - load(qp, {i[0]})) / own);
               tir::Stmt move = topi::Store(p, {row[0], i[0]}, prob(i[0]) + step);
-              tir::Stmt sum = topi::Store(
-                  cell, {zero}, (pqp + step * (step * own + Lit(2, t) * load(qp, {i[0]}))) / wide / wide);
+              tir::Stmt sum =
+                  topi::Store(cell, {zero}, (pqp + step * (step * own + Lit(2, t) * load(qp, {i[0]}))) / wide / wide);
               tir::Stmt scale = topi::Loops({n}, [&](const Shape& j) {
                 tir::Stmt product_too =
                     topi::Store(qp, {j[0]}, (load(qp, {j[0]}) + step * load(q, {i[0], j[0]})) / wide);
@@ -202,13 +204,15 @@ Tensor LowerCoupling(const Tensors& in) {
 
 const Op op::tree_ensemble = DefineOp({
     .name = "tree_ensemble",
-    .doc = "For each row of data the joined weights of the leaves that it reaches in an ensemble of decision trees. At a "
-           "node the row goes to the true child where data[feature] <= split (== split with flag 2), or where it is NaN "
-           "and flag 1 is set; else to the false child. A target without a weight is 0.",
+    .doc =
+        "For each row of data the joined weights of the leaves that it reaches in an ensemble of decision trees. At a "
+        "node the row goes to the true child where data[feature] <= split (== split with flag 2), or where it is NaN "
+        "and flag 1 is set; else to the false child. A target without a weight is 0.",
     .inputs = {{"data", "(N, F). R1: floating dtype, rank 2. R4: F > 0."},
                {"splits", "(M) values that are compared with. R2: dtype of data. R3: rank 1. R4: M > 0."},
-               {"nodes", "(M, 6): feature, true child, false child, flags, begin and end of the leaf's weights. "
-                         "R2: integers. R3: rank 2. R4: a row for each split."},
+               {"nodes",
+                "(M, 6): feature, true child, false child, flags, begin and end of the leaf's weights. "
+                "R2: integers. R3: rank 2. R4: a row for each split."},
                {"roots", "(T) nodes. R2: integers. R3: rank 1."},
                {"leaf_targets", "(W) columns. R2: integers. R3: rank 1."},
                {"leaf_weights", "(W). R2: dtype of data. R3: rank 1. R4: as many as leaf_targets."}},

@@ -21,7 +21,8 @@
 namespace baton::relay {
 
 using ExtentValues = std::vector<ExtentArray>;
-using HostValues = std::vector<runtime::NDArray>;  ///< of the shape-like operands, in order; those left out are not there
+using HostValues =
+    std::vector<runtime::NDArray>;  ///< of the shape-like operands, in order; those left out are not there
 
 struct NoAttrs {};
 

@@ -101,8 +101,8 @@ struct Conv {
         dilation(ReadPerDim(a.dilation, N, 1, op, "dilation")),
         pad(ReadPadding(a.padding, N, op)) {}
 
-  /// Whether the weight is Relay's of a convolution of each channel for itself, (C, multiplier, window): input channel c
-  /// gives the output channels c * multiplier + m, from weight[c, m].
+  /// Whether the weight is Relay's of a convolution of each channel for itself, (C, multiplier, window): input channel
+  /// c gives the output channels c * multiplier + m, from weight[c, m].
   bool Multiplies(const Shape& x, const Shape& w, int64_t groups) const {
     return groups > 1 && kernel.o_block == 1 && kernel.i_block == 1 && DimOf(w[kernel.i]) > 1 &&
            DimOf(w[kernel.o]) == groups && DimOf(x[data.c]) * data.block == groups;
@@ -358,7 +358,8 @@ Op DefineConv(const char* doc, OpGradient gradient, OpTraits traits) {
                    "In data_layout. R1: its rank. R2: numbers. R5: with its padding at least as long as the window."},
                   {"weight",
                    "In kernel_layout. R1: its rank. R2: dtype of data, unless out_dtype is given. R3: data channels == "
-                   "weight channels * groups; where each channel stands alone also (channels, multiplier, window). R4: as channels and kernel_size say."}},
+                   "weight channels * groups; where each channel stands alone also (channels, multiplier, window). R4: "
+                   "as channels and kernel_size say."}},
        .output = "In out_layout; extents floor((data + padding - dilation * (window - 1) - 1) / stride) + 1.",
        .attrs = TypeOf<ConvAttrs<N>>,
        .type_rel = RelGuess<kName, &Conv<N>::GuessWeight, &Conv<N>::TypeOfCall>,

@@ -3,16 +3,16 @@
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <relay/kernel/generators.h>
 
 #include <algorithm>
 #include <string>
-#include <relay/kernel/generators.h>
 
 #include "../common.h"
+#include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
 #include "flops.h"
-#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
@@ -25,7 +25,7 @@ struct EinsumAttrs : AttrsNode<EinsumAttrs> {
   }
 };
 
-DataType OrElse(DataType t, DataType otherwise) { return t.is_void() ? otherwise : t; }
+DataType OrElse(DataType t, DataType default_value) { return t.is_void() ? default_value : t; }
 /// Element type of a product's sum, and of its result.
 DataType ResultDtype(const TypeArgs& in, DataType out_dtype) {
   in.Number(0, "R1");
@@ -120,7 +120,8 @@ PrimExpr MatrixAt(const Tensor& x, const Shape& batch, const Shape& dims, const 
                   bool transpose) {
   size_t n = x.shape().size() - 2;
   Shape at;
-  for (size_t d = 0; d < n; ++d) at.push_back(topi::BroadcastIndex(x.shape()[d], batch[batch.size() - n + d], dims[dims.size() - n + d]));
+  for (size_t d = 0; d < n; ++d)
+    at.push_back(topi::BroadcastIndex(x.shape()[d], batch[batch.size() - n + d], dims[dims.size() - n + d]));
   at.push_back(transpose ? c : r);
   at.push_back(transpose ? r : c);
   return x(at);

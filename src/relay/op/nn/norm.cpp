@@ -10,8 +10,8 @@
 #include <algorithm>
 
 #include "../common.h"
-#include "../reference/reference.h"
 #include "../gradient.h"
+#include "../reference/reference.h"
 
 namespace baton::relay {
 namespace {

@@ -306,20 +306,17 @@ Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, OpGradient gra
 }
 template <OpName kName, int N>
 Op MaxPool() {
-  return DefinePool<kName, MaxPoolAttrs<N>>("Largest element of each window; padding does not count.",
-                                            Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, gradient::MaxPoolBack<N>,
-                                            "ONNX MaxPool-22",
-                                            {.precision = Precision::kFollow,
-                                             .values = Values::kSelects,
-                                             .layout = LayoutRule::kBlocks});
+  return DefinePool<kName, MaxPoolAttrs<N>>(
+      "Largest element of each window; padding does not count.", Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>,
+      gradient::MaxPoolBack<N>, "ONNX MaxPool-22",
+      {.precision = Precision::kFollow, .values = Values::kSelects, .layout = LayoutRule::kBlocks});
 }
 template <OpName kName, int N>
 Op AvgPool() {
-  return DefinePool<kName, AvgPoolAttrs<N>>("Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>,
-                                            gradient::AvgPoolBack<N>, "ONNX AveragePool-22",
-                                            {.precision = Precision::kFollow,
-                                             .layout = LayoutRule::kBlocks,
-                                             .integers = integers::Averages});
+  return DefinePool<kName, AvgPoolAttrs<N>>(
+      "Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>, gradient::AvgPoolBack<N>,
+      "ONNX AveragePool-22",
+      {.precision = Precision::kFollow, .layout = LayoutRule::kBlocks, .integers = integers::Averages});
 }
 template <OpName kName, int N>
 Op LpPool() {

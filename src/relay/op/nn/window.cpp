@@ -45,8 +45,8 @@ Margins ReadPadding(const Array<int64_t>& padding, size_t n, const char* op) {
   return m;
 }
 
-Ints ReadPerDim(const Array<int64_t>& v, size_t n, int64_t otherwise, const char* op, const char* what) {
-  if (!v.defined()) return Ints(n, otherwise);
+Ints ReadPerDim(const Array<int64_t>& v, size_t n, int64_t default_value, const char* op, const char* what) {
+  if (!v.defined()) return Ints(n, default_value);
   if (v.size() != 1 && v.size() != n) {
     throw CompileError(std::string("[") + op + " R1] " + what + " has " + Str(v.size()) + " numbers, where 1 or " +
                        Str(n) + " are wanted");

@@ -27,7 +27,7 @@ struct Margins {
 };
 Margins ReadPadding(const Array<int64_t>& padding, size_t n, const char* op);
 /// n numbers from one or n.
-Ints ReadPerDim(const Array<int64_t>& v, size_t n, int64_t otherwise, const char* op, const char* what);
+Ints ReadPerDim(const Array<int64_t>& v, size_t n, int64_t default_value, const char* op, const char* what);
 
 using runtime::Checked;
 

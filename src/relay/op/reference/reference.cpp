@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "product.h"
+#include "matrix_product.h"
 
 namespace baton::relay::reference {
 

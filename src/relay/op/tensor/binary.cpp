@@ -5,9 +5,9 @@
 #include <baton/topi/elemwise.h>
 
 #include "../common.h"
+#include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
-#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
@@ -348,14 +348,14 @@ Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::add = Row<kAdd>({.integers = integers::Sum,
-                              .reference = reference::Zip<[](float x, float y) { return x + y; }>}),
-         op::subtract = Row<kSubtract>({.integers = integers::Difference,
-                                        .reference = reference::Zip<[](float x, float y) { return x - y; }>}),
-         op::multiply = Row<kMultiply>({.integers = integers::Product,
-                                        .reference = reference::Zip<[](float x, float y) { return x * y; }>}),
-         op::divide = Row<kDivide>({.precision = Precision::kNever,
-                                    .reference = reference::Zip<[](float x, float y) { return x / y; }>}),
+const Op op::add =
+    Row<kAdd>({.integers = integers::Sum, .reference = reference::Zip<[](float x, float y) { return x + y; }>}),
+         op::subtract = Row<kSubtract>(
+             {.integers = integers::Difference, .reference = reference::Zip<[](float x, float y) { return x - y; }>}),
+         op::multiply = Row<kMultiply>(
+             {.integers = integers::Product, .reference = reference::Zip<[](float x, float y) { return x * y; }>}),
+         op::divide = Row<kDivide>(
+             {.precision = Precision::kNever, .reference = reference::Zip<[](float x, float y) { return x / y; }>}),
          op::floor_divide = Row<kFloorDivide>(kNeverNarrow), op::mod = Row<kMod>(kNeverNarrow),
          op::floor_mod = Row<kFloorMod>(kNeverNarrow), op::power = Row<kPower>(kNeverNarrow),
          op::maximum = Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme}),

@@ -19,7 +19,7 @@ struct NdarraySizeAttrs : AttrsNode<NdarraySizeAttrs> {
   static constexpr void Describe(auto& d) { d(F<&NdarraySizeAttrs::dtype>, "Dtype of the result, an integer one."); }
 };
 
-DataType OrElse(DataType t, DataType otherwise) { return t.is_void() ? otherwise : t; }
+DataType OrElse(DataType t, DataType default_value) { return t.is_void() ? default_value : t; }
 PrimExpr One(const Tensor& x) {  // the element of a tensor that has one
   std::vector<PrimExpr> zeros(x.ndim(), PrimExpr(0));
   return x(Shape(zeros));
@@ -91,7 +91,7 @@ Tensor LowerFullLike(const Tensors& in) { return topi::Full(in[0].shape(), topi:
 int64_t ArangeCount(const TypeArgs& in) {
   const runtime::NDArray* v[3] = {in.Constant(0), in.Constant(1), in.Constant(2)};
   if (!v[0] || !v[1] || !v[2]) return -1;
-  constexpr double kMost = 1e12;
+  constexpr double kMax = 1e12;
   double n;
   if (in.dtype(0).is_integral() && in.dtype(1).is_integral() && in.dtype(2).is_integral()) {
     int64_t a = v[0]->GetInt(0), b = v[1]->GetInt(0), s = v[2]->GetInt(0);
@@ -105,7 +105,7 @@ int64_t ArangeCount(const TypeArgs& in) {
     n = std::ceil((b - a) / s);
     if (!(n > 0)) n = 0;
   }
-  if (!(n < kMost)) in.Fail("R3", "the range has " + std::to_string(n) + " elements; that is more than memory holds");
+  if (!(n < kMax)) in.Fail("R3", "the range has " + std::to_string(n) + " elements; that is more than memory holds");
   return static_cast<int64_t>(n);
 }
 Type ArangeType(const ArangeAttrs& a, const TypeArgs& in) {

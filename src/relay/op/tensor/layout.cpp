@@ -8,8 +8,8 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
-#include "../qnn/integers.h"
 #include "../gradient.h"
+#include "../qnn/integers.h"
 
 namespace baton::relay {
 namespace {
@@ -289,16 +289,16 @@ const Op op::layout_transform = DefineBlocks(
     "R2: both layouts have the same capital letters.", TypeOf<LayoutTransformAttrs>,
     Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, gradient::LayoutTransformBack, "Relay",
     {.values = Values::kExact, .integers = integers::Selection});
-const Op op::depth_to_space = DefineBlocks(
-    "nn.depth_to_space", "Channels spread over blocks of pixels.",
-    "R1: rank 4. R3: block_size ** 2 divides the channels.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
-    Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace, gradient::DepthToSpaceBack, "ONNX DepthToSpace-13",
-    {.values = Values::kSelects});
-const Op op::space_to_depth = DefineBlocks(
-    "nn.space_to_depth", "Blocks of pixels gathered into channels.",
-    "R1: rank 4. R3: block_size divides height and width.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
-    Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth, gradient::SpaceToDepthBack, "ONNX SpaceToDepth-13",
-    {.values = Values::kSelects});
+const Op op::depth_to_space =
+    DefineBlocks("nn.depth_to_space", "Channels spread over blocks of pixels.",
+                 "R1: rank 4. R3: block_size ** 2 divides the channels.", "R2: a known layout and mode.",
+                 TypeOf<SubPixelAttrs>, Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace,
+                 gradient::DepthToSpaceBack, "ONNX DepthToSpace-13", {.values = Values::kSelects});
+const Op op::space_to_depth =
+    DefineBlocks("nn.space_to_depth", "Blocks of pixels gathered into channels.",
+                 "R1: rank 4. R3: block_size divides height and width.", "R2: a known layout and mode.",
+                 TypeOf<SubPixelAttrs>, Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth,
+                 gradient::SpaceToDepthBack, "ONNX SpaceToDepth-13", {.values = Values::kSelects});
 const Op op::space_to_batch_nd = DefineBlocks(
     "nn.space_to_batch_nd", "Blocks of a padded space moved into the batch.",
     "R2: block_shape divides the padded extents.", "R1: a pair for each block dimension.", TypeOf<SpaceToBatchNDAttrs>,

@@ -5,9 +5,9 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
-#include "../gradient.h"
 
 namespace baton::relay {
 namespace {

@@ -115,8 +115,7 @@ class ReshapeReader {
         if (n % m != 0) Fail("R3", shapes + " does not divide into " + Text());
         out_[infer_] = PrimExpr(n / m);
       } else if (m == 0) {
-        if (allowzero_ || zero)
-          Fail("R3", Text() + " has both 0 and -1: what -1 stands for is not determined");
+        if (allowzero_ || zero) Fail("R3", Text() + " has both 0 and -1: what -1 stands for is not determined");
         out_[infer_] = PrimExpr(0);
       } else if (unknown) {
         out_[infer_] = UnknownDim();
@@ -130,8 +129,8 @@ class ReshapeReader {
         Fail("R3", shapes + " has " + Str(ProductOf(Dims(in_))) + " elements and " + Text() + " another number");
       }
     } else if (!unknown && !checks_.Same(ProductExpr(have), ProductExpr(want))) {
-      Fail("R3", shapes + " has " + arith::ExtentText(ProductExpr(have)) + " elements and " + Text() +
-                     " another number");
+      Fail("R3",
+           shapes + " has " + arith::ExtentText(ProductExpr(have)) + " elements and " + Text() + " another number");
     }
   }
 

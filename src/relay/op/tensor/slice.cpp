@@ -9,9 +9,9 @@
 #include <algorithm>
 
 #include "../common.h"
+#include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
-#include "../gradient.h"
 #include "slice_windows.h"
 
 namespace baton::relay {
@@ -190,8 +190,8 @@ void CheckWidths(const Array<Array<int64_t>>& widths, const TypeArgs& in, bool m
                       " entries, where a pair (before, after) for each dimension of " + in.Show(0) + " is wanted");
   for (int64_t d = 0; d < in.ndim(0); ++d) {
     int64_t n = in.dim(0, d), b = widths[d][0], e = widths[d][1];
-    constexpr int64_t kMost = int64_t{1} << 40;
-    if (b > kMost || e > kMost || b < -kMost || e < -kMost || (mirror && (b < 0 || e < 0)))
+    constexpr int64_t kMax = int64_t{1} << 40;
+    if (b > kMax || e > kMax || b < -kMax || e < -kMax || (mirror && (b < 0 || e < 0)))
       in.Fail("R2", "pad_width has the entry " + ShowInts({b, e}));
     if (n >= 0 && Checked(n) + b + e < 0)
       in.Fail("R3", "pad_width " + ShowInts({b, e}) + " cuts more than the extent " + Str(n) + " of axis " + Str(d));

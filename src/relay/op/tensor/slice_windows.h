@@ -16,7 +16,8 @@ using topi::Window;
 inline void AssumeInside(const StridedSliceAttrs& a, const TypeArgs& in) {
   for (size_t k = 0; k < a.begin.size(); ++k) {
     if (a.begin[k].is_literal() && a.end[k].is_literal()) continue;
-    const PrimExpr& n = in.shape(0)[a.axes.defined() ? in.Axis(a.axes[k], in.ndim(0), "axes") : static_cast<int64_t>(k)];
+    const PrimExpr& n =
+        in.shape(0)[a.axes.defined() ? in.Axis(a.axes[k], in.ndim(0), "axes") : static_cast<int64_t>(k)];
     const Window w = topi::OpenWindow(n, a.begin[k].expr(), a.end[k].expr(), a.slice_mode == "size", 1);
     const PrimExpr end = w.begin + w.extent;
     const bool unknown = n.as<tir::AnyNode>();

@@ -354,9 +354,7 @@ Type BroadcastToType(const InitOpAttrs& a, const TypeArgs& in) {
 Tensor BroadcastTo(const Tensor& x, const Shape& shape) {
   return te::Compute(shape, [&](Indices i) { return topi::BroadcastAt(x, i, shape); }, "broadcast_to");
 }
-Tensor LowerBroadcastTo(const InitOpAttrs& a, const Tensors& in) {
-  return BroadcastTo(in[0], MakeShape(a.shape));
-}
+Tensor LowerBroadcastTo(const InitOpAttrs& a, const Tensors& in) { return BroadcastTo(in[0], MakeShape(a.shape)); }
 Type BroadcastToLikeType(const TypeArgs& in) {
   CheckBroadcastsTo(in, in.shape(0), in.shape(1));
   return TensorType(in.shape(1), in.dtype(0));
@@ -494,7 +492,8 @@ const Op op::reverse = DefineInjective("reverse", "A dimension turned round.", "
                                        LowerReverse, gradient::ReverseBack, "NumPy flip", {.values = Values::kSelects});
 const Op op::reverse_sequence = DefineOp({
     .name = "reverse_sequence",
-    .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis; all where it is more.",
+    .doc =
+        "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis; all where it is more.",
     .inputs = {{"data", "R1: rank 2 or more. R3: the two axes differ."},
                {"seq_lengths", "R2: integers, rank 1. R4: data's extent on batch_axis."}},
     .output = "Shape and dtype of `data`.",

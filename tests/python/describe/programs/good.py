@@ -29,8 +29,12 @@ total: int = strides[0] + 1
 var = relay.Var("a", relay.TensorType((2,), "float32"))
 let = relay.Let(var, relay.const(1.0), var)
 n: str = let.var.name_hint
+
+
 class Visitor(relay.ExprVisitor):
     def visit_call(self, call: relay.Call) -> None:
         print(call.op)
+
+
 g = tvm.get_global_func("testing.echo")
 g(1)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pattern tables by name of the code generator that takes them.
 
-    @register_pattern_table("my_library")
-    def pattern_table():
-        conv = is_op("nn.conv2d")(wildcard(), is_constant())
-        return [("my_library.conv2d_relu", is_op("nn.relu")(conv)), ("my_library.conv2d", conv)]
+@register_pattern_table("my_library")
+def pattern_table():
+    conv = is_op("nn.conv2d")(wildcard(), is_constant())
+    return [("my_library.conv2d_relu", is_op("nn.relu")(conv)), ("my_library.conv2d", conv)]
 
-    mod = relay.transform.MergeComposite(get_pattern_table("my_library"))(mod)
+mod = relay.transform.MergeComposite(get_pattern_table("my_library"))(mod)
 """
 
 _PATTERN_TABLES = {}

@@ -32,11 +32,11 @@ class Holding {
       const Object* o = object;
       if (!entered) {
         entered = true;
-        ForEachPart(o, [this](const Object* part) { Push(part); });
+        ForEachChildObject(o, [this](const Object* child) { Push(child); });
         continue;
       }
       todo_.pop_back();
-      if (!numbers_.emplace(o, 0).second) continue;  // a child of two children of one object
+      if (!ids_.emplace(o, 0).second) continue;  // a child of two children of one object
       Count(o);
     }
   }
@@ -48,7 +48,7 @@ class Holding {
 
  private:
   void Push(const Object* o) {
-    if (o && !numbers_.count(o)) todo_.push_back({o, false});
+    if (o && !ids_.count(o)) todo_.push_back({o, false});
   }
   /// Operators are shared by all programs.
   static const TypeInfo* Described(const Object* o) {
@@ -56,7 +56,7 @@ class Holding {
     return info && !info->identity ? info : nullptr;
   }
   template <class F>
-  static void ForEachPart(const Object* o, F f) {
+  static void ForEachChildObject(const Object* o, F f) {
     switch (o->type_index()) {
       case TypeIndex::kRuntimeString:
       case TypeIndex::kRuntimeNDArray:
@@ -79,14 +79,14 @@ class Holding {
 
   // The content of an object as text, its children by their ids: equal texts, equal contents.
   void Say(const void* data, size_t size) { said_.append(static_cast<const char*>(data), size); }
-  void SayNumber(int64_t n) { Say(&n, sizeof n); }
-  void SayPart(const Object* o) { SayNumber(o ? numbers_.at(o) : 0); }
+  void SayId(int64_t n) { Say(&n, sizeof n); }
+  void SayChild(const Object* o) { SayId(o ? ids_.at(o) : 0); }
   void SayValue(const Any& v) {
-    SayNumber(v.raw().type_code);
+    SayId(v.raw().type_code);
     if (v.object()) {
-      SayPart(v.object());
+      SayChild(v.object());
     } else {
-      SayNumber(v.raw().v_int64);
+      SayId(v.raw().v_int64);
     }
   }
 
@@ -94,7 +94,7 @@ class Holding {
     int64_t size = 0;
     bool own = false;  // compared by identity
     said_.clear();
-    SayNumber(o->type_index());
+    SayId(o->type_index());
     switch (o->type_index()) {
       case TypeIndex::kRuntimeString: {
         const auto* s = static_cast<const runtime::StringObj*>(o);
@@ -123,7 +123,7 @@ class Holding {
         const TypeInfo* info = Described(o);
         if (!info) {
           all.Add(0);
-          numbers_[o] = ++last_;
+          ids_[o] = ++last_;
           return;
         }
         size = info->fields.empty() ? 32 : info->fields.back().offset + 8;
@@ -133,7 +133,7 @@ class Holding {
     }
     all.Add(size);
     if (own) {
-      numbers_[o] = ++last_;
+      ids_[o] = ++last_;
       return;
     }
     auto [at, fresh] = contents_.try_emplace(said_, last_ + 1);
@@ -143,7 +143,7 @@ class Holding {
       copies.Add(size);
       by_type[o->GetTypeKey()].Add(size);
     }
-    numbers_[o] = at->second;
+    ids_[o] = at->second;
   }
   /// False for a field that identifies a variable.
   bool SayField(const runtime::FieldInfo& field, const Object* o) {
@@ -160,14 +160,14 @@ class Holding {
         return true;
       case FieldKind::kStdString: {
         const auto& text = *reinterpret_cast<const std::string*>(at);
-        SayNumber(static_cast<int64_t>(text.size()));
+        SayId(static_cast<int64_t>(text.size()));
         Say(text.data(), text.size());
         return true;
       }
       case FieldKind::kObject: {
-        const Object* part = field.Ref(o).get();
-        SayPart(part);
-        const TypeInfo* info = part ? TypeInfo::Get(part->type_index()) : nullptr;
+        const Object* child = field.Ref(o).get();
+        SayChild(child);
+        const TypeInfo* info = child ? TypeInfo::Get(child->type_index()) : nullptr;
         return !(info && info->is_var);
       }
       default:
@@ -176,7 +176,7 @@ class Holding {
     }
   }
 
-  std::unordered_map<const Object*, int64_t> numbers_;  ///< of contents; 0: not known yet
+  std::unordered_map<const Object*, int64_t> ids_;  ///< of contents; 0: not known yet
   std::unordered_map<std::string, int64_t> contents_;
   std::vector<std::pair<const Object*, bool>> todo_;
   std::string said_;
@@ -187,13 +187,13 @@ class Holding {
 
 /// Memory footprint of objects: (number of objects, their bytes, bytes of the tensors in them, number of duplicates,
 /// bytes of the duplicates). Spans and types belong to the content; variables and tensors are compared by identity.
-BATON_REGISTER_GLOBAL("ir.Cost").set_body_typed([](Array<ObjectRef> roots) {
+BATON_REGISTER_GLOBAL("ir.MemoryFootprint").set_body_typed([](Array<ObjectRef> roots) {
   Holding h;
   for (const ObjectRef& r : roots) h.Add(r);
   return h.Row();
 });
 /// The same of the first root, of the first two, and so on.
-BATON_REGISTER_GLOBAL("ir.CostUpTo").set_body_typed([](Array<ObjectRef> roots) {
+BATON_REGISTER_GLOBAL("ir.MemoryFootprintUpTo").set_body_typed([](Array<ObjectRef> roots) {
   Holding h;
   Array<Array<int64_t>> out;
   for (const ObjectRef& r : roots) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "looks_like.h"
+#include "file_kind.h"
 
 namespace baton::onnx {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "product.h"
+#include "matrix_product.h"
 
 #include <baton/runtime/threading.h>
 

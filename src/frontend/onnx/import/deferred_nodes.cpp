@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "deferred.h"
+#include "deferred_nodes.h"
 
 #include <baton/relay/op.h>
 #include <baton/runtime/array.h>
@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "importer_impl.h"
 #include "frontend/onnx/reader/reader.h"
+#include "importer_impl.h"
 
 namespace baton::onnx {
 namespace {

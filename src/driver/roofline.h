@@ -10,18 +10,18 @@ namespace baton::driver {
 double Seconds();
 
 /// Lower bounds for a fusion group: arithmetic and memory traffic, regardless of its code.
-struct Work {
+struct FlopsAndBytes {
   double flops = 0;  ///< two a multiply-add of a convolution or product, one an element of other arithmetic
   double bytes = 0;  ///< of its inputs and outputs, each once
 };
-Work WorkOf(const relay::Function& func);
+FlopsAndBytes FlopsAndBytesOf(const relay::Function& func);
 
 /// Peak performance of this machine with the threads of the pool.
 struct Roofline {
   double flops_per_second = 0;  ///< float32, by fused multiply-adds in registers
   double bytes_per_second = 0;  ///< reading memory that no cache holds
   /// The least time for some work.
-  double SecondsFor(const Work& w) const;
+  double SecondsFor(const FlopsAndBytes& w) const;
 };
 /// Measured once a process, in about a fifth of a second.
 const Roofline& MeasuredRoofline();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
-#include <relay/pattern/groups.h>
+#include <relay/pattern/match_groups.h>
 
 namespace baton::relay {
 namespace {
@@ -28,8 +28,8 @@ std::vector<bool> Partitioned(const ExprIndex& graph) {
 
 }  // namespace
 
-std::vector<MatchGroup> FindGroups(const PatternTable& table, ExprIndex* graph, const Expr& expr,
-                                   const IRModule& mod, std::vector<int32_t>* of_root) {
+std::vector<MatchGroup> FindGroups(const PatternTable& table, ExprIndex* graph, const Expr& expr, const IRModule& mod,
+                                   std::vector<int32_t>* of_root) {
   std::vector<MatchGroup> groups;
   of_root->assign(graph->size(), -1);
   std::vector<bool> out = Partitioned(*graph);
@@ -78,7 +78,7 @@ std::vector<MatchGroup> FindGroups(const PatternTable& table, ExprIndex* graph, 
             path.push_back(x);
             take(x);
           }
-          g.paths.emplace_back(table.row(p).parts[1], std::move(path));
+          g.paths.emplace_back(table.row(p).children[1], std::move(path));
           break;
         }
         default:

@@ -22,8 +22,8 @@ struct MatchGroup {
 /// Matches from the root of the graph downwards that do not overlap and whose inner nodes have no users outside the
 /// match. Nodes of functions made by an earlier partition are left out. `of_root` gives for each node the group whose
 /// root it is, or -1.
-std::vector<MatchGroup> FindGroups(const PatternTable& table, ExprIndex* graph, const Expr& expr,
-                                   const IRModule& mod, std::vector<int32_t>* of_root);
+std::vector<MatchGroup> FindGroups(const PatternTable& table, ExprIndex* graph, const Expr& expr, const IRModule& mod,
+                                   std::vector<int32_t>* of_root);
 
 /// Attribute of functions that a partition made: the operators in them.
 constexpr const char* kPartitionedFromPattern = "PartitionedFromPattern";

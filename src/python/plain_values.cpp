@@ -178,7 +178,8 @@ PyObject* SetNumberClasses(PyObject*, PyObject* args) {
 PyMethodDef methods[] = {
     {"set_number_classes", SetNumberClasses, METH_VARARGS,
      "set_number_classes(int_class, float_class): numbers in containers arrive as these."},
-    {"set_dtype_class", SetDTypeClass, METH_O, "set_dtype_class(cls): dtypes arrive as `cls(name)`."}, {}};
+    {"set_dtype_class", SetDTypeClass, METH_O, "set_dtype_class(cls): dtypes arrive as `cls(name)`."},
+    {}};
 
 }  // namespace
 

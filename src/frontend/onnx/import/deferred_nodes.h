@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file deferred.h
+/// \file deferred_nodes.h
 /// `dyn.onnx`: an ONNX node that waits for the values or lengths of its operands. Its static form imports the node with
 /// the values known by then, so that every ONNX operator has a dynamic form without a `dyn.` operator of its own.
 #pragma once

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random loop programs, and what the interpreter makes of them: for tests that passes keep the meaning."""
+"""Random PrimFuncs, and what the interpreter makes of them: for tests that passes keep the meaning."""
 
 import random
 

@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "ir/pass/internal.h"
+#include "ir/pass/pass_internals.h"
 
 namespace baton::instrument {
 

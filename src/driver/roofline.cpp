@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/work.h"
+#include "driver/roofline.h"
 
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
@@ -161,8 +161,8 @@ Roofline Measure() {
 
 }  // namespace
 
-Work WorkOf(const Function& func) {
-  Work w;
+FlopsAndBytes FlopsAndBytesOf(const Function& func) {
+  FlopsAndBytes w;
   for (const relay::Var& p : func->params) w.bytes += Bytes(p);
   w.bytes += Bytes(func->body);
   relay::PostOrder(func->body, [&](const Expr& e) {
@@ -171,7 +171,7 @@ Work WorkOf(const Function& func) {
   return w;
 }
 
-double Roofline::SecondsFor(const Work& w) const {
+double Roofline::SecondsFor(const FlopsAndBytes& w) const {
   return std::max(w.flops / flops_per_second, w.bytes / bytes_per_second);
 }
 

@@ -19,9 +19,9 @@ struct Elsewhere {
 };
 
 constexpr const char* kThreads =
-    "loop programs know neither warps nor tensor cores; threads of a block share memory of scope \"shared\"";
+    "PrimFuncs know neither warps nor tensor cores; threads of a block share memory of scope \"shared\"";
 constexpr const char* kCoprocessors =
-    "loop programs have no scopes for co-processors; call an external function (tir.call_extern) instead";
+    "PrimFuncs have no scopes for co-processors; call an external function (tir.call_extern) instead";
 
 const std::vector<Elsewhere>& Table() {
   static const std::vector<Elsewhere> table = {
@@ -54,20 +54,17 @@ const std::vector<Elsewhere>& Table() {
        "Synchronisation with co-processors. There are none.",
        {"coproc_scope", "coproc_uop_scope"},
        kCoprocessors},
-      {"LowerInitBlock",
-       "Initial values of blocks. Loop programs have no blocks, so functions stay as they are.",
-       {},
-       ""},
+      {"LowerInitBlock", "Initial values of blocks. PrimFuncs have no blocks, so functions stay as they are.", {}, ""},
       {"ConvertBlocksToOpaque",
-       "Blocks without bindings. Loop programs have no blocks, so functions stay as they are.",
+       "Blocks without bindings. PrimFuncs have no blocks, so functions stay as they are.",
        {},
        ""},
       {"LowerMatchBuffer",
-       "Views of parts of buffers within blocks. Loop programs have no blocks, so functions stay as they are.",
+       "Views of parts of buffers within blocks. PrimFuncs have no blocks, so functions stay as they are.",
        {},
        ""},
       {"PlanAndUpdateBufferAllocationLocation",
-       "Allocations where their buffers are used. Loop programs write allocations where they hold, so functions stay "
+       "Allocations where their buffers are used. PrimFuncs write allocations where they hold, so functions stay "
        "as they are.",
        {},
        ""},
