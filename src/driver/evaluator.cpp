@@ -176,10 +176,16 @@ class DriverEvaluator : public relay::Evaluator {
       for (const ObjectRef& a : args) FlattenValue(a, &flat);
       Array<NDArray> in;
       for (NDArray& a : flat) in.push_back(a.Contiguous());
-      Array<NDArray> out =
-          def->host.function ? def->host.function(relay::HostParams(op, attrs), in) : def->host.of_attrs(attrs, in);
+      Array<NDArray> out = def->host(relay::HostParams(op, attrs), in);
       if (out.size() == 1) return out[0];
       return Array<ObjectRef>(out.begin(), out.end());
+    }
+    if (const relay::HostCall call = relay::HostCallOf(op, attrs); !call.name.empty()) {
+      std::vector<BatonValue> values(args.size());
+      for (size_t i = 0; i < args.size(); ++i)
+        runtime::ValueTraits<ObjectRef>::To(args[static_cast<int64_t>(i)], &values[i]);
+      const auto function = (*Registry::Get(call.name))(call.params).As<PackedFunc>();
+      return function.CallPacked(values.data(), static_cast<int>(values.size())).As<ObjectRef>();
     }
     if (def->static_form) {
       Array<NDArray> values;

@@ -75,7 +75,7 @@ double OneNumber(const Params& p, const Arrays& in, int i) {
 Ints Extents(const Params& p, const char* name, size_t count, int64_t least) {
   Ints v = p.Ints(name);
   bool ok = v.size() == count;
-  for (int64_t n : v) ok = ok && n >= least;
+  for (int64_t n : v) ok = ok && n >= least && n <= (1 << 30);
   if (!ok)
     p.Fail(Cat("parameter `", name, "` is ", ShowInts(v), ", where ", count, " numbers from ", least, " are wanted"));
   return v;

@@ -9,6 +9,9 @@ namespace baton::host {
 
 using Code = Arrays(const Params& params, const Arrays& in);
 
+BATON_DLL Code Sort, Argsort, TopK, SearchSorted;
+BATON_DLL Code Unique, Argwhere, Nonzero, Compress;
+BATON_DLL Code Det, Cofactor;
 BATON_DLL Code RandomUniform, RandomNormal, Bernoulli, Multinomial;
 BATON_DLL Code ThreefryGenerate, ThreefrySplit;
 BATON_DLL Code RoiAlign, RoiPool;

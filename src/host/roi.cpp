@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boxes: pooling their contents.
+#include <baton/runtime/threading.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -15,12 +17,12 @@ struct Image {
   explicit Image(const NDArray& x)
       : n(x.shape()[0]), c(x.shape()[1]), h(x.shape()[2]), w(x.shape()[3]), data(ToDoubles(x)) {}
   const double* Plane(int64_t b, int64_t ch) const { return data.data() + (b * c + ch) * h * w; }
-  int64_t Batch(double b, const Params& p) const {
-    if (!(b >= 0 && b < static_cast<double>(n)))
-      p.Fail(Cat("a box is of image ", std::to_string(b), " and there are ", n));
-    return static_cast<int64_t>(b);
-  }
 };
+int64_t BatchOf(double b, int64_t images, const Params& p) {
+  if (!(b >= 0 && b < static_cast<double>(images)))
+    p.Fail(Cat("a box is of image ", std::to_string(b), " and there are ", images));
+  return static_cast<int64_t>(b);
+}
 /// Up to four elements around a place, with their weights.
 struct Corners {
   int64_t at[4];
@@ -38,6 +40,65 @@ Corners CornersAt(double y, double x, int64_t h, int64_t w) {
   c.weight[0] = (1 - fy) * (1 - fx), c.weight[1] = (1 - fy) * fx, c.weight[2] = fy * (1 - fx), c.weight[3] = fy * fx;
   return c;
 }
+struct AlignSettings {
+  Ints pooled;
+  double scale;
+  int64_t sample_ratio;
+  bool aligned;
+};
+/// How a box is sampled: each bin by as many places.
+struct RoiSamples {
+  std::vector<Corners> at;
+  int64_t per_bin = 0;
+};
+RoiSamples SamplesOf(const Params& params, const AlignSettings& a, const double* roi, int64_t height, int64_t width) {
+  const int64_t ph = a.pooled[0], pw = a.pooled[1];
+  const double offset = a.aligned ? 0.5 : 0;
+  double x1 = roi[1] * a.scale - offset, y1 = roi[2] * a.scale - offset;
+  double w = roi[3] * a.scale - offset - x1, h = roi[4] * a.scale - offset - y1;
+  if (!a.aligned) w = std::max(w, 1.0), h = std::max(h, 1.0);
+  double bin_h = h / static_cast<double>(ph), bin_w = w / static_cast<double>(pw);
+  auto grid = [&](double bin) {
+    double n = a.sample_ratio > 0 ? static_cast<double>(a.sample_ratio) : std::ceil(bin);
+    if (!(n < 1e6)) params.Fail("a box is too large to sample");
+    return static_cast<int64_t>(std::max(n, 0.0));
+  };
+  int64_t gh = grid(bin_h), gw = grid(bin_w);
+  RoiSamples out;
+  out.per_bin = gh * gw;
+  for (int64_t p = 0; p < ph * pw; ++p) {
+    double top = y1 + static_cast<double>(p / pw) * bin_h, left = x1 + static_cast<double>(p % pw) * bin_w;
+    for (int64_t iy = 0; iy < gh; ++iy) {
+      for (int64_t ix = 0; ix < gw; ++ix) {
+        out.at.push_back(CornersAt(top + (static_cast<double>(iy) + 0.5) * bin_h / static_cast<double>(gh),
+                                   left + (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(gw), height,
+                                   width));
+      }
+    }
+  }
+  return out;
+}
+/// One bin of one channel.
+template <class T>
+double SampleBin(const Corners* samples, int64_t n, const T* plane, bool mean) {
+  double v = 0;
+  if (mean) {
+    for (int64_t s = 0; s < n; ++s) {
+      for (int k = 0; k < 4; ++k) v += samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k]]);
+    }
+    return v / static_cast<double>(std::max<int64_t>(n, 1));
+  }
+  // ONNX takes the largest weighted corner, not the largest interpolated value.
+  bool first = true;
+  for (int64_t s = 0; s < n; ++s) {
+    for (int k = 0; k < 4; ++k) {
+      double u = samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k]]);
+      v = first ? u : std::max(v, u);
+      first = false;
+    }
+  }
+  return v;
+}
 void CheckRois(const Params& p, const Arrays& in) {
   WantRank(p, in, 0, 4);
   Want(p, in, 1, in[1]->ndim == 2 && in[1].shape()[1] == 5, "(number, 5)");
@@ -47,60 +108,36 @@ void CheckRois(const Params& p, const Arrays& in) {
 
 Arrays RoiAlign(const Params& p, const Arrays& in) {
   CheckRois(p, in);
-  const Ints pooled = Extents(p, "pooled_size", 2, 1);
-  const double scale = p.Double("spatial_scale");
-  const int64_t sample_ratio = p.Int("sample_ratio");
-  const bool aligned = p.Bool("aligned"), average = p.Text("mode") == "avg";
+  const AlignSettings a{Extents(p, "pooled_size", 2, 1), p.Double("spatial_scale"), p.Int("sample_ratio"),
+                        p.Bool("aligned")};
+  const bool average = p.Text("mode") == "avg";
   if (!average && p.Text("mode") != "max") p.Fail(Cat("mode is \"", p.Text("mode"), "\"; it is \"avg\" or \"max\""));
-  Image x(in[0]);
-  std::vector<double> rois = ToDoubles(in[1]);
-  int64_t count = in[1].shape()[0], ph = pooled[0], pw = pooled[1];
-  NDArray out = NDArray::Empty({count, x.c, ph, pw}, in[0].dtype());
-  double offset = aligned ? 0.5 : 0;
-  std::vector<Corners> samples;
-  for (int64_t r = 0; r < count; ++r) {
-    const double* roi = rois.data() + r * 5;
-    int64_t b = x.Batch(roi[0], p);
-    double x1 = roi[1] * scale - offset, y1 = roi[2] * scale - offset;
-    double w = roi[3] * scale - offset - x1, h = roi[4] * scale - offset - y1;
-    if (!aligned) w = std::max(w, 1.0), h = std::max(h, 1.0);
-    double bin_h = h / static_cast<double>(ph), bin_w = w / static_cast<double>(pw);
-    auto grid = [&](double bin) {
-      double n = sample_ratio > 0 ? static_cast<double>(sample_ratio) : std::ceil(bin);
-      if (!(n < 1e6)) p.Fail("a box is too large to sample");
-      return static_cast<int64_t>(std::max(n, 0.0));
-    };
-    int64_t gh = grid(bin_h), gw = grid(bin_w);
-    double total = static_cast<double>(std::max<int64_t>(gh * gw, 1));
-    for (int64_t at = 0; at < ph * pw; ++at) {
-      double top = y1 + static_cast<double>(at / pw) * bin_h, left = x1 + static_cast<double>(at % pw) * bin_w;
-      samples.clear();
-      for (int64_t iy = 0; iy < gh; ++iy) {
-        for (int64_t ix = 0; ix < gw; ++ix) {
-          samples.push_back(CornersAt(top + (static_cast<double>(iy) + 0.5) * bin_h / static_cast<double>(gh),
-                                      left + (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(gw), x.h,
-                                      x.w));
+  const NDArray& x = in[0];
+  const Ints shape = x.shape();
+  const int64_t images = shape[0], channels = shape[1], h = shape[2], w = shape[3];
+  const std::vector<double> rois = ToDoubles(in[1]);
+  const int64_t count = in[1].shape()[0], bins = a.pooled[0] * a.pooled[1];
+  NDArray out = NDArray::Empty({count, channels, a.pooled[0], a.pooled[1]}, x.dtype());
+  auto run = [&]<class T>(const T* data, auto put) {
+    runtime::threading::ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const double* roi = rois.data() + r * 5;
+        const int64_t b = BatchOf(roi[0], images, p);
+        const RoiSamples samples = SamplesOf(p, a, roi, h, w);
+        for (int64_t e = 0; e < channels * bins; ++e) {
+          const Corners* of_bin = samples.at.data() + e % bins * samples.per_bin;
+          const int64_t n = h > 0 && w > 0 ? samples.per_bin : 0;
+          put(r * channels * bins + e, SampleBin(of_bin, n, data + (b * channels + e / bins) * h * w, average));
         }
       }
-      for (int64_t ch = 0; ch < x.c; ++ch) {
-        const double* plane = x.Plane(b, ch);
-        double v = 0;
-        bool first = true;
-        for (const Corners& s : samples) {
-          if (average) {
-            for (int k = 0; k < 4; ++k) v += s.weight[k] * (x.h > 0 && x.w > 0 ? plane[s.at[k]] : 0);
-            continue;
-          }
-          // ONNX takes the largest weighted corner, not the largest interpolated value.
-          for (int k = 0; k < 4; ++k) {
-            double u = s.weight[k] * (x.h > 0 && x.w > 0 ? plane[s.at[k]] : 0);
-            v = first ? u : std::max(v, u);
-            first = false;
-          }
-        }
-        out.SetDouble((r * x.c + ch) * ph * pw + at, average ? v / total : v);
-      }
-    }
+    });
+  };
+  if (x.dtype() == DataType::Float(32)) {
+    float* to = out.ptr<float>();
+    run(static_cast<const float*>(x.ptr<float>()), [to](int64_t i, double v) { to[i] = static_cast<float>(v); });
+  } else {
+    const std::vector<double> all = ToDoubles(x);
+    run(all.data(), [&out](int64_t i, double v) { out.SetDouble(i, v); });
   }
   return {out};
 }
@@ -115,7 +152,7 @@ Arrays RoiPool(const Params& p, const Arrays& in) {
   NDArray out = NDArray::Empty({count, x.c, ph, pw}, in[0].dtype());
   for (int64_t r = 0; r < count; ++r) {
     const double* roi = rois.data() + r * 5;
-    int64_t b = x.Batch(roi[0], p);
+    int64_t b = BatchOf(roi[0], x.n, p);
     auto rounded = [&](double v) {
       v = std::round(v * scale);
       if (!(std::fabs(v) < 1e9)) p.Fail("a box has the coordinate " + std::to_string(v));

@@ -8,6 +8,7 @@
 #include <baton/te/tensor.h>
 
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 namespace baton::tir {
@@ -156,17 +157,14 @@ constexpr OpGradient NoGradient(const char* reason) {
 }
 /// Runs the operator on host arrays when its result's shape depends on values, or loops do not express it well
 /// (sorting, unique, non-max suppression). Gives its outputs, freshly allocated.
-struct HostFn {
-  /// A function over arrays and plain parameters, which are the attributes (src/host).
-  host::Function function = nullptr;
-  /// One that reads attributes, and so needs the compiler.
-  Array<runtime::NDArray> (*of_attrs)(const Attrs& attrs, const Array<runtime::NDArray>& in) = nullptr;
-  constexpr HostFn() = default;
-  constexpr HostFn(std::nullptr_t) {}                      // NOLINT
-  constexpr HostFn(host::Function f) : function(f) {}      // NOLINT
-  constexpr HostFn(decltype(of_attrs) f) : of_attrs(f) {}  // NOLINT
-  constexpr explicit operator bool() const { return function || of_attrs; }
+/// Its parameters are the attributes; src/host has those of the operators here.
+using HostFn = host::Function;
+/// How the host computes a call of an operator that stands for several: the global function (`host::Register`) and its
+/// parameters, JSON. No name: it does not.
+struct HostCall {
+  std::string name, params;
 };
+using HostCallFn = HostCall (*)(const Attrs& attrs);
 /// For an operator with shape-like operands (`dyn.*`): the same call with those operands' values in the attributes,
 /// given the concrete arguments (null where unknown). Null if it cannot be said yet.
 using StaticFormFn = Expr (*)(const Call& call, const Array<runtime::NDArray>& values);
@@ -227,7 +225,8 @@ struct OpDef {
   TypeRelationFn type_rel = nullptr;
   LowerFn lower = nullptr;
   DecomposeFn decompose = nullptr;
-  HostFn host;
+  HostFn host = nullptr;
+  HostCallFn host_call = nullptr;
   StaticFormFn static_form = nullptr;
   OpGradient gradient = {};
   OpPattern pattern = OpPattern::kOpaque;

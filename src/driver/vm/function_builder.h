@@ -2,6 +2,7 @@
 // Translates one Relay function to bytecode over virtual registers.
 #pragma once
 
+#include <baton/relay/op.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/expr_index.h>
 #include <relay/transform/plan_devices.h>
@@ -73,8 +74,8 @@ class ProgramBuilder {
  private:
   int32_t Reserve(const std::string& name);
   int32_t PackedOf(relay::Function f, const std::string& name, int32_t device = 0);
-  /// The slot of an operator that is a function over arrays.
-  int32_t HostSlot(const Op& op, const Attrs& attrs, int32_t device);
+  /// The slot of a function over arrays.
+  int32_t HostSlot(const std::string& name, const relay::HostCall& call, int32_t device);
   vm::Entry EntryOf(const std::string& name, int32_t index, const relay::Function& f) const;
   IRModule mod_;
   relay::transform::PlacedModule placed_;

@@ -230,13 +230,12 @@ int32_t ProgramBuilder::PackedOf(Function f, const std::string& name, int32_t de
   return slot;
 }
 
-int32_t ProgramBuilder::HostSlot(const Op& op, const Attrs& attrs, int32_t device) {
-  const std::string maker = "host." + op->name.str(), params = relay::HostParams(op, attrs).Dump();
+int32_t ProgramBuilder::HostSlot(const std::string& name, const relay::HostCall& call, int32_t device) {
   const auto next = static_cast<int32_t>(out_.program.packed.size());
-  const auto [it, fresh] = host_.insert({{maker, params, device}, next});
+  const auto [it, fresh] = host_.insert({{call.name, call.params, device}, next});
   if (fresh) {
-    const auto function = (*Registry::Get(maker))(params).As<PackedFunc>();
-    out_.program.packed.push_back({op->name.str(), "", function, device, false, maker, params});
+    const auto function = (*Registry::Get(call.name))(call.params).As<PackedFunc>();
+    out_.program.packed.push_back({name, "", function, device, false, call.name, call.params});
   }
   return it->second;
 }
@@ -246,10 +245,8 @@ int32_t ProgramBuilder::Packed(const CallNode* call) {
     return PackedOf(GetRef<Function>(f), OperatorsOf(GetRef<Function>(f), kNameChars), DeviceOf(call));
   }
   const auto op = Downcast<Op>(call->op);
-  // A program's own operator may have a function that no library registers.
-  if (const relay::OpDef* def = relay::DefOf(op);
-      def && def->host.function && Registry::Get("host." + op->name.str())) {
-    return HostSlot(op, call->attrs, DeviceOf(call));
+  if (const relay::HostCall host = relay::HostCallOf(op, call->attrs); !host.name.empty()) {
+    return HostSlot(op->name.str(), host, DeviceOf(call));
   }
   Array<Var> params;
   Array<Expr> args;

@@ -2,6 +2,7 @@
 #include "host_params.h"
 
 #include <baton/runtime/reflection.h>
+#include <baton/runtime/registry.h>
 
 namespace baton::relay {
 namespace {
@@ -47,6 +48,19 @@ host::Params HostParams(const Op& op, const Attrs& attrs) {
     }
   }
   return host::Params(op->name.str(), std::move(values));
+}
+
+HostCall HostCallOf(const Op& op, const Attrs& attrs) {
+  const OpDef* def = DefOf(op);
+  HostCall call;
+  if (def && def->host) {
+    call.name = "host." + op->name.str();
+    if (runtime::Registry::Get(call.name)) call.params = HostParams(op, attrs).Dump();
+  } else if (def && def->host_call) {
+    call = def->host_call(attrs);
+  }
+  if (!runtime::Registry::Get(call.name)) call.name.clear();
+  return call;
 }
 
 }  // namespace baton::relay

@@ -10,4 +10,8 @@ namespace baton::relay {
 /// The attributes of a call, by name. Throws UnsupportedError for one that is no plain value.
 host::Params HostParams(const Op& op, const Attrs& attrs);
 
+/// The global function that computes a call, with its parameters; no name where none is registered, as for a function
+/// of a program's own operator.
+HostCall HostCallOf(const Op& op, const Attrs& attrs);
+
 }  // namespace baton::relay

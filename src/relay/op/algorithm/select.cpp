@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose result's length depends on values, and determinants; on the host.
 #include <baton/relay/op/algorithm.h>
+#include <host/functions.h>
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
+#include "../common.h"
 #include "../gradient.h"
-#include "../host.h"
 
 namespace baton::relay {
 namespace {
@@ -30,8 +27,6 @@ struct CompressAttrs : AttrsNode<CompressAttrs> {
   }
 };
 
-bool IsTrue(const NDArray& a, int64_t i) { return a.dtype().is_floating() ? !(a.GetDouble(i) == 0) : a.GetInt(i) != 0; }
-
 // ---- unique
 Type UniqueType(const UniqueAttrs& a, const TypeArgs& in) {
   Shape values{UnknownDim()};
@@ -46,77 +41,13 @@ Type UniqueType(const UniqueAttrs& a, const TypeArgs& in) {
   if (!HasValue(a.axis)) inverse = TensorType(Shape{MakeDim(ProductOf(Dims(in.shape(0))))}, DataType::Int(64));
   return TupleType(Array<Type>{TensorType(values, in.dtype(0)), index, inverse, index});
 }
-NDArrays HostUnique(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<UniqueAttrs>(attrs);
-  NDArray x = in[0].Contiguous();
-  Ints shape = x.shape();
-  int64_t axis = 0;
-  if (HasValue(a.axis)) {
-    axis = NormalizeAxis(ValueOf(a.axis), x->ndim, "unique");
-  } else {
-    shape = {x.numel()};
-  }
-  Rows rows(shape, axis);
-  Elements e(x);
-  auto compare = [&](int64_t p, int64_t q) {  // of two slices, row-major
-    for (int64_t o = 0; o < rows.outer; ++o) {
-      for (int64_t i = 0; i < rows.inner; ++i) {
-        if (int c = e.Compare(rows.At(o, p, i), rows.At(o, q, i))) return c;
-      }
-    }
-    return 0;
-  };
-  std::vector<int64_t> order(rows.n);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) { return compare(p, q) < 0; });
-  // Groups of equal slices; each is identified by its first place.
-  std::vector<int64_t> first, count, group(rows.n);
-  for (int64_t k = 0; k < rows.n; ++k) {
-    if (k == 0 || compare(order[k - 1], order[k]) != 0) first.push_back(order[k]), count.push_back(0);
-    group[order[k]] = static_cast<int64_t>(first.size()) - 1;
-    ++count.back();
-  }
-  int64_t m = first.size();
-  std::vector<int64_t> rank(m), place(m);  // rank: groups in the order of the result
-  std::iota(rank.begin(), rank.end(), 0);
-  if (!a.is_sorted) std::sort(rank.begin(), rank.end(), [&](int64_t p, int64_t q) { return first[p] < first[q]; });
-  for (int64_t k = 0; k < m; ++k) place[rank[k]] = k;
-  Ints out_shape = shape;
-  out_shape[axis] = m;
-  NDArray values = NDArray::Empty(out_shape, x.dtype()), indices = NDArray::Empty({m}, DataType::Int(64));
-  NDArray inverse = NDArray::Empty({rows.n}, DataType::Int(64)), counts = NDArray::Empty({m}, DataType::Int(64));
-  for (int64_t k = 0; k < m; ++k) {
-    I64(indices)[k] = first[rank[k]];
-    I64(counts)[k] = count[rank[k]];
-    for (int64_t o = 0; o < rows.outer; ++o) {
-      for (int64_t i = 0; i < rows.inner; ++i)
-        CopyElement(x, rows.At(o, first[rank[k]], i), values, (o * m + k) * rows.inner + i);
-    }
-  }
-  for (int64_t k = 0; k < rows.n; ++k) I64(inverse)[k] = place[group[k]];
-  return {values, indices, inverse, counts};
-}
 
 // ---- argwhere, compress
 Type ArgwhereType(const TypeArgs& in) {
   return TensorType(Shape{UnknownDim(), PrimExpr(in.ndim(0))}, DataType::Int(64));
 }
-NDArrays HostArgwhere(const Attrs&, const NDArrays& in) {
-  NDArray x = in[0].Contiguous();
-  Ints shape = x.shape();
-  std::vector<int64_t> at;
-  int64_t n = x.numel(), found = 0, rank = x->ndim;
-  for (int64_t i = 0; i < n; ++i) {
-    if (!IsTrue(x, i)) continue;
-    ++found;
-    at.resize(at.size() + rank);
-    int64_t rest = i;
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      at[at.size() - rank + d] = rest % shape[d];
-      rest /= shape[d];
-    }
-  }
-  return {NDArray::FromBytes(at.data(), {found, rank}, DataType::Int(64))};
+Type NonzeroType(const TypeArgs& in) {
+  return TensorType(Shape{PrimExpr(in.ndim(0)), UnknownDim()}, DataType::Int(64));
 }
 Type CompressType(const CompressAttrs& a, const TypeArgs& in) {
   in.Bool(1, "R1");
@@ -129,32 +60,6 @@ Type CompressType(const CompressAttrs& a, const TypeArgs& in) {
   }
   return TensorType(out, in.dtype(0));
 }
-NDArrays HostCompress(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<CompressAttrs>(attrs);
-  NDArray x = in[0].Contiguous(), c = in[1].Contiguous();
-  Ints shape = x.shape();
-  int64_t axis = 0;
-  if (HasValue(a.axis)) {
-    axis = NormalizeAxis(ValueOf(a.axis), x->ndim, "compress");
-  } else {
-    shape = {x.numel()};
-  }
-  Rows rows(shape, axis);
-  std::vector<int64_t> keep;
-  for (int64_t k = 0; k < rows.n && k < c.numel(); ++k) {
-    if (IsTrue(c, k)) keep.push_back(k);
-  }
-  int64_t m = keep.size();
-  shape[axis] = m;
-  NDArray out = NDArray::Empty(shape, x.dtype());
-  for (int64_t o = 0; o < rows.outer; ++o) {
-    for (int64_t k = 0; k < m; ++k) {
-      for (int64_t i = 0; i < rows.inner; ++i)
-        CopyElement(x, rows.At(o, keep[k], i), out, (o * m + k) * rows.inner + i);
-    }
-  }
-  return {out};
-}
 
 // ---- det
 Type DetType(const TypeArgs& in) {
@@ -164,108 +69,11 @@ Type DetType(const TypeArgs& in) {
   if (!in.Same(in.shape(0)[n - 1], in.shape(0)[n - 2])) in.Fail("R2", in.Show(0) + " holds no square matrices");
   return TensorType(Shape(in.shape(0).begin(), in.shape(0).begin() + (n - 2)), in.dtype(0));
 }
-NDArrays HostDet(const Attrs&, const NDArrays& in) {
-  NDArray x = in[0].Contiguous();
-  Ints shape = x.shape();
-  int64_t n = shape.back();
-  if (shape[shape.size() - 2] != n) throw RuntimeError("linalg.det: the matrices are not square");
-  NDArray out = NDArray::Empty(Ints(shape.begin(), shape.end() - 2), x.dtype());
-  std::vector<double> all = ToDoubles(x), m(n * n);
-  for (int64_t b = 0, batch = out.numel(); b < batch; ++b) {
-    std::copy_n(all.begin() + b * n * n, n * n, m.begin());
-    double det = 1;
-    for (int64_t c = 0; c < n; ++c) {  // Gaussian elimination with the largest pivot
-      int64_t pivot = c;
-      for (int64_t r = c + 1; r < n; ++r) {
-        if (std::fabs(m[r * n + c]) > std::fabs(m[pivot * n + c])) pivot = r;
-      }
-      if (pivot != c) {
-        std::swap_ranges(m.begin() + c * n, m.begin() + (c + 1) * n, m.begin() + pivot * n);
-        det = -det;
-      }
-      det *= m[c * n + c];
-      if (m[c * n + c] == 0) break;
-      for (int64_t r = c + 1; r < n; ++r) {
-        double f = m[r * n + c] / m[c * n + c];
-        for (int64_t k = c; k < n; ++k) m[r * n + k] -= f * m[c * n + k];
-      }
-    }
-    out.SetDouble(b, det);
-  }
-  return {out};
-}
 
 // ---- cofactor
 Type CofactorType(const TypeArgs& in) {
   DetType(in);
   return in.type(0);
-}
-/// Rows and columns are exchanged so that P A Q = L U, each pivot the largest remaining element. Cofactors go
-/// through products: cof A = +-P^T (adj(U) L^-1)^T Q^T, and adj(U) needs no division by the last pivot. So a matrix
-/// that is singular by that one has its cofactors; if an earlier pivot is 0, they all are.
-void Cofactors(std::vector<double>* matrix, int64_t n) {
-  std::vector<double>& m = *matrix;
-  std::vector<int64_t> rows(n), columns(n);
-  std::iota(rows.begin(), rows.end(), 0);
-  std::iota(columns.begin(), columns.end(), 0);
-  double sign = 1, minor = 1;  // minor: the product of all pivots but the last
-  for (int64_t c = 0; c + 1 < n; ++c) {
-    int64_t row = c, column = c;
-    for (int64_t r = c; r < n; ++r) {
-      for (int64_t k = c; k < n; ++k) {
-        if (std::fabs(m[r * n + k]) > std::fabs(m[row * n + column])) row = r, column = k;
-      }
-    }
-    if (row != c) {
-      std::swap_ranges(m.begin() + c * n, m.begin() + (c + 1) * n, m.begin() + row * n);
-      std::swap(rows[c], rows[row]);
-      sign = -sign;
-    }
-    if (column != c) {
-      for (int64_t r = 0; r < n; ++r) std::swap(m[r * n + c], m[r * n + column]);
-      std::swap(columns[c], columns[column]);
-      sign = -sign;
-    }
-    double pivot = m[c * n + c];
-    minor *= pivot;
-    if (pivot == 0) {
-      std::fill(m.begin(), m.end(), 0);
-      return;
-    }
-    for (int64_t r = c + 1; r < n; ++r) {  // L stays below the diagonal
-      double f = m[r * n + c] /= pivot;
-      for (int64_t k = c + 1; k < n; ++k) m[r * n + k] -= f * m[c * n + k];
-    }
-  }
-  std::vector<double> out(n * n), z(n);
-  for (int64_t j = 0; j < n; ++j) {  // column j of adj(U) L^-1
-    for (int64_t r = 0; r < n; ++r) {
-      z[r] = r == j;
-      for (int64_t k = j; k < r; ++k) z[r] -= m[r * n + k] * z[k];
-    }
-    double last = z[n - 1];
-    for (int64_t r = 0; r + 1 < n; ++r) z[r] = m[n * n - 1] * z[r] - m[r * n + n - 1] * last;
-    for (int64_t r = n - 2; r >= 0; --r) {
-      for (int64_t k = r + 1; k + 1 < n; ++k) z[r] -= m[r * n + k] * z[k];
-      z[r] /= m[r * n + r];
-    }
-    for (int64_t r = 0; r < n; ++r) out[rows[j] * n + columns[r]] = sign * minor * z[r];
-  }
-  m = std::move(out);
-}
-NDArrays HostCofactor(const Attrs&, const NDArrays& in) {
-  NDArray x = in[0].Contiguous();
-  Ints shape = x.shape();
-  int64_t n = shape.back();
-  if (shape[shape.size() - 2] != n) throw RuntimeError("linalg.cofactor: the matrices are not square");
-  NDArray out = NDArray::Empty(shape, x.dtype());
-  std::vector<double> all = ToDoubles(x), m(n * n);
-  for (int64_t at = 0, end = out.numel(); at < end; at += n * n) {
-    std::copy_n(all.begin() + at, n * n, m.begin());
-    Cofactors(&m, n);
-    for (int64_t k = 0; k < n * n; ++k) out.SetDouble(at + k, m[k]);
-  }
-  return {out};
 }
 
 constexpr OpGradient kNoWayBack = NoGradient("it selects or orders on the host, where adjoints have no way back");
@@ -291,7 +99,7 @@ const Op op::unique = DefineOp({
     .output = "A tuple (values, indices, inverse, counts); the last three int64.",
     .attrs = TypeOf<UniqueAttrs>,
     .type_rel = Rel<"unique", UniqueType>,
-    .host = HostUnique,
+    .host = host::Unique,
     .gradient = kNoWayBack,
     .source = "ONNX Unique-11",
 });
@@ -301,8 +109,17 @@ const Op op::argwhere = DefineOp({
     .inputs = {{"condition", "Any tensor."}},
     .output = "(number found, rank), int64.",
     .type_rel = Rel<"argwhere", ArgwhereType>,
-    .host = HostArgwhere,
+    .host = host::Argwhere,
     .source = "NumPy",
+});
+const Op op::nonzero = DefineOp({
+    .name = "nonzero",
+    .doc = "Indices of the elements that are not 0, row-major: a row for each dimension.",
+    .inputs = {{"data", "Any tensor."}},
+    .output = "(rank, number found), int64: argwhere's, transposed.",
+    .type_rel = Rel<"nonzero", NonzeroType>,
+    .host = host::Nonzero,
+    .source = "ONNX NonZero-13",
 });
 const Op op::compress = DefineOp({
     .name = "compress",
@@ -312,7 +129,7 @@ const Op op::compress = DefineOp({
     .output = "`data` with a shorter axis.",
     .attrs = TypeOf<CompressAttrs>,
     .type_rel = Rel<"compress", CompressType>,
-    .host = HostCompress,
+    .host = host::Compress,
     .gradient = kNoWayBack,
     .source = "ONNX Compress-11",
 });
@@ -322,7 +139,7 @@ const Op op::det = DefineOp({
     .inputs = {{"data", "(..., n, n). R1: floating dtype. R2: square matrices."}},
     .output = "The leading dimensions.",
     .type_rel = Rel<"linalg.det", DetType>,
-    .host = HostDet,
+    .host = host::Det,
     .gradient = gradient::DetBack,
     .source = "ONNX Det-22",
 });
@@ -332,7 +149,7 @@ const Op op::cofactor = DefineOp({
     .inputs = {{"data", "(..., n, n). R1: floating dtype. R2: square matrices."}},
     .output = "Shape and dtype of `data`.",
     .type_rel = Rel<"linalg.cofactor", CofactorType>,
-    .host = HostCofactor,
+    .host = host::Cofactor,
     .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "linear algebra",
 });

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sorting along an axis, on the host. Equal elements keep their order.
 #include <baton/relay/op/algorithm.h>
+#include <host/functions.h>
 
-#include <algorithm>
-#include <numeric>
-
+#include "../common.h"
 #include "../dyn/dyn.h"
 #include "../gradient.h"
-#include "../host.h"
 
 namespace baton::relay {
 namespace op {
@@ -76,41 +74,10 @@ struct SearchSortedAttrs : AttrsNode<SearchSortedAttrs> {
   }
 };
 
-/// The first k places of each row, in order.
-template <class Visit>
-void Ordered(const NDArray& x, int64_t axis, bool ascend, int64_t k, Visit visit) {
-  Rows rows(x.shape(), axis);
-  Elements e(x);
-  std::vector<int64_t> order(rows.n);
-  for (int64_t o = 0; o < rows.outer; ++o) {
-    for (int64_t i = 0; i < rows.inner; ++i) {
-      std::iota(order.begin(), order.end(), 0);
-      auto before = [&](int64_t a, int64_t b) {
-        int c = e.Compare(rows.At(o, a, i), rows.At(o, b, i));
-        return c != 0 ? (ascend ? c < 0 : c > 0) : a < b;
-      };
-      if (k < rows.n) {
-        std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
-      } else {
-        std::sort(order.begin(), order.end(), before);
-      }
-      for (int64_t j = 0; j < k; ++j) visit((o * k + j) * rows.inner + i, rows.At(o, order[j], i), order[j]);
-    }
-  }
-}
-
 Type SortType(const SortAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 1, "R1");
   in.Axis(a.axis, in.ndim(0));
   return in.type(0);
-}
-NDArrays HostSort(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<SortAttrs>(attrs);
-  NDArray x = in[0].Contiguous(), out = NDArray::Empty(x.shape(), x.dtype());
-  int64_t axis = NormalizeAxis(a.axis, x->ndim, "sort");
-  Ordered(x, axis, a.is_ascend, x.shape()[axis],
-          [&](int64_t to, int64_t from, int64_t) { CopyElement(x, from, out, to); });
-  return {out};
 }
 
 void IndexDtype(const TypeArgs& in, DataType t, const char* rule = "R2") {
@@ -122,13 +89,6 @@ Type ArgsortType(const ArgsortAttrs& a, const TypeArgs& in) {
   IndexDtype(in, a.dtype);
   in.Axis(a.axis, in.ndim(0));
   return TensorType(in.shape(0), a.dtype);
-}
-NDArrays HostArgsort(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<ArgsortAttrs>(attrs);
-  NDArray x = in[0].Contiguous(), out = NDArray::Empty(x.shape(), DataType::Int(64));
-  int64_t axis = NormalizeAxis(a.axis, x->ndim, "argsort");
-  Ordered(x, axis, a.is_ascend, x.shape()[axis], [&](int64_t to, int64_t, int64_t place) { I64(out)[to] = place; });
-  return {CastIndices(out, a.dtype)};
 }
 
 Type TopKType(const TopKAttrs& a, const TypeArgs& in) {
@@ -147,24 +107,6 @@ Type TopKType(const TopKAttrs& a, const TypeArgs& in) {
          : a.ret_type == "values" ? values
                                   : indices;
 }
-NDArrays HostTopK(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<TopKAttrs>(attrs);
-  NDArray x = in[0].Contiguous();
-  int64_t axis = NormalizeAxis(a.axis, x->ndim, "topk");
-  Ints shape = x.shape();
-  int64_t k = a.k < 1 ? shape[axis] : a.k;
-  if (k > shape[axis])
-    throw RuntimeError("topk: k is " + Str(k) + " and the axis has " + Str(shape[axis]) + " elements");
-  shape[axis] = k;
-  NDArray values = NDArray::Empty(shape, x.dtype()), indices = NDArray::Empty(shape, DataType::Int(64));
-  Ordered(x, axis, a.is_ascend, k, [&](int64_t to, int64_t from, int64_t place) {
-    CopyElement(x, from, values, to);
-    I64(indices)[to] = place;
-  });
-  if (a.ret_type == "values") return {values};
-  indices = CastIndices(indices, a.dtype);
-  return a.ret_type == "indices" ? NDArrays{indices} : NDArrays{values, indices};
-}
 
 Type SearchSortedType(const SearchSortedAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 1, "R1");
@@ -174,30 +116,6 @@ Type SearchSortedType(const SearchSortedAttrs& a, const TypeArgs& in) {
   for (int64_t d = 0; fits && in.ndim(0) > 1 && d + 1 < in.ndim(0); ++d) fits = in.Same(in.shape(0)[d], in.shape(1)[d]);
   if (!fits) in.Fail("R3", in.Show(1) + " has no sequence in " + in.Show(0) + " for each of its rows");
   return TensorType(in.shape(1), a.dtype);
-}
-NDArrays HostSearchSorted(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<SearchSortedAttrs>(attrs);
-  NDArray s = in[0].Contiguous(), v = in[1].Contiguous();
-  // Both in one list, so that they compare exactly.
-  int64_t ns = s.numel(), nv = v.numel(), n = s.shape().back(), row = s->ndim == 1 ? nv : v.shape().back();
-  NDArray both = NDArray::Empty({ns + nv}, s.dtype()), out = NDArray::Empty(v.shape(), DataType::Int(64));
-  for (int64_t i = 0; i < ns; ++i) CopyElement(s, i, both, i);
-  for (int64_t i = 0; i < nv; ++i) CopyElement(v, i, both, ns + i);
-  Elements e(both);
-  for (int64_t i = 0; i < nv; ++i) {
-    int64_t begin = s->ndim == 1 ? 0 : i / row * n, low = 0, high = n;
-    while (low < high) {
-      int64_t mid = (low + high) / 2;
-      int c = e.Compare(begin + mid, ns + i);
-      if (c < 0 || (a.right && c == 0)) {
-        low = mid + 1;
-      } else {
-        high = mid;
-      }
-    }
-    I64(out)[i] = low;
-  }
-  return {CastIndices(out, a.dtype)};
 }
 
 // ---- dyn.topk
@@ -270,7 +188,7 @@ const Op op::sort = DefineOp({
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<SortAttrs>,
     .type_rel = Rel<"sort", SortType>,
-    .host = HostSort,
+    .host = host::Sort,
     .gradient = gradient::SortBack,
     .source = "NumPy",
     .traits = {.values = Values::kSelects},
@@ -282,7 +200,7 @@ const Op op::argsort = DefineOp({
     .output = "Shape of `data`. R2: a number's dtype.",
     .attrs = TypeOf<ArgsortAttrs>,
     .type_rel = Rel<"argsort", ArgsortType>,
-    .host = HostArgsort,
+    .host = host::Argsort,
     .source = "NumPy",
 });
 const Op op::topk = DefineOp({
@@ -292,7 +210,7 @@ const Op op::topk = DefineOp({
     .output = "A tuple of values and indices, or one of them. R2: a number's dtype. R3: a known ret_type.",
     .attrs = TypeOf<TopKAttrs>,
     .type_rel = Rel<"topk", TopKType>,
-    .host = HostTopK,
+    .host = host::TopK,
     .gradient = gradient::TopKBack,
     .source = "ONNX TopK-11",
     .traits = {.values = Values::kExact},
@@ -309,7 +227,7 @@ const Op op::searchsorted = DefineOp({
     .output = "Shape of `values`. R4: a number's dtype.",
     .attrs = TypeOf<SearchSortedAttrs>,
     .type_rel = Rel<"searchsorted", SearchSortedType>,
-    .host = HostSearchSorted,
+    .host = host::SearchSorted,
     .source = "NumPy",
 });
 
