@@ -29,6 +29,11 @@ Params Params::Parse(std::string function, std::string_view json) {
 
 void Params::Fail(const std::string& what) const { throw RuntimeError(Cat(function_, ": ", what)); }
 
+const Json* Params::Find(const char* name) const {
+  const Json* v = values_.Find(name);
+  return v && !v->is_null() ? v : nullptr;
+}
+
 const Json& Params::At(const char* name) const {
   const Json* v = values_.Find(name);
   if (!v) Fail(Cat("parameter `", name, "` is missing"));
@@ -129,7 +134,8 @@ Register::Register(const char* op, int arrays, Function function) {
         if (!args[i].Is<runtime::ObjectRef>()) params->Fail(Cat("argument ", i, " is no tensor"));
         Flatten(*params, args[i].As<runtime::ObjectRef>(), &in);
       }
-      if (static_cast<int>(in.size()) != arrays) params->Fail(Cat("it takes ", arrays, arrays == 1 ? " tensor, got " : " tensors, got ", in.size()));
+      if (arrays >= 0 && static_cast<int>(in.size()) != arrays)
+        params->Fail(Cat("it takes ", arrays, arrays == 1 ? " tensor, got " : " tensors, got ", in.size()));
       const Arrays out = function(*params, in);
       if (out.size() == 1) {
         *rv = out[0];

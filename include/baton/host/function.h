@@ -34,6 +34,8 @@ class BATON_DLL Params {
   DataType Dtype(const char* name) const;
   std::vector<int64_t> Ints(const char* name) const;
   std::vector<double> Doubles(const char* name) const;
+  /// Null where there is none, or where it is not given.
+  const support::Json* Find(const char* name) const;
   /// For what may be of several kinds.
   const support::Json& At(const char* name) const;
   [[noreturn]] void Fail(const std::string& what) const;
@@ -48,7 +50,7 @@ using Function = Arrays (*)(const Params& params, const Arrays& in);
 
 /// Registers the global function "host.<operator>": given parameters as JSON, it gives the function over arrays.
 struct BATON_DLL Register {
-  /// `arrays`: how many the function takes.
+  /// `arrays`: how many the function takes; -1: the function says so.
   Register(const char* op, int arrays, Function function);
 };
 

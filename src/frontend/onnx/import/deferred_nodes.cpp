@@ -3,6 +3,7 @@
 
 #include <baton/relay/op.h>
 #include <baton/runtime/array.h>
+#include <baton/support/json.h>
 #include <baton/tir/expr.h>
 #include <relay/op/gradient.h>
 
@@ -181,6 +182,55 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
   return importer.ExprOf(all);
 }
 
+/// Whether it is what JSON can hold.
+bool IsText(std::string_view s) {
+  while (!s.empty()) {
+    const size_t n = support::Utf8Sequence(s);
+    if (n == 0) return false;
+    s.remove_prefix(n);
+  }
+  return true;
+}
+
+/// Functions of the host are registered by operator. Attributes that are graphs or tensors are left out: no such
+/// function reads them.
+relay::HostCall HostCallOfNode(const Attrs& attrs) {
+  const auto& a = relay::AttrsAs<DeferredAttrs>(attrs);
+  const std::shared_ptr<Model> holder = ReadNode(Bytes::Copy(Unhex(a.node.view())), "dyn.onnx");
+  const Node& node = holder->graph.nodes[0];
+  support::Json params = support::Json::Object(), present = support::Json::Array(), dtypes = support::Json::Array();
+  for (const Attribute& at : node.attributes) {
+    support::Json list = support::Json::Array();
+    switch (at.kind) {
+      case Attribute::kInt:
+        params.Set(at.name, at.i);
+        break;
+      case Attribute::kFloat:
+        params.Set(at.name, static_cast<double>(at.f));
+        break;
+      case Attribute::kString:
+        if (IsText(at.s)) params.Set(at.name, at.s);
+        break;
+      case Attribute::kInts:
+        for (int64_t v : at.ints) list.Push(v);
+        params.Set(at.name, std::move(list));
+        break;
+      case Attribute::kFloats:
+        for (float v : at.floats) list.Push(static_cast<double>(v));
+        params.Set(at.name, std::move(list));
+        break;
+      default:
+        break;
+    }
+  }
+  for (int64_t p : a.present) present.Push(p != 0);
+  for (const String& t : a.dtypes) dtypes.Push(t.str());
+  params.Set("present", std::move(present));
+  params.Set("dtypes", std::move(dtypes));
+  params.Set("opset", a.opset);
+  return {node.domain.empty() ? "host.onnx." + std::string(node.op_type) : "", params.Dump(true, true)};
+}
+
 const Op deferred = relay::DefineOp({
     .name = kDeferredOp,
     .doc = "An ONNX node whose result's shape follows from values of operands, or from lengths not known yet.",
@@ -189,6 +239,7 @@ const Op deferred = relay::DefineOp({
     .attrs = relay::TypeOf<DeferredAttrs>,
     .num_inputs = -1,
     .type_rel = DeferredRel,
+    .host_call = HostCallOfNode,
     .static_form = StaticForm,
     .gradient = relay::NoGradient(relay::gradient::kDynamicResult),
     .source = "ONNX operators 1 to 28",
