@@ -86,6 +86,8 @@ std::vector<Sample> Samples() {
       {"onnx.OneHot",
        R"({"present":[true,true,true],"dtypes":["float32"],"axis":1})",
        {{{4}, kI64}, {{}, kI64}, {{2}}}},
+      {"onnx.ConstantOfShape", R"({"present":[true],"dtypes":["int32"],"value":3})", {{{2}, kI64}}},
+      {"onnx.AffineGrid", R"({"present":[true,true],"dtypes":["float32"]})", {{{1, 2, 3}}, {{4}, kI64}}},
       {"onnx.TopK", R"({"present":[true,true],"dtypes":["float32","int64"]})", {{{4, 3}}, {{1}, kI64}}},
       {"onnx.HannWindow", R"({"present":[true],"dtypes":["float32"]})", {{{}, kI32}}},
       {"onnx.Resize",

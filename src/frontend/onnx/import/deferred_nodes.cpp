@@ -192,12 +192,14 @@ bool IsText(std::string_view s) {
   return true;
 }
 
-/// Functions of the host are registered by operator. Attributes that are graphs or tensors are left out: no such
-/// function reads them.
+/// Functions of the host are registered by operator. Attributes that are graphs or large tensors are left out:
+/// no such function reads them.
 relay::HostCall HostCallOfNode(const Attrs& attrs) {
   const auto& a = relay::AttrsAs<DeferredAttrs>(attrs);
   const std::shared_ptr<Model> holder = ReadNode(Bytes::Copy(Unhex(a.node.view())), "dyn.onnx");
   const Node& node = holder->graph.nodes[0];
+  auto model = std::make_shared<Model>();
+  Importer importer(model, ImportOptions());
   support::Json params = support::Json::Object(), present = support::Json::Array(), dtypes = support::Json::Array();
   for (const Attribute& at : node.attributes) {
     support::Json list = support::Json::Array();
@@ -218,6 +220,12 @@ relay::HostCall HostCallOfNode(const Attrs& attrs) {
       case Attribute::kFloats:
         for (float v : at.floats) list.Push(static_cast<double>(v));
         params.Set(at.name, std::move(list));
+        break;
+      case Attribute::kTensor:  // of one number
+        if (const Value v = importer.FromTensor(at.tensors.at(0)); !v.host->is_string && v.host->size() == 1) {
+          params.Set(at.name,
+                     v.dtype.is_floating() ? support::Json(v.host->FloatAt(0)) : support::Json(v.host->IntAt(0)));
+        }
         break;
       default:
         break;
