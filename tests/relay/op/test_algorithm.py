@@ -10,6 +10,12 @@ from baton import relay
 
 NAN = Value(np.array([[3, np.nan, -np.inf, 0.0, -0.0, np.inf, 1], [np.nan] * 7], "float32"))
 TIES = Value(np.array([[2, 1, 2, 1, 2, 2, 1]], "int32"))
+_random = np.random.default_rng(0)
+MANY = Value(np.where(_random.random((2, 1000)) < 0.01, np.nan, _random.standard_normal((2, 1000))).astype("float32"))
+MANY_TIES = Value(_random.integers(-3, 3, (3, 1000)).astype("float32") * np.float32(0.5) * np.float32(-1))
+MANY_TIES_BY_COLUMN = Value(_random.integers(-3, 3, (1000, 3)).astype("int32"))
+SPARSE = Value((_random.random(20000) < 0.1).astype("float32"))
+SPARSE_ROWS = Value(_random.random((300, 5, 70)) < 0.3)
 EXTREME = Value(np.array([2**64 - 1, 0, 2**63, 2**63 - 1, 1], "uint64"))
 
 
@@ -60,6 +66,10 @@ test_sort = table(
     Case("topk", topk, i32(7), k=2, dtype=each("int32", "int64", "float32")),
     *[Case("topk", topk, x, k=1, **BOTH) for x in (NAN, TIES, EXTREME, boolean(3, 2), u8(5), f16(9), bf16(9))],
     Case("topk", topk, f32(0, 3), k=2, axis=1),
+    # Long rows: selection in blocks, sorting by digits; few different values, so that places decide.
+    *[Case("topk", topk, x, k=each(1, 7, 200, 900), **BOTH) for x in (MANY, MANY_TIES, i64(2, 1000), u8(1000))],
+    Case("topk", topk, MANY_TIES_BY_COLUMN, k=each(5, 300), axis=0, **BOTH),
+    *[Case(op, f, x, **BOTH) for op, f in (("sort", sort), ("argsort", argsort)) for x in (MANY, MANY_TIES, f64(700), f16(2000))],
     dynamic=True,
 )
 test_search = table(
@@ -100,6 +110,22 @@ test_select = table(
     Case("unique", unique, Value(np.array([1, np.nan, 0.0, np.nan, -0.0, 1], "float32"))),
     *[Case("argwhere", lambda x: np.argwhere(x).astype("int64"), x) for x in (boolean(3, 4), i32(5).within(-1, 1), f32(2, 2, 2), u8(0, 3), boolean())],
     Case("argwhere", lambda x: np.argwhere(x).astype("int64"), Value(np.array([0.0, -0.0, np.nan, 1e-40], "float32"))),
+    *[
+        Case(op, f, x)
+        for op, f in (("nonzero", lambda x: np.stack(np.atleast_1d(x).nonzero()).astype("int64")), ("argwhere", lambda x: np.argwhere(x).astype("int64")))
+        for x in (
+            boolean(3, 4),
+            i32(5).within(-1, 1),
+            f64(2, 2, 2),
+            f16(9),
+            bf16(9),
+            u8(0, 3),
+            Value(np.array([0.0, -0.0, np.nan, 1e-40], "float32")),
+            SPARSE,
+            SPARSE_ROWS,
+        )
+    ],
+    Case("nonzero", lambda x: np.empty((0, int(x)), "int64"), boolean()),
     Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), f32(3, 4), boolean(3), axis=each(None, 0, -2)),
     Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), i8(3, 4), Value([False, True]), axis=each(1, -1)),
     Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), bf16(5), boolean(0), axis=each(None, 0)),

@@ -7,7 +7,7 @@
 namespace baton::relay {
 
 namespace op {
-extern BATON_DLL const Op sort, argsort, unique, argwhere, compress, searchsorted, det, cofactor, random_uniform,
+extern BATON_DLL const Op sort, argsort, unique, argwhere, nonzero, compress, searchsorted, det, cofactor, random_uniform,
     random_normal, random_bernoulli, random_multinomial, threefry_generate, threefry_split;
 }  // namespace op
 

@@ -143,7 +143,7 @@ Values OneHotTypes(Ctx& c) {
 Values NonZero(Ctx& c) {
   Value x = c.T(0);
   if (c.Rank(x) == 0) c.Unsupported("a scalar input");
-  return {c.Transpose(c.Call("argwhere", {x}), {1, 0})};
+  return {c.Call("nonzero", {x})};
 }
 
 Values Compress(Ctx& c) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose result's length depends on values, and determinants; on the host.
 #include <baton/relay/op/algorithm.h>
+#include <baton/runtime/threading.h>
 
 #include <algorithm>
 #include <cmath>
@@ -101,23 +102,102 @@ NDArrays HostUnique(const Attrs& attrs, const NDArrays& in) {
 Type ArgwhereType(const TypeArgs& in) {
   return TensorType(Shape{UnknownDim(), PrimExpr(in.ndim(0))}, DataType::Int(64));
 }
-NDArrays HostArgwhere(const Attrs&, const NDArrays& in) {
-  NDArray x = in[0].Contiguous();
-  Ints shape = x.shape();
-  std::vector<int64_t> at;
-  int64_t n = x.numel(), found = 0, rank = x->ndim;
-  for (int64_t i = 0; i < n; ++i) {
-    if (!IsTrue(x, i)) continue;
-    ++found;
-    at.resize(at.size() + rank);
-    int64_t rest = i;
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      at[at.size() - rank + d] = rest % shape[d];
-      rest /= shape[d];
-    }
-  }
-  return {NDArray::FromBytes(at.data(), {found, rank}, DataType::Int(64))};
+Type NonzeroType(const TypeArgs& in) {
+  return TensorType(Shape{PrimExpr(in.ndim(0)), UnknownDim()}, DataType::Int(64));
 }
+
+/// Elements of a row that are looked at together.
+constexpr int64_t kRun = 4096;
+/// Runs in a unit of parallel work.
+constexpr int64_t kRunGrain = 8;
+
+/// Finds the elements that are not 0: counts those of each run, which then knows where its own go.
+/// `is_true(i)`: of a flat index. `put(to, row, columns, n)`: n of them, from the to-th on, in a row.
+template <class IsTrueAt, class Put, class Make>
+void FindTrue(const Ints& shape, IsTrueAt is_true, Make make, Put put) {
+  const int64_t last = shape.empty() ? 1 : shape.back();
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
+  const int64_t per_row = std::max<int64_t>(1, (last + kRun - 1) / kRun), runs = rows * per_row;
+  const int64_t grain = std::max<int64_t>(1, kRunGrain * kRun / std::max<int64_t>(1, std::min(last, kRun)));
+  std::vector<int64_t> begin(runs + 1);
+  auto range = [&](int64_t run, int64_t* row, int64_t* from, int64_t* to) {
+    *row = run / per_row, *from = run % per_row * kRun, *to = std::min(last, *from + kRun);
+  };
+  runtime::threading::ParallelFor(runs, grain, [&](int64_t first, int64_t end) {
+    for (int64_t run = first; run < end; ++run) {
+      int64_t row, from, to, n = 0;
+      range(run, &row, &from, &to);
+      for (int64_t c = from; c < to; ++c) n += is_true(row * last + c);
+      begin[run + 1] = n;
+    }
+  });
+  for (int64_t run = 0; run < runs; ++run) begin[run + 1] += begin[run];
+  make(begin[runs]);
+  runtime::threading::ParallelFor(runs, grain, [&](int64_t first, int64_t end) {
+    std::vector<int64_t> columns(kRun + 1);
+    for (int64_t run = first; run < end; ++run) {
+      if (begin[run + 1] == begin[run]) continue;
+      int64_t row, from, to, n = 0;
+      range(run, &row, &from, &to);
+      for (int64_t c = from; c < to; ++c) {  // without a branch, which would be guessed
+        columns[n] = c;
+        n += is_true(row * last + c);
+      }
+      put(begin[run], row, columns.data(), n);
+    }
+  });
+}
+/// Calls run(is_true) with a look-up for the dtype.
+template <class Run>
+void WithTruth(const NDArray& x, Run run) {
+  const DataType t = x.dtype();
+  auto bits = [&]<class U>(const U* p) {
+    // What is left of -0 without its sign is 0.
+    const U mask = t.is_floating() ? static_cast<U>(static_cast<U>(~U{0}) >> 1) : static_cast<U>(~U{0});
+    run([p, mask](int64_t i) -> int64_t { return (p[i] & mask) != 0; });
+  };
+  const bool plain = t.is_integral() || t.is_bool() || t.is_float() || t.is_bfloat16();
+  switch (plain && t.bits() % 8 == 0 ? t.bits() : 0) {
+    case 8:
+      return bits(static_cast<const uint8_t*>(x.data()));
+    case 16:
+      return bits(static_cast<const uint16_t*>(x.data()));
+    case 32:
+      return bits(static_cast<const uint32_t*>(x.data()));
+    case 64:
+      return bits(static_cast<const uint64_t*>(x.data()));
+    default:
+      run([&x](int64_t i) -> int64_t { return IsTrue(x, i); });
+  }
+}
+/// Index tuples of the elements that are not 0, as rows, or as columns.
+NDArray TrueIndices(const NDArray& data, bool as_columns) {
+  const NDArray x = data.Contiguous();
+  const Ints shape = x.shape();
+  const int64_t rank = x->ndim;
+  NDArray out;
+  int64_t found = 0;
+  WithTruth(x, [&](auto is_true) {
+    FindTrue(
+        shape, is_true,
+        [&](int64_t n) {
+          found = n;
+          out = NDArray::Empty(as_columns ? Ints{rank, n} : Ints{n, rank}, DataType::Int(64));
+        },
+        [&](int64_t to, int64_t row, const int64_t* columns, int64_t n) {
+          for (int64_t d = rank - 1; d >= 0; --d) {
+            int64_t* p = I64(out) + (as_columns ? d * found + to : to * rank + d);
+            const int64_t step = as_columns ? 1 : rank, at = d == rank - 1 ? 0 : row % shape[d];
+            for (int64_t k = 0; k < n; ++k) p[k * step] = d == rank - 1 ? columns[k] : at;
+            if (d < rank - 1) row /= shape[d];
+          }
+        });
+  });
+  return out;
+}
+NDArrays HostArgwhere(const Attrs&, const NDArrays& in) { return {TrueIndices(in[0], false)}; }
+NDArrays HostNonzero(const Attrs&, const NDArrays& in) { return {TrueIndices(in[0], true)}; }
 Type CompressType(const CompressAttrs& a, const TypeArgs& in) {
   in.Bool(1, "R1");
   in.Rank(1, 1, "R1");
@@ -147,11 +227,11 @@ NDArrays HostCompress(const Attrs& attrs, const NDArrays& in) {
   int64_t m = keep.size();
   shape[axis] = m;
   NDArray out = NDArray::Empty(shape, x.dtype());
+  const size_t bytes = static_cast<size_t>(rows.inner * x.dtype().bytes());
   for (int64_t o = 0; o < rows.outer; ++o) {
-    for (int64_t k = 0; k < m; ++k) {
-      for (int64_t i = 0; i < rows.inner; ++i)
-        CopyElement(x, rows.At(o, keep[k], i), out, (o * m + k) * rows.inner + i);
-    }
+    for (int64_t k = 0; k < m; ++k)
+      std::copy_n(static_cast<const char*>(x.data()) + (o * rows.n + keep[k]) * bytes, bytes,
+                  static_cast<char*>(out.data()) + (o * m + k) * bytes);
   }
   return {out};
 }
@@ -303,6 +383,15 @@ const Op op::argwhere = DefineOp({
     .type_rel = Rel<"argwhere", ArgwhereType>,
     .host = HostArgwhere,
     .source = "NumPy",
+});
+const Op op::nonzero = DefineOp({
+    .name = "nonzero",
+    .doc = "Indices of the elements that are not 0, row-major: a row for each dimension.",
+    .inputs = {{"data", "Any tensor."}},
+    .output = "(rank, number found), int64: argwhere's, transposed.",
+    .type_rel = Rel<"nonzero", NonzeroType>,
+    .host = HostNonzero,
+    .source = "ONNX NonZero-13",
 });
 const Op op::compress = DefineOp({
     .name = "compress",

@@ -2,12 +2,9 @@
 // Sorting along an axis, on the host. Equal elements keep their order.
 #include <baton/relay/op/algorithm.h>
 
-#include <algorithm>
-#include <numeric>
-
 #include "../dyn/dyn.h"
 #include "../gradient.h"
-#include "../host.h"
+#include "order.h"
 
 namespace baton::relay {
 namespace op {
@@ -76,29 +73,6 @@ struct SearchSortedAttrs : AttrsNode<SearchSortedAttrs> {
   }
 };
 
-/// The first k places of each row, in order.
-template <class Visit>
-void Ordered(const NDArray& x, int64_t axis, bool ascend, int64_t k, Visit visit) {
-  Rows rows(x.shape(), axis);
-  Elements e(x);
-  std::vector<int64_t> order(rows.n);
-  for (int64_t o = 0; o < rows.outer; ++o) {
-    for (int64_t i = 0; i < rows.inner; ++i) {
-      std::iota(order.begin(), order.end(), 0);
-      auto before = [&](int64_t a, int64_t b) {
-        int c = e.Compare(rows.At(o, a, i), rows.At(o, b, i));
-        return c != 0 ? (ascend ? c < 0 : c > 0) : a < b;
-      };
-      if (k < rows.n) {
-        std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
-      } else {
-        std::sort(order.begin(), order.end(), before);
-      }
-      for (int64_t j = 0; j < k; ++j) visit((o * k + j) * rows.inner + i, rows.At(o, order[j], i), order[j]);
-    }
-  }
-}
-
 Type SortType(const SortAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 1, "R1");
   in.Axis(a.axis, in.ndim(0));
@@ -108,8 +82,7 @@ NDArrays HostSort(const Attrs& attrs, const NDArrays& in) {
   const auto& a = AttrsAs<SortAttrs>(attrs);
   NDArray x = in[0].Contiguous(), out = NDArray::Empty(x.shape(), x.dtype());
   int64_t axis = NormalizeAxis(a.axis, x->ndim, "sort");
-  Ordered(x, axis, a.is_ascend, x.shape()[axis],
-          [&](int64_t to, int64_t from, int64_t) { CopyElement(x, from, out, to); });
+  FirstInOrder(x, axis, a.is_ascend, x.shape()[axis], &out, nullptr);
   return {out};
 }
 
@@ -127,7 +100,7 @@ NDArrays HostArgsort(const Attrs& attrs, const NDArrays& in) {
   const auto& a = AttrsAs<ArgsortAttrs>(attrs);
   NDArray x = in[0].Contiguous(), out = NDArray::Empty(x.shape(), DataType::Int(64));
   int64_t axis = NormalizeAxis(a.axis, x->ndim, "argsort");
-  Ordered(x, axis, a.is_ascend, x.shape()[axis], [&](int64_t to, int64_t, int64_t place) { I64(out)[to] = place; });
+  FirstInOrder(x, axis, a.is_ascend, x.shape()[axis], nullptr, &out);
   return {CastIndices(out, a.dtype)};
 }
 
@@ -157,10 +130,7 @@ NDArrays HostTopK(const Attrs& attrs, const NDArrays& in) {
     throw RuntimeError("topk: k is " + Str(k) + " and the axis has " + Str(shape[axis]) + " elements");
   shape[axis] = k;
   NDArray values = NDArray::Empty(shape, x.dtype()), indices = NDArray::Empty(shape, DataType::Int(64));
-  Ordered(x, axis, a.is_ascend, k, [&](int64_t to, int64_t from, int64_t place) {
-    CopyElement(x, from, values, to);
-    I64(indices)[to] = place;
-  });
+  FirstInOrder(x, axis, a.is_ascend, k, &values, &indices);
   if (a.ret_type == "values") return {values};
   indices = CastIndices(indices, a.dtype);
   return a.ret_type == "indices" ? NDArrays{indices} : NDArrays{values, indices};
