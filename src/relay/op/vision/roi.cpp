@@ -2,6 +2,7 @@
 // Boxes: pooling their contents, and keeping the best of those that overlap. On the host: the extents of a box are
 // known only at run time.
 #include <baton/relay/op/image.h>
+#include <baton/runtime/threading.h>
 
 #include <algorithm>
 #include <cmath>
@@ -77,12 +78,12 @@ struct Image {
   explicit Image(const NDArray& x)
       : n(x.shape()[0]), c(x.shape()[1]), h(x.shape()[2]), w(x.shape()[3]), data(ToDoubles(x)) {}
   const double* Plane(int64_t b, int64_t ch) const { return data.data() + (b * c + ch) * h * w; }
-  int64_t Batch(double b, const char* op) const {
-    if (!(b >= 0 && b < static_cast<double>(n)))
-      throw RuntimeError(std::string(op) + ": a box is of image " + std::to_string(b) + " and there are " + Str(n));
-    return static_cast<int64_t>(b);
-  }
 };
+int64_t BatchOf(double b, int64_t images, const char* op) {
+  if (!(b >= 0 && b < static_cast<double>(images)))
+    throw RuntimeError(std::string(op) + ": a box is of image " + std::to_string(b) + " and there are " + Str(images));
+  return static_cast<int64_t>(b);
+}
 /// Up to four elements around a place, with their weights.
 struct Corners {
   int64_t at[4];
@@ -100,57 +101,87 @@ Corners CornersAt(double y, double x, int64_t h, int64_t w) {
   c.weight[0] = (1 - fy) * (1 - fx), c.weight[1] = (1 - fy) * fx, c.weight[2] = fy * (1 - fx), c.weight[3] = fy * fx;
   return c;
 }
-NDArrays HostRoiAlign(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<ROIAlignAttrs>(attrs);
-  Image x(in[0].Contiguous());
-  std::vector<double> rois = ToDoubles(in[1].Contiguous());
-  int64_t count = in[1].shape()[0], ph = a.pooled_size[0], pw = a.pooled_size[1];
-  NDArray out = NDArray::Empty({count, x.c, ph, pw}, in[0].dtype());
-  double offset = a.aligned ? 0.5 : 0;
-  std::vector<Corners> samples;
-  for (int64_t r = 0; r < count; ++r) {
-    const double* roi = rois.data() + r * 5;
-    int64_t b = x.Batch(roi[0], "vision.roi_align");
-    double x1 = roi[1] * a.spatial_scale - offset, y1 = roi[2] * a.spatial_scale - offset;
-    double w = roi[3] * a.spatial_scale - offset - x1, h = roi[4] * a.spatial_scale - offset - y1;
-    if (!a.aligned) w = std::max(w, 1.0), h = std::max(h, 1.0);
-    double bin_h = h / static_cast<double>(ph), bin_w = w / static_cast<double>(pw);
-    auto grid = [&](double bin) {
-      double n = a.sample_ratio > 0 ? static_cast<double>(a.sample_ratio) : std::ceil(bin);
-      if (!(n < 1e6)) throw RuntimeError("vision.roi_align: a box is too large to sample");
-      return static_cast<int64_t>(std::max(n, 0.0));
-    };
-    int64_t gh = grid(bin_h), gw = grid(bin_w);
-    double total = static_cast<double>(std::max<int64_t>(gh * gw, 1));
-    for (int64_t p = 0; p < ph * pw; ++p) {
-      double top = y1 + static_cast<double>(p / pw) * bin_h, left = x1 + static_cast<double>(p % pw) * bin_w;
-      samples.clear();
-      for (int64_t iy = 0; iy < gh; ++iy) {
-        for (int64_t ix = 0; ix < gw; ++ix) {
-          samples.push_back(CornersAt(top + (static_cast<double>(iy) + 0.5) * bin_h / static_cast<double>(gh),
-                                      left + (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(gw), x.h,
-                                      x.w));
-        }
-      }
-      for (int64_t ch = 0; ch < x.c; ++ch) {
-        const double* plane = x.Plane(b, ch);
-        double v = 0;
-        bool first = true;
-        for (const Corners& s : samples) {
-          if (a.mode == "avg") {
-            for (int k = 0; k < 4; ++k) v += s.weight[k] * (x.h > 0 && x.w > 0 ? plane[s.at[k]] : 0);
-            continue;
-          }
-          // ONNX takes the largest weighted corner, not the largest interpolated value.
-          for (int k = 0; k < 4; ++k) {
-            double u = s.weight[k] * (x.h > 0 && x.w > 0 ? plane[s.at[k]] : 0);
-            v = first ? u : std::max(v, u);
-            first = false;
-          }
-        }
-        out.SetDouble((r * x.c + ch) * ph * pw + p, a.mode == "avg" ? v / total : v);
+/// How a box is sampled: each bin by as many places.
+struct RoiSamples {
+  std::vector<Corners> at;
+  int64_t per_bin = 0;
+};
+RoiSamples SamplesOf(const ROIAlignAttrs& a, const double* roi, int64_t height, int64_t width) {
+  const int64_t ph = a.pooled_size[0], pw = a.pooled_size[1];
+  const double offset = a.aligned ? 0.5 : 0;
+  double x1 = roi[1] * a.spatial_scale - offset, y1 = roi[2] * a.spatial_scale - offset;
+  double w = roi[3] * a.spatial_scale - offset - x1, h = roi[4] * a.spatial_scale - offset - y1;
+  if (!a.aligned) w = std::max(w, 1.0), h = std::max(h, 1.0);
+  double bin_h = h / static_cast<double>(ph), bin_w = w / static_cast<double>(pw);
+  auto grid = [&](double bin) {
+    double n = a.sample_ratio > 0 ? static_cast<double>(a.sample_ratio) : std::ceil(bin);
+    if (!(n < 1e6)) throw RuntimeError("vision.roi_align: a box is too large to sample");
+    return static_cast<int64_t>(std::max(n, 0.0));
+  };
+  int64_t gh = grid(bin_h), gw = grid(bin_w);
+  RoiSamples out;
+  out.per_bin = gh * gw;
+  for (int64_t p = 0; p < ph * pw; ++p) {
+    double top = y1 + static_cast<double>(p / pw) * bin_h, left = x1 + static_cast<double>(p % pw) * bin_w;
+    for (int64_t iy = 0; iy < gh; ++iy) {
+      for (int64_t ix = 0; ix < gw; ++ix) {
+        out.at.push_back(CornersAt(top + (static_cast<double>(iy) + 0.5) * bin_h / static_cast<double>(gh),
+                                   left + (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(gw), height,
+                                   width));
       }
     }
+  }
+  return out;
+}
+/// One bin of one channel.
+template <class T>
+double SampleBin(const Corners* samples, int64_t n, const T* plane, bool mean) {
+  double v = 0;
+  if (mean) {
+    for (int64_t s = 0; s < n; ++s) {
+      for (int k = 0; k < 4; ++k) v += samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k]]);
+    }
+    return v / static_cast<double>(std::max<int64_t>(n, 1));
+  }
+  // ONNX takes the largest weighted corner, not the largest interpolated value.
+  bool first = true;
+  for (int64_t s = 0; s < n; ++s) {
+    for (int k = 0; k < 4; ++k) {
+      double u = samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k]]);
+      v = first ? u : std::max(v, u);
+      first = false;
+    }
+  }
+  return v;
+}
+NDArrays HostRoiAlign(const Attrs& attrs, const NDArrays& in) {
+  const auto& a = AttrsAs<ROIAlignAttrs>(attrs);
+  const NDArray x = in[0].Contiguous();
+  const Ints shape = x.shape();
+  const int64_t images = shape[0], channels = shape[1], h = shape[2], w = shape[3];
+  const std::vector<double> rois = ToDoubles(in[1].Contiguous());
+  const int64_t count = in[1].shape()[0], bins = a.pooled_size[0] * a.pooled_size[1];
+  NDArray out = NDArray::Empty({count, channels, a.pooled_size[0], a.pooled_size[1]}, x.dtype());
+  auto run = [&]<class T>(const T* data, auto put) {
+    runtime::threading::ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const double* roi = rois.data() + r * 5;
+        const int64_t b = BatchOf(roi[0], images, "vision.roi_align");
+        const RoiSamples samples = SamplesOf(a, roi, h, w);
+        for (int64_t e = 0; e < channels * bins; ++e) {
+          const Corners* of_bin = samples.at.data() + e % bins * samples.per_bin;
+          const int64_t n = h > 0 && w > 0 ? samples.per_bin : 0;
+          put(r * channels * bins + e, SampleBin(of_bin, n, data + (b * channels + e / bins) * h * w, a.mode == "avg"));
+        }
+      }
+    });
+  };
+  if (x.dtype() == DataType::Float(32)) {
+    float* to = out.ptr<float>();
+    run(static_cast<const float*>(x.ptr<float>()), [to](int64_t i, double v) { to[i] = static_cast<float>(v); });
+  } else {
+    const std::vector<double> all = ToDoubles(x);
+    run(all.data(), [&out](int64_t i, double v) { out.SetDouble(i, v); });
   }
   return {out};
 }
@@ -163,7 +194,7 @@ NDArrays HostRoiPool(const Attrs& attrs, const NDArrays& in) {
   NDArray out = NDArray::Empty({count, x.c, ph, pw}, in[0].dtype());
   for (int64_t r = 0; r < count; ++r) {
     const double* roi = rois.data() + r * 5;
-    int64_t b = x.Batch(roi[0], "vision.roi_pool");
+    int64_t b = BatchOf(roi[0], x.n, "vision.roi_pool");
     auto rounded = [&](double v) {
       v = std::round(v * a.spatial_scale);
       if (!(std::fabs(v) < 1e9)) throw RuntimeError("vision.roi_pool: a box has the coordinate " + std::to_string(v));
