@@ -314,6 +314,8 @@ transform::Pass DefaultPipeline() {
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");
   add_if_there("FastMath");  // level 4: off by default
+  // From here on heavy operators are those that have kernels: transposed convolutions are convolutions.
+  add(Legalize());
   add(FoldConstant());
   add(EliminateCommonSubexpr());
   // CombineParallelDense stays out: MiniLM's products, three in one, take no less time, and slicing them costs.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One caller at a time owns the pool. A fork is one exchange of `word`, a join one decrement of `pending` by each
-// worker that took part. Workers that do not take part never touch the job, so it can be replaced under their eyes.
+// thread that ran a part. Each thread of a region has units of its own, which it takes one by one, in order; one that
+// has run out takes those of others. So a thread that has no processor holds up nothing that it has not begun, and
+// threads that are all awake have the same parts from region to region. A thread that comes late takes nothing, and
+// does not read the job, which can be replaced under its eyes.
 #include <baton/runtime/error.h>
 #include <baton/runtime/threading.h>
 #include <baton/support/machine.h>
@@ -14,6 +17,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -48,26 +52,33 @@ void FutexWake(std::atomic<uint32_t>* word, int count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
-/// Looks for `done()` so often (about 45 us) before it offers the processor to others; with more threads than
+/// The half of a word that a futex looks at.
+std::atomic<uint32_t>* LowHalf(std::atomic<uint64_t>* word) {
+  static_assert(std::endian::native == std::endian::little);
+  return reinterpret_cast<std::atomic<uint32_t>*>(word);
+}
+
+/// Looks for a change so often (about 45 us) before it offers the processor to others; with more threads than
 /// processors only a moment, since what we wait for may need ours.
 constexpr int kHot = 2000, kHotCrowded = 20;
 
-/// Spins until `done()`, giving the processor away after a while; false after about a millisecond.
-template <class F>
-bool SpinUntil(int hot, F done) {
-  for (int i = 0; i < hot; ++i) {
-    if (done()) return true;
-    Pause();
-  }
-  const int64_t end = Now() + kSpinNanoseconds;
-  do {
-    for (int i = 0; i < 16; ++i) {
-      if (done()) return true;
+/// Spins until a word has another value than `value`, giving the processor away after a while; false after about a
+/// millisecond. One function for all who wait: the library is to be small.
+[[gnu::noinline]] bool SpinWhile(const std::atomic<uint64_t>& word, uint64_t value, int hot) {
+  const auto changed = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      if (word.load(std::memory_order_acquire) != value) return true;
       Pause();
     }
+    return false;
+  };
+  if (changed(hot)) return true;
+  const int64_t end = Now() + kSpinNanoseconds;
+  do {
+    if (changed(16)) return true;
     sched_yield();
   } while (Now() < end);
-  return done();
+  return false;
 }
 
 struct Failure {
@@ -76,11 +87,16 @@ struct Failure {
   std::exception_ptr error;
 };
 
+/// Throws what a task threw; 0 where none failed.
+int ResultOf(const Failure& f) {
+  if (f.error) std::rethrow_exception(f.error);
+  return f.code;
+}
+
 struct Job {
   BatonParallelTask fn = nullptr;
   void* closure = nullptr;
   int num_tasks = 0;
-  int participants = 0;  // the caller included
   // Written under the lock by a failing task. The lowest task wins, so that the error does not depend on timing.
   std::atomic<uint32_t> failure_lock{0};
   std::atomic<bool> failed{false};
@@ -115,9 +131,10 @@ bool RunTask(const Job& job, int task, Failure* out) {
   return false;
 }
 
-/// Tasks first, first + step, ... of a job.
-void RunTasks(Job* job, int first, int step) {
-  for (int task = first; task < job->num_tasks; task += step) {
+/// Part `unit` of `units` of a job's tasks.
+void RunUnit(Job* job, int64_t unit, int64_t units) {
+  const int end = static_cast<int>((unit + 1) * job->num_tasks / units);
+  for (int task = static_cast<int>(unit * job->num_tasks / units); task < end; ++task) {
     Failure f;
     if (RunTask(*job, task, &f)) continue;
     while (job->failure_lock.exchange(1, std::memory_order_acquire)) Pause();
@@ -127,10 +144,19 @@ void RunTasks(Job* job, int first, int step) {
   }
 }
 
+/// What `word` says: the number of the region, its units and its threads, 40, 13 and 11 bits of it.
+constexpr int kUnitBits = 13, kThreadBits = 11, kRegionShift = kUnitBits + kThreadBits;
+constexpr int kMaxUnits = (1 << kUnitBits) - 1;
+
+/// How many of a thread's units are taken, behind the number of the region that this holds for.
+struct alignas(64) Taken {
+  std::atomic<uint64_t> word{0};
+};
+
 struct Pool {
   // Each of the words that threads wait on has a cache line of its own.
-  alignas(64) std::atomic<uint64_t> word{0};  // epoch << 16 | participants
-  alignas(64) std::atomic<uint32_t> pending{0};
+  alignas(64) std::atomic<uint64_t> word{0};
+  alignas(64) std::atomic<uint64_t> pending{0};  // units that have not ended
   std::atomic<uint32_t> caller_sleeps{0};
   alignas(64) std::atomic<uint32_t> sleepers{0};
   std::atomic<uint32_t> wake{0};
@@ -144,7 +170,11 @@ struct Pool {
   int Threads();
   void Start(int count);
   void WorkerMain(int index);
-  void Run(int num_tasks);
+  int Take(int thread, uint64_t region, int count);
+  void Work(int index, uint64_t region);
+  void Run(int participants);
+
+  Taken taken[kMaxThreads];
 };
 
 // Storage that is never destroyed: workers may look at it while the process ends.
@@ -255,43 +285,69 @@ void Pool::WorkerMain(int index) {
   // A job that was posted before this thread looked for the first time counts as new: the words of jobs are never 0.
   uint64_t seen = 0;
   for (;;) {
-    uint64_t now = seen;
-    const auto changed = [&] { return (now = word.load(std::memory_order_acquire)) != seen; };
-    if (!SpinUntil(hot.load(std::memory_order_relaxed), changed)) {
+    if (!SpinWhile(word, seen, hot.load(std::memory_order_relaxed))) {
       const uint32_t ticket = wake.load(std::memory_order_seq_cst);
       sleepers.fetch_add(1, std::memory_order_seq_cst);
       // The caller posts first and asks for sleepers then; we count ourselves first and look then. One sees the other.
-      if ((now = word.load(std::memory_order_seq_cst)) == seen) FutexWait(&wake, ticket);
+      if (word.load(std::memory_order_seq_cst) == seen) FutexWait(&wake, ticket);
       sleepers.fetch_sub(1, std::memory_order_seq_cst);
       continue;
     }
-    seen = now;
-    const int participants = static_cast<int>(now & 0xffff);
-    if (index >= participants) continue;
-    RunTasks(&job, index, participants);
-    if (pending.fetch_sub(1, std::memory_order_seq_cst) == 1 && caller_sleeps.load(std::memory_order_seq_cst)) {
-      FutexWake(&pending, 1);
-    }
+    seen = word.load(std::memory_order_acquire);
+    Work(index, seen);
   }
 }
 
-/// Posts the job, does the caller's share and waits for the others'. The caller owns the pool.
+/// The next of `count` units that a thread has in a region; -1 where none is left, or the region is over. Words of
+/// earlier regions count as 0: so nothing has to be cleared. All units of a region are taken when it ends.
+int Pool::Take(int thread, uint64_t region, int count) {
+  std::atomic<uint64_t>& word = taken[thread].word;
+  constexpr uint64_t kCount = (uint64_t(1) << kRegionShift) - 1;
+  region &= ~kCount;
+  uint64_t seen = word.load(std::memory_order_acquire);
+  for (;;) {
+    const auto age = static_cast<int64_t>((seen & ~kCount) - region);
+    const int next = age < 0 ? 0 : static_cast<int>(seen & kCount);
+    if (age > 0 || next >= count) return -1;
+    if (word.compare_exchange_weak(seen, region | (next + 1), std::memory_order_acq_rel)) return next;
+  }
+}
+
+/// Runs units, first those of thread `index`, until none is left.
+void Pool::Work(int index, uint64_t region) {
+  const int threads = static_cast<int>(region) & ((1 << kThreadBits) - 1);
+  const int units = static_cast<int>(region >> kThreadBits) & kMaxUnits;
+  uint64_t done = 0;
+  for (int k = 0; k < threads && index < threads; ++k) {
+    const int thread = (index + k) % threads, first = thread * units / threads;
+    const int count = (thread + 1) * units / threads - first;
+    for (int u; (u = Take(thread, region, count)) >= 0; ++done) RunUnit(&job, first + u, units);
+  }
+  // The caller sleeps until this changes, not until it is 0.
+  if (done && pending.fetch_sub(done, std::memory_order_seq_cst) && caller_sleeps.load(std::memory_order_seq_cst)) {
+    FutexWake(LowHalf(&pending), 1);
+  }
+}
+
+/// Posts the job, works and waits for units that others have begun. The caller owns the pool.
 void Pool::Run(int participants) {
-  pending.store(static_cast<uint32_t>(participants - 1), std::memory_order_relaxed);
-  const uint64_t epoch = (word.load(std::memory_order_relaxed) >> 16) + 1;
-  word.exchange(epoch << 16 | static_cast<uint64_t>(participants), std::memory_order_seq_cst);
+  const int units = job.num_tasks < kMaxUnits ? job.num_tasks : kMaxUnits;
+  pending.store(static_cast<uint64_t>(units), std::memory_order_relaxed);
+  const uint64_t number = (word.load(std::memory_order_relaxed) >> kRegionShift) + 1;
+  const uint64_t region =
+      number << kRegionShift | static_cast<uint64_t>(units) << kThreadBits | static_cast<uint64_t>(participants);
+  word.exchange(region, std::memory_order_seq_cst);
   if (sleepers.load(std::memory_order_seq_cst)) {
     wake.fetch_add(1, std::memory_order_seq_cst);
     FutexWake(&wake, INT_MAX);
   }
   in_region = true;
-  RunTasks(&job, 0, participants);
+  Work(0, region);
   in_region = false;
-  const auto done = [&] { return pending.load(std::memory_order_acquire) == 0; };
-  while (!SpinUntil(hot.load(std::memory_order_relaxed), done)) {
+  for (uint64_t left; (left = pending.load(std::memory_order_acquire)) != 0;) {
+    if (SpinWhile(pending, left, hot.load(std::memory_order_relaxed))) continue;
     caller_sleeps.store(1, std::memory_order_seq_cst);
-    const uint32_t left = pending.load(std::memory_order_seq_cst);
-    if (left) FutexWait(&pending, left);
+    if (pending.load(std::memory_order_seq_cst) == left) FutexWait(LowHalf(&pending), static_cast<uint32_t>(left));
     caller_sleeps.store(0, std::memory_order_seq_cst);
   }
 }
@@ -304,13 +360,9 @@ int RunSerially(BatonParallelTask fn, void* closure, int num_tasks) {
   job.num_tasks = num_tasks;
   const bool was = in_region;
   in_region = true;
-  Failure f;
-  int task = 0;
-  while (task < num_tasks && RunTask(job, task, &f)) ++task;
+  RunUnit(&job, 0, 1);
   in_region = was;
-  if (f.code == 0) return 0;
-  if (f.error) std::rethrow_exception(f.error);
-  return f.code;
+  return ResultOf(job.failure);
 }
 
 }  // namespace
@@ -332,7 +384,7 @@ void SetNumThreads(int n) {
 
 int Launch(BatonParallelTask fn, void* closure, int num_tasks) {
   const int threads = pool->Threads();
-  if (num_tasks <= 0) num_tasks = threads;
+  if (num_tasks <= 0) num_tasks = num_tasks == 0 || threads == 1 ? threads : -num_tasks * threads;
   int participants = num_tasks < threads ? num_tasks : threads;
   if (participants == 1 || in_region || pool->owned.exchange(1, std::memory_order_acquire)) {
     return RunSerially(fn, closure, num_tasks);
@@ -343,7 +395,6 @@ int Launch(BatonParallelTask fn, void* closure, int num_tasks) {
   job.fn = fn;
   job.closure = closure;
   job.num_tasks = num_tasks;
-  job.participants = participants;
   if (participants == 1) {
     pool->owned.store(0, std::memory_order_release);
     return RunSerially(fn, closure, num_tasks);
@@ -357,8 +408,7 @@ int Launch(BatonParallelTask fn, void* closure, int num_tasks) {
   job.failure = Failure();
   job.failed.store(false, std::memory_order_relaxed);
   pool->owned.store(0, std::memory_order_release);
-  if (f.error) std::rethrow_exception(f.error);
-  return f.code;
+  return ResultOf(f);
 }
 
 }  // namespace baton::runtime::threading

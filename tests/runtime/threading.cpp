@@ -156,6 +156,41 @@ TEST_CASE("workers that fell asleep wake, and many more threads than processors 
   }
 }
 
+TEST_CASE("more tasks than units: each runs once") {
+  Threads t(3);
+  Counts c(20000);
+  for (int round = 0; round < 3; ++round) CHECK(Launch(Counts::Task, &c, 20000) == 0);
+  CHECK(c.All(3));
+}
+
+TEST_CASE("a negative number of tasks is so many for each thread") {
+  Threads t(3);
+  Counts c(12);
+  CHECK(BatonBackendParallelLaunch(Counts::Task, &c, -4) == 0);
+  CHECK(c.All(1));
+  SetNumThreads(1);
+  Counts one(1);
+  CHECK(BatonBackendParallelLaunch(Counts::Task, &one, -4) == 0);
+  CHECK(one.All(1));
+}
+
+TEST_CASE("a thread within a long task holds up none of the others' tasks") {
+  Threads t(2);
+  // Whoever runs task 0 waits until all the others have run: they are half of its own thread's, too.
+  std::atomic<int> ended{0};
+  Launch(
+      [](int id, int n, void* p) {
+        auto* e = static_cast<std::atomic<int>*>(p);
+        if (id == 0) {
+          while (e->load() < n - 1) std::this_thread::yield();
+        }
+        e->fetch_add(1);
+        return 0;
+      },
+      &ended, 8);
+  CHECK(ended.load() == 8);
+}
+
 #if !defined(__SANITIZE_THREAD__)  // which does not follow threads into a child
 TEST_CASE("a forked child has a pool of its own") {
   Threads t(3);

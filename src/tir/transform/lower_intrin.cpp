@@ -159,6 +159,25 @@ class Float32Math {
     PrimExpr e = Exp(n, n("q", fma(t, q, -t)), false, false);
     return Select(a < C(0.92), small, CopySign(C(1) - e, x));
   }
+  /// sin, or cos: of a quarter turn more. `exact` is the value for arguments that a float32 does not reduce well.
+  PrimExpr Sine(Names& n, const PrimExpr& x, bool cosine, const PrimExpr& exact) const {
+    PrimExpr a = n("a", fabs(x));
+    // x = k * pi / 2 + r. The first product's bits lie above 2^-23, as x does: that difference is exact.
+    PrimExpr k = n("k", fma(x, C(0.636619772367581343), C(12582912)) - C(12582912));
+    PrimExpr r = fma(k, C(1.71512449e-15), fma(k, C(4.37113900018624283e-8), fma(k, C(-1.57079637050628662), x)));
+    r = n("r", std::move(r));
+    PrimExpr z = n("z", r * r);
+    // Moshier's polynomials (Cephes), on [-pi/4, pi/4].
+    PrimExpr odd = fma(r * z, Poly(z, {-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4}), r);
+    PrimExpr even =
+        fma(z * z, Poly(z, {4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5}), fma(C(-0.5), z, C(1)));
+    PrimExpr turn = n("turn", cast(i_, k) + I(cosine ? 1 : 0));
+    PrimExpr value = Select(equal(bitwise_and(turn, I(1)), I(0)), odd, even);
+    value = FromBits(bitwise_xor(Bits(value), shift_left(bitwise_and(turn, I(2)), I(30))));
+    if (!cosine) value = Select(a < C(2.44140625e-4), x, value);  // its sign, too
+    // Beyond this the reduction loses digits; NaN and infinities go there too.
+    return if_then_else(vector_max(a) < make_const(DataType::Float(32), 8192), value, exact);
+  }
 
  private:
   DataType f_, i_;
@@ -200,6 +219,8 @@ class IntrinLowerer : public StmtExprMutator {
       r = m.Sigmoid(n, x);
     else if (name == "tir.erf")
       r = m.Erf(n, x);
+    else if (name == "tir.sin" || name == "tir.cos")
+      r = m.Sine(n, x, name == "tir.cos", call_intrin(call->dtype, std::string(name).c_str(), {x}));
     else
       return e;
     return n.Close(r);

@@ -108,6 +108,18 @@ test_transpose = table(
     transpose("nn.conv1d_transpose", i32(1, 3, 4), i32(3, 2, 3)),
     transpose("nn.conv2d_transpose", f32(0, 3, 4, 5), f32(3, 2, 3, 3)),
     transpose("nn.conv3d_transpose", f32(0, 3, 4, 5, 2), f32(3, 2, 3, 3, 1)),
+    # By phases: windows that the stride divides or not, in one convolution or several, results that no input reaches.
+    transpose("nn.conv1d_transpose", f32(2, 3, 40), f32(3, 4, 16), strides=8, padding=each(0, 3, 4, [1, 6]), output_padding=each(0, 5)),
+    transpose("nn.conv1d_transpose", f32(1, 3, 5), f32(3, 2, 4), strides=each(2, 4, 6, 7), dilation=each(1, 2, 3, 4, 6)),
+    transpose("nn.conv2d_transpose", f32(1, 16, 5, 4), f32(16, 32, 2, 2), strides=2, constant=(1,), name="fixed weight"),
+    transpose("nn.conv2d_transpose", f32(2, 16, 4, 4), f32(16, 32, 4, 4), strides=2, padding=1, constant=(1,), name="fixed weight"),
+    transpose("nn.conv2d_transpose", f32(1, 16, 20, 17), f32(16, 3, 4, 4), strides=2, padding=each(1, [1, 0, 0, 1]), constant=(1,), name="fixed weight"),
+    transpose("nn.conv2d_transpose", f32(1, 16, 6, 6), f32(16, 8, 3, 3), strides=2, padding=1, output_padding=each(0, 1), constant=(1,), name="fixed weight"),
+    transpose("nn.conv2d_transpose", f32(1, 16, 1, 1), f32(16, 8, 4, 3), strides=each(1, 2, 5), padding=each(0, 1), constant=(1,), name="fixed weight"),
+    transpose("nn.conv2d_transpose", f32(2, 12, 5, 4), f32(12, 2, 3, 4), groups=each(2, 3, 12), strides=each(2, [3, 2]), padding=each(0, 1)),
+    transpose("nn.conv2d_transpose", f32(1, 5, 4, 3), f32(3, 2, 4, 3), data_layout="NHWC", kernel_layout="HWOI", out_layout="NCHW", strides=2, padding=1),
+    transpose("nn.conv3d_transpose", f32(1, 4, 3, 4, 2), f32(4, 3, 3, 2, 4), strides=2, padding=each(0, 1), output_padding=each(0, 1)),
+    transpose("nn.conv2d_transpose", i8(1, 3, 4, 5), i8(3, 2, 3, 3), out_dtype="int32", strides=[2, 3], padding=1),
 )
 
 test_deformable = table(

@@ -127,6 +127,12 @@ test_scan = table(
     ],
     Case("cumsum", scan(np.cumsum, 0), i8(40), axis=0, dtype=each("int32", "float32")),
     Case("cumsum", scan(np.cumsum, 0), f32(0, 3), axis=1),
+    # Columns side by side: in one vector, in several, in parallel.
+    *[
+        Case("cumsum", scan(np.cumsum, 0), x, axis=each(0, 1), exclusive=each(False, True), reverse=each(False, True), rtol=1e-4, atol=1e-4)
+        for x in (f32(3, 5, 16), i32(5, 2, 64), f32(2, 40, 1024))
+    ],
+    Case("cumprod", scan(np.cumprod, 1), f16(3, 4, 32), axis=1, dtype=each("float16", "float32"), rtol=2e-3, atol=1e-3),
 )
 test_rejects_families = rejects(
     *[Reject(op, "R1", ((2,), "bool")) for op in ("sum", "prod", "mean", "sum_squares", "norm_l1", "norm_l2", "cumsum", "cumprod")],

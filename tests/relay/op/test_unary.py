@@ -68,10 +68,14 @@ LOOSE = {
     "rsqrt": 5e-6,
 }
 
+ANGLES = np.concatenate([(np.arange(4096) - 2048) * np.float32(np.pi / 2), np.linspace(-1e6, 1e6, 904)]).astype("float32")
+
 test_float = table(
     *[Case(op, wide(f), f32(*SHAPE), special=True, rtol=LOOSE.get(op, 4e-6), atol=1e-37) for op, f in FLOAT.items()],
     *[Case(op, wide(f), f16(*SHAPE), rtol=1.1e-3, atol=6e-8) for op, f in FLOAT.items()],
     *[Case(op, wide(f), f64(4), rtol=1e-9, atol=1e-300) for op, f in FLOAT.items()],
+    # Angles near multiples of a quarter turn, and beyond what is reduced in float32, alone and among others.
+    *[Case(op, wide(f), Value(ANGLES[:n]), rtol=4e-7, atol=1e-7) for op, f in (("sin", np.sin), ("cos", np.cos)) for n in (5, 4096, 5000)],
 )
 
 test_number = table(

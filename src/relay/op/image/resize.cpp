@@ -110,6 +110,18 @@ PrimExpr Nearest(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
   }
   return cast(DataType::Int(64), max(min(r, Coordinate(static_cast<double>(a.from - 1))), Coordinate(0)));
 }
+/// Nearest in whole numbers, which is a shift where it would be a float for each element: where the extents' quotient
+/// is one and each element agrees.
+PrimExpr NearestInWhole(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
+  constexpr int64_t kMostChecked = 1 << 14;
+  if (a.from <= 0 || a.to > kMostChecked || a.to % a.from != 0) return Nearest(p, a, index);
+  const int64_t factor = a.to / a.from;
+  for (int64_t i = 0; i < a.to; ++i) {
+    const int64_t* at = tir::as_const_int(Nearest(p, a, PrimExpr(i)));
+    if (!at || *at != i / factor) return Nearest(p, a, index);
+  }
+  return factor == 1 ? index : floordiv(index, PrimExpr(factor));
+}
 PrimExpr LinearWeight(const PrimExpr& d) { return max(Coordinate(1) - fabs(d), Coordinate(0)); }
 PrimExpr CubicWeight(const PrimExpr& d, double alpha) {
   PrimExpr x = fabs(d), a = Coordinate(alpha);
@@ -189,7 +201,7 @@ Tensor Resize(const Plan& p, const Tensor& x) {
         out,
         [&](Indices i) {
           Shape at = i;
-          for (const AxisPlan& a : p.axes) at.Set(a.axis, Nearest(p, a, i[a.axis]));
+          for (const AxisPlan& a : p.axes) at.Set(a.axis, NearestInWhole(p, a, i[a.axis]));
           PrimExpr v = topi::Convert(t, x(at)), o = outside(i);
           return o.defined() ? te::Select(o, Lit(p.outside, t), v) : v;
         },

@@ -11,6 +11,7 @@
 
 #include "../gradient.h"
 #include "../qnn/integers.h"
+#include "conv_phases.h"
 #include "flops.h"
 #include "scale_axes.h"
 #include "window_gradient.h"
@@ -504,7 +505,7 @@ struct ConvTranspose {
 
 template <OpName kName, int N>
 Op DefineConvTranspose(const char* doc) {
-  return DefineOp(
+  const Op op = DefineOp(
       {.name = kName.text,
        .doc = doc,
        .inputs = {{"data", "In data_layout. R1: its rank. R2: numbers. R3: groups divides its channels."},
@@ -523,6 +524,9 @@ Op DefineConvTranspose(const char* doc) {
                   .flops = ConvTransposeFlops,
                   .scale_axes = ConvScaleAxes<ConvTransposeAttrs<N>, true>,
                   .integers = N == 2 ? ConvOnIntegers<Conv2DTransposeAttrs, &op::qnn::conv2d_transpose> : nullptr}});
+  const runtime::TypedPackedFunc<Expr(Attrs, Array<Expr>, Array<Type>)> legal(ConvTransposeByPhases<N>);
+  op.SetAttrValue("FTVMLegalize", Any(PackedFunc(legal)));
+  return op;
 }
 
 }  // namespace

@@ -462,6 +462,24 @@ Type ScanType(const ScanopAttrs& a, const TypeArgs& in) {
   }
   return TensorType(Shape{MakeDim(ProductOf(Dims(in.shape(0))))}, t);
 }
+/// Elements of the last dimension that a running sum along another one takes side by side; 0: it takes one.
+int64_t ScanLanes(const Tensor& x, int64_t axis) {
+  const int64_t last = axis + 1 == x.ndim() ? -1 : DimOf(x.shape()[x.ndim() - 1]);
+  return last <= 0 ? 0 : last % 64 == 0 ? 64 : last % 16 == 0 ? 16 : 0;
+}
+/// Sums below this are not worth a second thread.
+constexpr int64_t kParallelScan = 1 << 16;
+/// Rounds over a shape, in parallel where they are many: `each` elements in each of them.
+template <class Body>
+tir::Stmt ScanRounds(const Shape& shape, int64_t each, Body body) {
+  const int64_t rounds = ProductOf(Dims(shape));
+  if (each <= 0 || rounds < 2 || rounds < kParallelScan / each) return topi::Loops(shape, body);
+  tir::Var round("round");
+  tir::ForNode n;
+  n.loop_var = round, n.min = 0, n.extent = PrimExpr(rounds), n.kind = tir::ForKind::kParallel;
+  n.body = body(topi::Unravel(round, shape));
+  return tir::For(std::move(n));
+}
 template <bool kProduct>
 Tensor LowerScan(const ScanopAttrs& a, const Tensors& in) {
   Tensor x = in[0];
@@ -473,6 +491,7 @@ Tensor LowerScan(const ScanopAttrs& a, const Tensors& in) {
   }
   DataType t = a.dtype.is_void() ? x.dtype() : a.dtype, acc_t = Wide(t);
   PrimExpr n = x.shape()[axis];
+  const int64_t wide = ScanLanes(x, axis), lanes = std::max<int64_t>(wide, 1);
   return topi::Extern(
       x.shape(), t, {x},
       [&](const Array<tir::Buffer>& from, const tir::Buffer& out) {
@@ -480,20 +499,34 @@ Tensor LowerScan(const ScanopAttrs& a, const Tensors& in) {
         for (int64_t d = 0; d < x.ndim(); ++d) {
           if (d != axis) others.push_back(x.shape()[d]);
         }
-        return topi::Loops(others, [&](const Shape& i) {
-          tir::Buffer acc = tir::Buffer::Make({1}, acc_t, "acc", "local");
+        if (wide) others.Set(x.ndim() - 2, PrimExpr(DimOf(x.shape()[x.ndim() - 1]) / lanes));
+        return ScanRounds(others, DimOf(n) * lanes, [&](const Shape& i) {
+          tir::Buffer acc = tir::Buffer::Make({PrimExpr(lanes)}, acc_t, "acc", "local");
+          auto side_by_side = [&](auto body) {
+            if (!wide) return body(PrimExpr(0));
+            tir::Var lane("lane");
+            tir::ForNode f;
+            f.loop_var = lane, f.min = 0, f.extent = PrimExpr(lanes), f.kind = tir::ForKind::kVectorized;
+            f.body = body(PrimExpr(lane));
+            return tir::Stmt(tir::For(std::move(f)));
+          };
           tir::Stmt run = topi::Loops({n}, [&](const Shape& k) {
             PrimExpr pos = a.reverse ? n - PrimExpr(1) - k[0] : k[0];
-            Shape at;
-            for (int64_t d = 0, o = 0; d < x.ndim(); ++d) at.push_back(d == axis ? pos : i[o++]);
-            PrimExpr have = tir::BufferLoad(acc, {PrimExpr(0)}), v = topi::Convert(acc_t, tir::BufferLoad(from[0], at));
-            tir::Stmt step = topi::Store(acc, {PrimExpr(0)}, kProduct ? have * v : have + v);
-            tir::Stmt put = topi::Store(out, at, cast(t, have));
-            return tir::SeqStmt::Flatten(a.exclusive ? Array<tir::Stmt>{put, step} : Array<tir::Stmt>{step, put});
+            return side_by_side([&](const PrimExpr& lane) -> tir::Stmt {
+              Shape at;
+              for (int64_t d = 0, o = 0; d < x.ndim(); ++d) at.push_back(d == axis ? pos : i[o++]);
+              if (wide) at.Set(x.ndim() - 1, at.back() * PrimExpr(lanes) + lane);
+              PrimExpr have = tir::BufferLoad(acc, {lane}), v = topi::Convert(acc_t, tir::BufferLoad(from[0], at));
+              tir::Stmt step = topi::Store(acc, {lane}, kProduct ? have * v : have + v);
+              tir::Stmt put = topi::Store(out, at, cast(t, have));
+              return tir::SeqStmt::Flatten(a.exclusive ? Array<tir::Stmt>{put, step} : Array<tir::Stmt>{step, put});
+            });
           });
+          tir::Stmt begin = side_by_side(
+              [&](const PrimExpr& lane) { return topi::Store(acc, {lane}, Lit(kProduct ? 1 : 0, acc_t)); });
           tir::AllocateNode alloc;
           alloc.buffer = acc;
-          alloc.body = tir::SeqStmt::Flatten({topi::Store(acc, {PrimExpr(0)}, Lit(kProduct ? 1 : 0, acc_t)), run});
+          alloc.body = tir::SeqStmt::Flatten({begin, run});
           return tir::Stmt(tir::Allocate(std::move(alloc)));
         });
       },
