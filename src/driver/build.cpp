@@ -3,6 +3,7 @@
 #include <baton/ir/failure.h>
 #include <baton/ir/pipeline.h>
 #include <baton/ir/structural.h>
+#include <baton/relay/device.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
@@ -330,12 +331,18 @@ transform::Pass DefaultPipeline() {
 
 IRModule Optimize(const IRModule& mod, const Target& target) {
   With<Target> scope(target);
-  return DefaultPipeline()(ForOneDevice(mod, target->kind == "opencl" ? kDLOpenCL : kDLCPU));
+  return DefaultPipeline()(ForOneDevice(mod, target->device_type()));
 }
 
+namespace {
+/// A target of a device alone, as CompileForDevices takes it.
+Map<String, Target> OfItsDevice(const Target& target) {
+  return {{String(relay::DeviceTypeName(target->device_type())), target}};
+}
+}  // namespace
+
 runtime::Module Compile(const IRModule& mod, const Target& target) {
-  target->CheckCode();
-  if (target->kind == "opencl") return CompileForDevices(mod, {{String("opencl"), target}});
+  if (!target->traits().on_host) return CompileForDevices(mod, OfItsDevice(target));
   transform::failure::Entry entry("driver.Compile", mod, target);
   return Generate(Optimize(mod, target), target);
 }
@@ -364,16 +371,16 @@ runtime::Module Generate(const IRModule& optimized, const Target& target) {
 
 std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage) {
   transform::failure::Entry entry("driver.EmitText", mod, target, stage);
-  target->CheckCode();
-  if (target->kind == "opencl") {
-    const std::vector<DeviceTarget> targets{{kDLOpenCL, target}};
-    const IRModule optimized = OptimizeForDevices(mod, targets, kDLOpenCL);
+  if (!target->traits().on_host) {
+    const int64_t device = target->device_type();
+    const std::vector<DeviceTarget> targets{{device, target}};
+    const IRModule optimized = OptimizeForDevices(mod, targets, device);
     if (stage == "relay") return AsText(optimized);
     std::string why;
     if (!CanLowerGraph(MainOf(optimized), &why, true)) {
       throw UnsupportedError("there is no " + stage + " of this program, because " + why);
     }
-    return DeviceText(LowerDevices(MainOf(optimized), targets, kDLOpenCL), Target::Host(), stage);
+    return DeviceText(LowerDevices(MainOf(optimized), targets, device), Target::Host(), stage);
   }
   IRModule optimized = Optimize(mod, target);
   if (stage == "relay") return AsText(optimized);
@@ -410,8 +417,7 @@ BATON_REGISTER_GLOBAL("driver.SetDims").set_body_typed([](IRModule m, Map<String
 /// The executable of a model with dynamic shapes; null if it cannot be one function for all of them.
 BATON_REGISTER_GLOBAL("driver.CompileDynamic").set_body_typed([](IRModule m, Target t) {
   t = Given(t);
-  t->CheckCode();
-  if (t->kind != "llvm") return runtime::Module();
+  if (!t->traits().on_host) return runtime::Module();
   const IRModule optimized = Optimize(m, t);
   std::string why;
   return CanLowerGraph(MainOf(optimized), &why) ? Generate(optimized, t) : runtime::Module();
@@ -421,8 +427,7 @@ BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t)
 BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, Given(t)); });
 /// For programs whose functions are all called by name.
 BATON_REGISTER_GLOBAL("driver.CompileVm").set_body_typed([](IRModule m, Target t) {
-  Given(t)->CheckCode();
-  if (t->kind != "llvm") {
+  if (!Given(t)->traits().on_host) {
     throw UnsupportedError("driver.CompileVm makes code for the host alone, the target is \"" + t.str() +
                            "\"; use driver.CompileVmForDevices with a map from device to target");
   }

@@ -9,6 +9,7 @@
 #include <baton/vm/program.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 
 #include "vm/machine.h"
@@ -221,14 +222,15 @@ class VmExecutor final : public runtime::ModuleNode {
   std::atomic<bool> busy_{false};
 };
 
-/// The n-th module of kernels among a module's imports; made of its text when the first executor asks for it.
-Module DeviceCode(const Module& code, size_t n, const std::string& text) {
+/// The n-th module of kernels for a type of device among a module's imports; made of its text when the first executor
+/// asks for it.
+Module DeviceCode(const Module& code, int64_t type, size_t n, const std::string& text) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   for (const Module& m : code->imports()) {
-    if (std::string_view(m->type_key()) == "opencl" && n-- == 0) return m;
+    if (IsDeviceModule(m, type) && n-- == 0) return m;
   }
-  const Module made = CreateOpenCLModule(text);
+  const Module made = CreateDeviceModule(type, text);
   code->Import(made);
   return made;
 }
@@ -269,9 +271,9 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
             "compiler's library: ",
             lacking, "; that takes the library libbaton beside this one"));
   }
-  size_t made = 0;
+  std::map<int64_t, size_t> made;
   for (const GraphDevice& d : exe->program.devices) {
-    exe->device_code.push_back(d.code.empty() ? Module() : DeviceCode(code, made++, d.code));
+    exe->device_code.push_back(d.code.empty() ? Module() : DeviceCode(code, d.type, made[d.type]++, d.code));
   }
   std::vector<Device> devices;
   for (int i = 1; i < args.size(); ++i) devices.push_back(args[i].As<Device>());

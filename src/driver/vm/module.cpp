@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/codegen/backend.h>
 #include <baton/codegen/codegen.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/device.h>
@@ -6,6 +7,7 @@
 #include <baton/tir/printer.h>
 
 #include "driver/compiled_graph.h"
+#include "driver/device_module.h"
 #include "driver/vm/compile.h"
 
 namespace baton::driver {
@@ -26,7 +28,7 @@ class VmModule : public runtime::ModuleNode {
     std::vector<std::vector<size_t>> others(exe->program.NumDevices());
     for (size_t i = 0; i < translated.graphs.size(); ++i) {
       const auto d = static_cast<size_t>(exe->program.kernels[i].device);
-      if (TargetOf(exe->program, d)->kind == "llvm") {
+      if (TargetOf(exe->program, d)->traits().on_host) {
         host.push_back(translated.graphs[i]);
         host_kernels.push_back(i);
       } else {
@@ -67,7 +69,7 @@ class VmModule : public runtime::ModuleNode {
     }
     exe->program.Validate();
     for (const vm::GraphDevice& d : exe->program.devices)
-      exe->device_code.push_back(d.code.empty() ? runtime::Module() : vm::CreateOpenCLModule(d.code));
+      exe->device_code.push_back(d.code.empty() ? runtime::Module() : vm::CreateDeviceModule(d.type, d.code));
     if (!lowered_.graphs.empty() && target_->mtriple.empty()) {
       objects_ = codegen::CompileToObjects(LowerTir(lowered_.mod, target_), target_, 2, debug_.level);
       exe->code = codegen::LoadObjects(objects_);
@@ -106,11 +108,8 @@ class VmModule : public runtime::ModuleNode {
       }
       return out;
     }
-    if (format == "opencl" || format == "cl") {
-      for (const vm::GraphDevice& d : exe_->program.devices) {
-        if (!d.code.empty()) return d.code;
-      }
-      throw UnsupportedError("the program has no part that runs on OpenCL");
+    if (codegen::IsDeviceFormat(std::string(format))) {
+      return CodeOfDevice(exe_->program.devices, std::string(format));
     }
     if (format == "llvm" || format == "ll" || format == "asm") {
       if (lowered_.graphs.empty()) return "";
@@ -185,7 +184,7 @@ runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<D
                                     std::string why) {
   Target host = Target::Host();
   for (const DeviceTarget& t : targets) {
-    if (t.target->kind == "llvm") host = t.target;
+    if (t.target->traits().on_host) host = t.target;
   }
   runtime::Module m = runtime::MakeModule<VmModule>(planned, host, std::move(why), targets, fallback);
   for (const runtime::Module& code : static_cast<const VmModule*>(m.get())->device_code()) {
