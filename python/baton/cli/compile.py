@@ -23,7 +23,7 @@ def add_parser(verbs, verb, text):
     parser = arguments.add_verb(
         verbs, verb, text,
         "  baton compile model.onnx -o model.so\n"
-        "  baton compile model.onnx --dim batch=1 --dim seq=128 -o model.so\n"
+        "  baton compile model.onnx --dim batch=1 --dim seq=1..512 -o model.so\n"
         "  baton compile model.onnx --emit=llvm | less\n"
         '  baton compile model.onnx --target "llvm -mcpu=haswell" -o model.so',
     )  # fmt: skip
@@ -36,7 +36,7 @@ def add_parser(verbs, verb, text):
         "instruction; the default), or source (lines, and their text beside the output as OUTPUT.relay)",
     )  # fmt: skip
     parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads to compile with")
-    arguments.add_compile_options(parser)
+    arguments.add_compile_options(parser, stay_open=True)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     capsules.add_options(parser)
     parser.set_defaults(run=run)
@@ -85,13 +85,13 @@ def run(args: argparse.Namespace) -> int:
     if emit == "lib":
         _check_linkable(args.target)
     from ..driver import compiler
-    from .shapes import gather_shapes
+    from .shapes import open_shapes
 
     start = time.perf_counter()
     with Progress("importing", args.quiet) as progress:
         model = compiler.Source.of(args.model)
         options = compiler.Options(**compile_options(args), instruments=progress.instruments())
-        shapes = gather_shapes(model.signature(args.shape)[0], args.shape, args.dim)
+        shapes = open_shapes(model.signature(args.shape)[0], args.shape, args.dim)
         if emit in TEXT:
             text = compiler.emit_text(model, shapes, options, emit)
         else:

@@ -45,12 +45,14 @@ def obtain(args: argparse.Namespace):
     arguments.use_threads(args.threads)
     start = time.perf_counter()
     if kind == "artifact":
-        given = [name for name in ("target", "shape", "dim", "pass_config", "disable_pass", "load") if getattr(args, name)]
-        if given:
-            raise UsageError(f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`")
         from ..driver.executable import load
 
-        return load(args.model, arguments.device_of(args)), time.perf_counter() - start
+        executable = load(args.model, arguments.device_of(args))
+        settled = ("target", "pass_config", "disable_pass", "load") if executable.dynamic else ("target", "shape", "dim", "pass_config", "disable_pass", "load")
+        given = [name for name in settled if getattr(args, name)]
+        if given:
+            raise UsageError(f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`")
+        return executable, time.perf_counter() - start
     from ..driver.compiler import compile
 
     with Progress("importing", args.quiet) as progress:

@@ -249,9 +249,23 @@ def _check_shapes(inputs, shapes: OpenShapes) -> None:
             raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")
 
 
-def build_model(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
-    """The runtime module of a model with inputs of these shapes."""
-    return _built(model, shapes, options)[0]
+def build_model(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options):
+    """The runtime module of a model with inputs of these shapes, as `compile` takes them. UnsupportedError where dimensions are
+    open and the model cannot be one program for all their sizes.
+    """
+    given = OpenShapes(shapes)
+    if given.static:
+        return _built(model, shapes, options)[0]
+    built = None if options.targets else build_dynamic(model, given, options)
+    if built is None:
+        raise UnsupportedError(_needs_sizes(model, given))
+    return built[0]
+
+
+def _needs_sizes(model: Source, given: OpenShapes) -> str:
+    inputs = [info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in model.signature(given.shapes)[0]]
+    left = {str(d or f"{info.name}[{k}]") for info in inputs for k, d in enumerate(info.shape) if not isinstance(d, int)}
+    return "the model cannot be one program for all sizes of its dimensions; give a size for " + ", ".join(f"`{d}`" for d in sorted(left))
 
 
 def _built(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
@@ -263,10 +277,12 @@ def _built(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Option
         return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)
 
 
-def emit_text(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options, stage: str) -> str:
+def emit_text(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options, stage: str) -> str:
     """A stage on the way to code, as text: relay (after all passes), tir, llvm or asm."""
+    given = OpenShapes(shapes)
     with capsule(), options.context():
-        return str(get_global_func("driver.EmitText")(model.read(shapes), options.target, stage))
+        module = model.read(shapes) if given.static else model.read_open(given)
+        return str(get_global_func("driver.EmitText")(module, options.target, stage))
 
 
 def describe(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> dict:
