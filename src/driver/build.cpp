@@ -82,6 +82,13 @@ class AotModule : public runtime::ModuleNode {
         *rv = String(ProfileModel(MainOf(mod_), target_, args[0].As<Array<NDArray>>(), args[1].As<int>()));
       });
     }
+    if (name == "guards") {
+      return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) {
+        Array<String> texts;
+        for (const std::string& text : GuardTexts(MainOf(mod_))) texts.push_back(String(text));
+        *rv = texts;
+      });
+    }
     return nullptr;
   }
   void* GetSymbol(const char* name) override {
@@ -116,7 +123,7 @@ class AotModule : public runtime::ModuleNode {
     runtime::ExecutableDesc desc = graph_.desc;
     desc.features = code.features;
     desc.forms = FormsOf(MainOf(mod_));
-    runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
+    runtime::WriteArtifact(path, elf.data(), elf.size(), desc, GuardTexts(MainOf(mod_)));
   }
 
  private:

@@ -74,6 +74,14 @@ bool IsDynamic(const TensorType& t) {
   return false;
 }
 
+std::vector<std::string> GuardTexts(const relay::Function& main) {
+  std::vector<std::string> texts;
+  for (const Any& guard : main->GetAttr<Array<Any>>(relay::kExtentGuards, Array<Any>())) {
+    texts.push_back(guard.As<Array<Any>>()[2].As<String>().str());
+  }
+  return texts;
+}
+
 bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why) {
   std::set<const Object*> bound;
   std::vector<tir::Var> used;

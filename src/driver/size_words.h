@@ -22,6 +22,8 @@ inline constexpr const char* kDynamicDims = "dynamic_dims";
 bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out);
 /// Whether an extent of the shape is no literal.
 bool IsDynamic(const TensorType& t);
+/// What must hold of dimensions, as `sizes` says it: "/layer.3/Add: extents seq and past + 1 must be equal".
+std::vector<std::string> GuardTexts(const relay::Function& main);
 /// Variables that the inputs of `main` fix by an extent of their own, in order. False if another one stands in the
 /// extents of inputs, or in what types assume; `*why` says which.
 bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why);

@@ -44,7 +44,7 @@ void WriteInts(support::JsonWriter* w, const Ints& ints) {
   w->EndArray();
 }
 
-void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes) {
+void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes, const std::vector<std::string>& guards) {
   w->BeginObject();
   w->Key("sizes");
   w->String(shapes.sizes);
@@ -69,10 +69,14 @@ void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes) {
   std::vector<int64_t> buffers;
   for (const DynamicBuffer& b : shapes.buffers) buffers.insert(buffers.end(), {b.first, b.last, b.bytes, b.offset});
   WriteInts(w, buffers);
+  w->Key("guards");
+  w->BeginArray();
+  for (const std::string& guard : guards) w->String(guard);
+  w->EndArray();
   w->EndObject();
 }
 
-std::string Manifest(const ExecutableDesc& desc) {
+std::string Manifest(const ExecutableDesc& desc, const std::vector<std::string>& guards) {
   std::string out;
   support::JsonWriter w(&out);
   w.BeginObject();
@@ -104,7 +108,7 @@ std::string Manifest(const ExecutableDesc& desc) {
   }
   if (desc.dynamic.defined()) {
     w.Key("dynamic");
-    WriteDynamic(&w, desc.dynamic);
+    WriteDynamic(&w, desc.dynamic, guards);
   }
   w.Key("arena_bytes");
   w.Int(static_cast<int64_t>(desc.arena_bytes));
@@ -122,9 +126,10 @@ std::string Manifest(const ExecutableDesc& desc) {
 
 }  // namespace
 
-void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc) {
+void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
+                   const std::vector<std::string>& guards) {
   if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
-  const std::string manifest = Manifest(desc);
+  const std::string manifest = Manifest(desc, guards);
   support::AtomicFile file(path, true);
   support::Sha256 sha;
   uint64_t at = 0;

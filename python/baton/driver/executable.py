@@ -117,6 +117,16 @@ class Executable:
         flat = list(get()) if get else []
         return tuple(Dim(str(flat[i]), *map(int, flat[i + 1 : i + 4])) for i in range(0, len(flat), 4))
 
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """What must hold of the open dimensions beside their bounds, each with its place in the model: "/layer.3/Add: extents seq and
+        past + 1 must be equal". A call whose shapes break one is a ValueError that quotes it.
+        """
+        try:
+            return tuple(map(str, self._module["guards"]()))
+        except AttributeError:
+            return tuple(self._read_manifest().get("dynamic", {}).get("guards", ()))
+
     def shapes(self, *args, **kwargs) -> tuple[tuple[int, ...], ...]:
         """Shapes of the outputs for inputs of these shapes, which are given as arrays are in a call: m.shapes(ids=(1, 7))."""
         infer = self._function("infer_shapes")
@@ -269,20 +279,24 @@ class Executable:
         return json.loads(str(run(arrays, rounds)))
 
     def describe(self) -> dict:
-        """Facts for people: inputs, outputs, and where it is known target and version."""
+        """Facts for people: inputs, outputs, open dimensions with what must hold of them, and where it is known target and version."""
         tensors = {
             key: [{"name": i.name, "dtype": i.dtype, "shape": list(i.shape)} for i in infos]
             for key, infos in (("inputs", self.inputs), ("outputs", self.outputs))
         }
-        return {**tensors, **self._manifest()}
+        open_ = {"dims": [dim._asdict() for dim in self.dims], "guards": list(self.guards)} if self.dynamic else {}
+        return {**tensors, **open_, **self._manifest()}
 
-    def _manifest(self) -> dict:
+    def _read_manifest(self) -> dict:
         import json
 
         try:
-            manifest = json.loads(str(self._module.get_source("json")))
+            return json.loads(str(self._module.get_source("json")))
         except (UnsupportedError, ValueError):
             return {}
+
+    def _manifest(self) -> dict:
+        manifest = self._read_manifest()
         known = {key: manifest[key] for key in ("target", "version") if key in manifest}
         if "constants_bytes" in manifest:
             known["constant_bytes"] = manifest["constants_bytes"]

@@ -264,3 +264,15 @@ def test_operators_that_need_lengths_leave_the_model_to_code_for_each_shape():
     for rows in (1, 2):
         got = model(np.ones((rows, 3, 4, 4), "float32"), np.ones((rows, 3, 8, 8), "float32"))
         np.testing.assert_allclose(got.numpy(), np.full((rows, 3, 8, 8), 0.25, "float32"))
+
+
+def test_guards_say_what_must_hold(tmp_path):
+    m = baton.compile("def @main(%x: Tensor[(n, 2), float32], %y: Tensor[(m, 2), float32]) { (add(%x, %y), concatenate((%x, %y), axis=1)) }\n")
+    assert m.guards and any("extents m and n must be equal" in guard or "extents n and m must be equal" in guard for guard in m.guards)
+    m.save(tmp_path / "m.so")
+    loaded = baton.load(tmp_path / "m.so")
+    assert loaded.guards == m.guards and loaded.describe()["guards"] == list(m.guards)
+    assert [dim["name"] for dim in loaded.describe()["dims"]] == ["n", "m"]
+    with pytest.raises(ValueError, match="must be equal"):
+        loaded(np.zeros((2, 2), "float32"), np.zeros((3, 2), "float32"))
+    assert baton.compile("def @main(%x: Tensor[(n, 2), float32]) { nn.relu(%x) }\n").guards == ()
