@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/llvm/memory_limit.h"
+
+#include <baton/runtime/error.h>
+#include <execinfo.h>
+#include <llvm-c/ErrorHandling.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <new>
+#include <string>
+
+// LLVM's C interface has no function for it.
+namespace llvm {
+void install_bad_alloc_error_handler(void (*handler)(void*, const char*, bool), void* data);
+}  // namespace llvm
+
+namespace baton::codegen {
+namespace {
+
+// The C library loads the unwinder when it first needs one for its own frames, and ends the process where there is no
+// memory left to do so. backtrace() makes it do so now.
+const bool registered_unwinder = [] {
+  void* frame = nullptr;
+  return backtrace(&frame, 1) >= 0;
+}();
+
+}  // namespace
+
+void InstallErrorHandlers() {
+  LLVMInstallFatalErrorHandler([](const char* reason) {
+    const std::string text = reason;
+    if (text.find("out of memory") != std::string::npos || text.find("llocation failed") != std::string::npos)
+      throw std::bad_alloc();
+    throw InternalError("LLVM: " + text);
+  });
+  llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); }, nullptr);
+}
+
+void RequireMemory(uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  void* p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) {
+    throw runtime::Error("MemoryError", "making code takes about " + std::to_string(bytes >> 20) +
+                                            " MB of address space, and the limit of this process (RLIMIT_AS, " +
+                                            std::to_string(limit.rlim_cur >> 20) + " MB) leaves less");
+  }
+  munmap(p, bytes);
+}
+
+}  // namespace baton::codegen
