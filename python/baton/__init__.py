@@ -15,6 +15,7 @@ Importing this loads the runtime library alone; the compiler is loaded by the fi
 """
 
 import importlib
+import importlib.util
 
 from . import _core, compat, error  # noqa: F401 - old spellings first: their hook has to see the modules that follow
 from ._ffi import get_global_func, list_global_func_names, register_extension, register_func, register_object

@@ -71,7 +71,7 @@ MODULES = {
     "baton.testing._ffi_api": "baton.testing",
     "baton.testing.popen_pool": "baton.testing",
     "baton.testing.utils": "baton.testing",
-    "baton.tir.generic": "baton.tir.op",
+    "baton.tir.generic": "baton.compat.tir_generic",
     "baton.topi.arm_cpu": "baton.compat.topi_targets",
     "baton.topi.bifrost": "baton.compat.topi_targets",
     "baton.topi.broadcast": "baton.topi",

@@ -19,12 +19,7 @@ def thread_axis(dom=None, tag="", name="", span=None):
         dom, tag = None, dom
     if not tag:
         raise ValueError('thread_axis needs a tag, as "threadIdx.x"')
-    axis = IterVar(Range(0, 1) if dom is None else dom, Var(name or tag.replace(".", "_")), IterVar.DataPar)
-    _THREADS[axis.var.handle] = (axis, tag)
-    return axis
-
-
-_THREADS = {}  # handle of a variable -> (its axis, which keeps it alive, tag)
+    return IterVar(Range(0, 1) if dom is None else dom, Var(name or tag), IterVar.ThreadIndex, tag)
 
 
 def producers(operation):
