@@ -71,13 +71,15 @@ from .operation import (  # noqa: A004
     tag_scope,
     var,
 )
+from .scan import scan
 from .schedule import Schedule, Stage, create_schedule, thread_axis
-from .tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
+from .tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor, TensorSlice
 
 attach_classes(__name__, "te.")
 
 __all__ = [
     "ComputeOp",
+    "ExternOp",
     "Operation",
     "PlaceholderOp",
     "Schedule",
@@ -134,6 +136,7 @@ __all__ = [
     "reduce_axis",
     "round",
     "rsqrt",
+    "scan",
     "sigmoid",
     "sin",
     "sinh",

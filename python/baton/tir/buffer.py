@@ -3,7 +3,6 @@
 
 from .._core import Object
 from . import _ffi_api
-from .op import const
 
 
 class Buffer(Object, key="tir.Buffer"):
@@ -27,7 +26,7 @@ class Buffer(Object, key="tir.Buffer"):
     @property
     def elem_offset(self):
         """0: the first element stands at the pointer."""
-        return const(0)
+        return _ffi_api.const(0, "int64")
 
     offset_factor = buffer_type = property(lambda self: 1, doc="1: buffers are dense.")
 
