@@ -76,6 +76,7 @@ _answer(
         "ir.function_of": "baton.relay.function:function_of",
         "ir.import_std": "baton.relay.prelude:import_std",
         "ir.prim_expr_text": "baton.tir.op:text",
+        "relay.evaluator": "baton.driver.relay_build:evaluator",
         "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
         "topi.find_operator": "baton.relay.op:find",
         "topi.operator_names": "baton.relay.op:names_in",

@@ -88,6 +88,8 @@ MODULES = {
     "baton.topi.rocm": "baton.compat.topi_targets",
     "baton.topi.tensor": "baton.topi",
     "baton.topi.transform": "baton.topi",
+    "baton.topi.vision.rcnn": "baton.compat.topi_vision",
+    "baton.topi.vision.ssd": "baton.compat.topi_vision",
     "baton.topi.x86": "baton.compat.topi_targets",
 }
 
@@ -160,6 +162,26 @@ NAMES = {
     "baton.te": {"gradient": "baton.te.autodiff:gradient"},
     "baton.relay.testing": {"Prelude": "baton.relay.prelude:Prelude"},
     "baton.testing": {"FrontendTestModule": "baton.compat.support:FrontendTestModule"},
+    "baton.topi": {
+        "InvalidShapeError": "baton.topi.utils:InvalidShapeError",
+        "const_vector": "baton.topi.utils:const_vector",
+        "extern": "baton.te:extern",
+    },
+    "baton.topi.nn": {
+        "concatenate": "baton.topi:concatenate",
+        "equal_const_int": "baton.topi.utils:equal_const_int",
+        "get_const_int": "baton.topi.utils:get_const_int",
+        "get_const_tuple": "baton.topi.utils:get_const_tuple",
+        "get_pad_tuple": "baton.compat.topi_nn_utils:get_pad_tuple",
+        "get_pad_tuple1d": "baton.compat.topi_nn_utils:get_pad_tuple1d",
+        "get_pad_tuple3d": "baton.compat.topi_nn_utils:get_pad_tuple3d",
+        "add": "baton.topi:add",
+        "simplify": "baton.topi.utils:simplify",
+        "simulated_dequantize": "baton.compat.topi_qnn:simulated_dequantize",
+        "simulated_quantize": "baton.compat.topi_qnn:simulated_quantize",
+        "strided_slice": "baton.topi:strided_slice",
+    },
+    "baton.topi.vision": {"reorg": "baton.compat.topi_vision:reorg"},
     "baton.tir": {
         "comm_reducer": "baton.te:comm_reducer",
         "sum": "baton.te:sum",
