@@ -68,11 +68,18 @@ def _of_kind(name, base):
     def __str__(self):
         return str(self.args[0]) if len(self.args) == 1 else base.__str__(self)
 
-    own = {"__doc__": f"A {name} of the remote.", "__module__": __name__, "remote_kind": name, "__str__": __str__, "__init__": base.__init__}
+    own = {
+        "__doc__": f"A {name} of the remote.",
+        "__module__": __name__,
+        "remote_kind": name,
+        "kind": RemoteError.__dict__["kind"],
+        "__str__": __str__,
+        "__init__": base.__init__,
+    }
     try:
         cls = type("Remote" + name, (RemoteError, base), own)
     except TypeError:  # Python lets no class be an OSError and, as AttributeError is, of another layout
-        cls = type("Remote" + name, (RemoteError,), {k: own[k] for k in ("__doc__", "__module__", "remote_kind")})
+        cls = type("Remote" + name, (RemoteError,), {k: own[k] for k in ("__doc__", "__module__", "remote_kind", "kind")})
     return register_error("rpc.RemoteError/" + name, cls)
 
 
