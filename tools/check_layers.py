@@ -52,7 +52,25 @@ RULES = {
     "alone": "each public header compiles when it is the only one included",
 }
 
-ORDER = ["support", "runtime", "opencl", "rpc", "vm", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "transform", "codegen", "frontend", "driver", "compat"]
+ORDER = [
+    "support",
+    "runtime",
+    "opencl",
+    "rpc",
+    "vm",
+    "ir",
+    "tir",
+    "arith",
+    "te",
+    "topi",
+    "relay",
+    "relay/op",
+    "transform",
+    "codegen",
+    "frontend",
+    "driver",
+    "compat",
+]
 RANK = {layer: rank for rank, layer in enumerate(ORDER)}
 CPP = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".mm")
 SOURCE = (*CPP, ".py", ".pyi", ".sh", ".cmake", ".in", ".toml")

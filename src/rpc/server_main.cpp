@@ -118,6 +118,11 @@ int Run(const Command& c) {
     (*Registry::Get("rpc.ServePipes"))(in, out, c.options);
     return 0;
   }
+  // From here on they are read where the server waits, be it that they come before it does.
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int s : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&ends, s);
+  sigprocmask(SIG_BLOCK, &ends, nullptr);
   const Module server = (*Registry::Get("rpc.ServerListen"))(c.url).As<Module>();
   const std::string url = server.GetFunction("url")().As<std::string>();
   printf("baton-rpc-server: listening on %s\n", url.c_str());

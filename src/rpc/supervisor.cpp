@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +47,12 @@ struct Session {
                             pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before it could be tied to
-  signal(SIGTERM, SIG_DFL);
+  // Wakes the session, which ends as it does when its client goes, with its audit line.
+  static int connection = -1;
+  connection = fd;
+  struct sigaction end{};
+  end.sa_handler = [](int) { shutdown(connection, SHUT_RDWR); };
+  sigaction(SIGTERM, &end, nullptr);
   signal(SIGINT, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   sigset_t none;
@@ -91,9 +97,17 @@ void Reap(std::vector<Session>* sessions) {
 }
 
 void EndAll(const std::vector<Session>& sessions) {
-  for (const Session& s : sessions) kill(s.pid, SIGKILL);
+  for (const Session& s : sessions) kill(s.pid, SIGTERM);
   for (const Session& s : sessions) {
-    waitpid(s.pid, nullptr, 0);
+    bool ended = false;
+    for (int i = 0; i < 50 && !ended; ++i) {
+      ended = waitpid(s.pid, nullptr, WNOHANG) != 0;
+      if (!ended) usleep(10000);
+    }
+    if (!ended) {
+      for (const Session& other : sessions) kill(other.pid, SIGKILL);
+      waitpid(s.pid, nullptr, 0);
+    }
     RemoveFolder(s.folder);
   }
 }

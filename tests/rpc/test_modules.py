@@ -56,11 +56,11 @@ def run_model(remote, path, w):
     assert len(times.results) == 2 and times.mean > 0
 
 
-def test_rpc_005_compile_upload_run_compare(remote, model):
+def test_rpc_005_compile_upload_run_compare(remote, model):  # RPC-005
     run_model(remote, *model)
 
 
-def test_rpc_007_a_program_of_relays_time(model):
+def test_rpc_007_a_program_of_relays_time(model):  # RPC-007
     path, w = model
     server = rpc.Server(host="127.0.0.1", port=9090, key="")
     remote = rpc.connect("127.0.0.1", server.port)
@@ -69,7 +69,7 @@ def test_rpc_007_a_program_of_relays_time(model):
     server.terminate()
 
 
-def test_rpc_003_a_server_without_python_or_compiler(model, tmp_path):
+def test_rpc_003_a_server_without_python_or_compiler(model, tmp_path):  # RPC-003
     with rpc.PopenSession(model[0]) as remote:
         m = graph_executor.GraphModule(remote.system_lib()["default"](remote.cpu()))
         m.run(x=np.ones((4, 16), "float32"))
@@ -77,7 +77,7 @@ def test_rpc_003_a_server_without_python_or_compiler(model, tmp_path):
         run_model(remote, *model)
 
 
-def test_rpc_006_times_of_a_function_are_the_remotes(remote, compiled_function):
+def test_rpc_006_times_of_a_function_are_the_remotes(remote, compiled_function):  # RPC-006
     remote.upload(compiled_function, "v.so")
     f = remote.load_module("v.so")
     dev = remote.cpu()
@@ -100,7 +100,7 @@ def test_an_array_of_this_side_is_no_place_for_results(remote, compiled_function
         f(a, a, np.empty(64, "float32"))
 
 
-def test_rpc_009_what_is_no_module(remote):
+def test_rpc_009_what_is_no_module(remote):  # RPC-009
     remote.upload(b"garbage", "bad.so")
     with pytest.raises(rpc.RPCError, match="not a compiled model"):
         remote.load_module("bad.so")
