@@ -21,6 +21,7 @@ LAYERS = [
     ("topi", ["baton.topi"]),
     ("relay", ["baton.relay"]),
     ("driver", ["baton.driver"]),
+    ("rpc", ["baton.rpc"]),
     ("tools", ["baton.capsule", "baton.config", "baton.contrib", "baton.explorer", "baton.guard", "baton.history", "baton.relay.testing", "baton.testing"]),
     ("baton", ["baton", "baton.compat", "baton.instrument", "baton.transform"]),
     ("programs", ["baton.__main__", "baton.cli", "baton.demo", "baton.describe"]),
