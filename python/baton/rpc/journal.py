@@ -38,6 +38,14 @@ def _record(line: bytes):
     return json.loads(text)
 
 
+def _overlong(tail: bytes) -> bool:
+    """Whether a tail holds more than the line that it begins with: a kill leaves less."""
+    try:
+        return len(tail) > 18 + int(tail[9:17], 16) + 1
+    except ValueError:
+        return False
+
+
 def scan(data: bytes, name: str = "journal") -> tuple[list, int]:
     """The records in `data` and the length of the part that holds them. The rest is a line that was being written."""
     records, at = [], 0
@@ -48,7 +56,7 @@ def scan(data: bytes, name: str = "journal") -> tuple[list, int]:
                 raise ValueError("cut off")
             records.append(_record(data[at:end]))
         except (ValueError, RecursionError) as error:
-            if end >= 0 and end + 1 < len(data):
+            if (end >= 0 and end + 1 < len(data)) or _overlong(data[at:]):
                 raise JournalError(
                     f"`{name}`: line {len(records) + 1}, byte {at}, is damaged ({error}), with more behind it; keep a copy, then cut it by hand"
                 ) from None

@@ -2,9 +2,10 @@
 """The tracker under a simulated clock and network; `bench/rpc_tracker.py --simulate` runs a week with 10,000 devices."""
 
 import pytest
+from simulation import Plan, Simulation, Violation
+
 from baton.rpc.tracker.records import IDLE
 from baton.rpc.tracker.state import Tracker
-from simulation import Plan, Simulation, Violation
 
 
 def watched(plan, seed):

@@ -6,6 +6,7 @@ import json
 import random
 
 import pytest
+
 from baton.rpc.journal import content_hash
 from baton.rpc.tracker import messages, probe
 from baton.rpc.tracker.errors import ProtocolError

@@ -214,9 +214,7 @@ class Process:
     def _reset(self, reset: dict) -> None:
         names = {"BATON_DEVICE": reset["device"], "BATON_KEY": reset["key"], "BATON_ADDRESS": reset["address"]}
         try:
-            done = subprocess.run(
-                self._reset_command, env={**os.environ, **names}, timeout=RESET_SECONDS, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-            )
+            done = subprocess.run(self._reset_command, env={**os.environ, **names}, timeout=RESET_SECONDS, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             outcome = f"exit code {done.returncode}"
         except (OSError, subprocess.TimeoutExpired) as error:
             outcome = str(error)
