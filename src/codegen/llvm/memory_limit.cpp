@@ -2,10 +2,9 @@
 #include "codegen/llvm/memory_limit.h"
 
 #include <baton/runtime/error.h>
+#include <baton/support/address_space.h>
 #include <execinfo.h>
 #include <llvm-c/ErrorHandling.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 
 #include <new>
 #include <string>
@@ -38,15 +37,11 @@ void InstallErrorHandlers() {
 }
 
 void RequireMemory(uint64_t bytes) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  void* p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) {
-    throw runtime::Error("MemoryError", "making code takes about " + std::to_string(bytes >> 20) +
-                                            " MB of address space, and the limit of this process (RLIMIT_AS, " +
-                                            std::to_string(limit.rlim_cur >> 20) + " MB) leaves less");
-  }
-  munmap(p, bytes);
+  const uint64_t limit = support::AddressSpaceLimit();
+  if (limit == UINT64_MAX || support::HasAddressSpace(bytes)) return;
+  throw runtime::Error("MemoryError", "making code takes about " + std::to_string(bytes >> 20) +
+                                          " MB of address space, and the limit of this process (RLIMIT_AS, " +
+                                          std::to_string(limit >> 20) + " MB) leaves less");
 }
 
 }  // namespace baton::codegen

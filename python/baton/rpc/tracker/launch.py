@@ -30,7 +30,7 @@ class Tracker:
     """
 
     def __init__(self, host="127.0.0.1", port=9190, port_end=9199, silent=True, *, key_file=None, journal=None, reset_command=None, proxies=()):
-        command = [sys.executable, "-m", "baton.exec.rpc_tracker", "--host", host, "--port", str(port), "--port-end", str(port_end)]
+        command = [sys.executable, "-m", "baton", "rpc-tracker", "--host", host, "--port", str(port), "--port-end", str(port_end)]
         for flag, value in (("--key-file", key_file), ("--journal", journal), ("--reset-command", reset_command)):
             if value:
                 command += [flag, os.fspath(value)]
