@@ -47,7 +47,7 @@ BATON_DLL Pass FoldConstant(const FoldConstantOptions& options = {});
 
 struct FoldWeightsOptions : PassOptions<FoldWeightsOptions> {
   static constexpr auto _type_key = "relay.transform.FoldWeightsOptions";
-  int64_t max_bytes = int64_t{2} << 30;
+  int64_t max_bytes = int64_t{256} << 20;
   static constexpr void Describe(auto& d) {
     d(F<&FoldWeightsOptions::max_bytes>, "Bytes by which the pass may make a program larger.");
   }

@@ -20,6 +20,8 @@ constexpr size_t kFoldGrowth = 16;
 constexpr size_t kFoldSlack = 1 << 20;
 // What a value may have that is only computed on the way to a smaller one, and all such values of a function together.
 constexpr size_t kMaxTransientBytes = size_t{256} << 20;
+// Operations that one run over a function may take: a second or two. What is beyond stays in the program.
+constexpr double kMaxFlops = 1e10;
 
 /// Whether an expression is a constant: a Constant, or a Tuple of constants. Answers are kept for tuples alone.
 class ConstantChecker : private ExprVisitor {
@@ -117,16 +119,23 @@ class ConstantFolder : public MixedModeMutator {
       if (bytes > kFoldGrowth * in_bytes + kFoldSlack) {
         if (bytes > growth_) {
           // Too large to keep; values computed from it may be small.
-          if (passing_bytes_ + bytes <= kMaxTransientBytes) {
+          if (transient_bytes_ + bytes <= kMaxTransientBytes && Affordable(pre)) {
             transient_[post.get()] = {post, ObjectRef(), in_bytes};
-            passing_bytes_ += bytes;
+            transient_bytes_ += bytes;
           }
           return post;
         }
         growth_ -= bytes;
       }
     }
-    return WithTypeOf(pre, ConstEvaluate(call, post));
+    return Affordable(pre) ? WithTypeOf(pre, ConstEvaluate(call, post)) : post;
+  }
+
+  /// Counts the operations of a call, and of the values that it needs first.
+  bool Affordable(const CallNode* pre) {
+    if (!pre->checked_type_.defined()) return true;
+    flops_ += std::max(FlopsOf(pre), static_cast<double>(BytesOf(Downcast<Type>(pre->checked_type_))));
+    return flops_ <= kMaxFlops;
   }
 
   /// A constant has the very type that what it replaces had, where that was as precise.
@@ -217,7 +226,8 @@ class ConstantFolder : public MixedModeMutator {
   size_t growth_;
   bool fold_qnn_;
   std::unordered_map<const Object*, TransientValue> transient_;
-  size_t passing_bytes_ = 0;
+  size_t transient_bytes_ = 0;
+  double flops_ = 0;
   ConstantChecker checker_;
   std::optional<TupleFields> fields_;
 };
