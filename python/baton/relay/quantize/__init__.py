@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks of floats become networks of integers.
 
-    with relay.quantize.qconfig(calibrate_mode="percentile", weight_scale="max"):
-        quantized = relay.quantize.quantize(mod, params, dataset)
+with relay.quantize.qconfig(calibrate_mode="percentile", weight_scale="max"):
+    quantized = relay.quantize.quantize(mod, params, dataset)
 """
 
 from .annotate import annotate, attach_simulated_quantize, partition, simulated_quantize

@@ -68,7 +68,7 @@ class QConfig:
         self.__dict__.update(_DEFAULTS)
         for name, value in values.items():
             if name not in _DEFAULTS:
-                warnings.warn(f"qconfig has no `{name}`, which is left out{did_you_mean(name, _DEFAULTS)}", stacklevel=3)
+                warnings.warn(f"qconfig has no `{name}`, which is left out{did_you_mean(name, list(_DEFAULTS))}", stacklevel=3)
                 continue
             if name in _CHOICES and value not in _CHOICES[name]:
                 raise errors.ValueError(f"qconfig: {name} is {value!r}; it is {' or '.join(map(repr, _CHOICES[name]))}")

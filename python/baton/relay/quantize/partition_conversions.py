@@ -49,43 +49,36 @@ class _Sections:
     """Which section of @main each expression belongs to."""
 
     def __init__(self, func):
-        self.order, self.func = [], func
+        self.order, self.users = [], {}
         post_order_visit(func.body, self.order.append)
-        self.order = [e for e in self.order if not isinstance(e, (Op, GlobalVar))]
-        self.users = {}
+        self.order = [e for e in self.order if not isinstance(e, (Op, GlobalVar, Constant))]
         for e in self.order:
             for c in _children(e):
                 self.users.setdefault(c, []).append(e)
-        self.before, self.behind = self._before(), self._behind()
+        self.before = self._before(func.params)
+        self.behind = self._behind()
 
-    def _before(self):
-        """Floats that depend on no integers, and the integers that they are cast to."""
-        found = set()
+    def _before(self, params):
+        """Floats that depend on no integers, and the integers that they are cast to; parameters."""
+        found = set(params)
         for e in self.order:
             children = [c for c in _children(e) if not isinstance(c, Constant)]
-            if isinstance(e, Var):
-                if any(e.same_as(p) for p in self.func.params):
-                    found.add(e)
-            elif children and all(c in found and (_is_float(c) or isinstance(c, Var)) for c in children) and isinstance(e, Call):
+            if isinstance(e, Call) and children and all(c in found and (_is_float(c) or isinstance(c, Var)) for c in children):
                 found.add(e)
         return found
 
     def _behind(self):
-        """Floats, and tuples, that no integers depend on, other than those before."""
+        """Floats and tuples that no integers depend on, other than those before."""
         found = set()
         for e in reversed(self.order):
-            users = self.users.get(e, ())
-            whole = not isinstance(e, Call) or isinstance(e.op, Op)
-            if e not in self.before and not isinstance(e, (Constant, Var)) and whole and not _is_integer(e) and all(u in found for u in users):
+            plain = isinstance(e, (Tuple, TupleGetItem)) or (isinstance(e, Call) and isinstance(e.op, Op))
+            if plain and e not in self.before and not _is_integer(e) and all(u in found for u in self.users.get(e, ())):
                 found.add(e)
         return found
 
-    def between(self):
-        return [e for e in self.order if e not in self.before and e not in self.behind and not isinstance(e, (Constant, Var))]
-
-    def read_from(self, part, users):
-        """Expressions of a part, parameters included, that others use, in order."""
-        return [e for e in self.order if e in part and not isinstance(e, Constant) and any(u in users for u in self.users.get(e, ()))]
+    def read(self, section, outside, result):
+        """Expressions of a section that are read outside, in order; `result` is read in any case."""
+        return [e for e in self.order if section(e) and (e.same_as(result) or any(map(outside, self.users.get(e, ()))))]
 
 
 def _check(sections):
@@ -105,14 +98,14 @@ def _computes_floats(call):
 
 
 def _variables(prefix, exprs):
-    return [e if isinstance(e, Var) else Var(f"{prefix}{i}", e.checked_type) for i, e in enumerate(exprs)]
+    return [Var(e.name_hint if isinstance(e, Var) else f"{prefix}{i}", e.checked_type) for i, e in enumerate(exprs)]
 
 
-def _results(exprs):
+def _together(exprs):
     return exprs[0] if len(exprs) == 1 else Tuple(exprs)
 
 
-def _fields(call, count):
+def _apart(call, count):
     return [call] if count == 1 else [TupleGetItem(call, i) for i in range(count)]
 
 
@@ -124,27 +117,21 @@ def partition_conversions(mod, fully_integral=False):
     sections = _Sections(func)
     if fully_integral:
         _check(sections)
-    body, behind = func.body, sections.behind
-    between = set(sections.between())
-    ends = {body} if body not in behind else set()
-    # What crosses the two borders; a parameter that is read behind the first goes through as it is.
-    first = [e for e in sections.order if e in sections.before and (e in ends or any(u not in sections.before for u in sections.users.get(e, ())))]
-    second = [
-        e
-        for e in sections.order
-        if (e in between or e in sections.before) and (e in ends or any(u in behind for u in sections.users.get(e, ()))) and not isinstance(e, Constant)
-    ]
+    before, behind = sections.before.__contains__, sections.behind.__contains__
+    result = None if behind(func.body) else func.body
+    # What crosses the two borders; what is read behind both goes through the middle as it is.
+    first = sections.read(before, lambda e: not before(e), result)
+    second = sections.read(lambda e: not behind(e), behind, result)
+    inner, outer = _variables("q", first), _variables("r", second)
+    middle = _Cut(dict(zip(first, inner, strict=True)))
     made = IRModule(dict(mod.functions.items()), dict(mod.type_definitions.items()))
-    made[PREFIX] = Function(func.params, _results(first))
-    inner = _variables("q", first)
-    cut = _Cut(dict(zip(first, inner, strict=True)))
-    made[MIDDLE] = Function(inner, _results([cut.visit(e) for e in second]))
-    outer = _variables("r", second)
-    made[SUFFIX] = Function(outer, _Cut(dict(zip(second, outer, strict=True))).visit(body))
-    params = [Var(p.name_hint, p.type_annotation) for p in func.params]
-    prefix = Call(made.get_global_var(PREFIX), params)
-    middle = Call(made.get_global_var(MIDDLE), _fields(prefix, len(first)))
-    made["main"] = Function(params, Call(made.get_global_var(SUFFIX), _fields(middle, len(second))))
+    made[PREFIX] = Function(func.params, _together(first))
+    made[MIDDLE] = Function(inner, _together([middle.visit(e) for e in second]))
+    made[SUFFIX] = Function(outer, _Cut(dict(zip(second, outer, strict=True))).visit(func.body))
+    params = _variables("", func.params)
+    quantized = _apart(Call(made.get_global_var(PREFIX), params), len(first))
+    computed = _apart(Call(made.get_global_var(MIDDLE), quantized), len(second))
+    made["main"] = Function(params, Call(made.get_global_var(SUFFIX), computed))
     with PassContext(opt_level=3):
         return InferType()(made)
 

@@ -7,7 +7,8 @@ import numpy as np
 
 # Share of the magnitudes that "percentile" keeps within the range.
 PERCENTILE = 0.99999
-BINS = 2048
+# Bins of a distribution of magnitudes, at most; each is to hold some values on average, or there is no distribution to see.
+BINS, IN_A_BIN = 2048, 8
 
 
 def power2_scale(array):
@@ -54,15 +55,18 @@ def _divergences(counts, levels):
 
 def by_kl_divergence(samples, nbit=8):
     """The range whose integers lose least information about the distribution of magnitudes (S. Migacz: 8-bit Inference with TensorRT,
-    2017). Zeros are exact in any range, so they do not count."""
+    2017). Zeros are exact in any range, so they do not count. Few values are no distribution: all of them are kept."""
     magnitudes = np.abs(np.asarray(samples, "float32").ravel())
     magnitudes = magnitudes[magnitudes > 0]
     if magnitudes.size == 0:
         return 1.0
     most, levels = float(magnitudes.max()), 2 ** (min(nbit, 8) - 1)
-    counts = np.histogram(magnitudes, bins=BINS, range=(0, most))[0].astype("float64")
+    bins = min(BINS, magnitudes.size // IN_A_BIN)
+    if bins <= levels:
+        return most
+    counts = np.histogram(magnitudes, bins=bins, range=(0, most))[0].astype("float64")
     ends, losses = _divergences(counts, levels)
-    return (int(ends[int(np.argmin(losses))]) + 0.5) * most / BINS
+    return min(most, (int(ends[int(np.argmin(losses))]) + 0.5) * most / bins)
 
 
 __all__ = ["by_kl_divergence", "by_percentile", "max_scale", "power2_scale"]
