@@ -24,6 +24,7 @@ VERBS = {  # in the order that help shows them; each is the module of that name 
     "explain-placement": "say on which device each expression of Relay text runs, and why",
     "bisect": "find the pass that breaks a model, and the smallest program that shows it",
     "inspect": "say what is in a model: inputs, outputs, operators, what is not supported",
+    "sign": "sign a compiled model, or check its signature",
     "replay": "do what a capsule of a failure says again, and tell whether it fails in the same way",
     "doctor": "say what this machine offers, what is missing, and how to mend it",
     "completion": "print the completion script of a shell",
