@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What relay.quantize marks programs with.
+// Rounding as integers round, by which relay.quantize marks programs.
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
-#include <baton/topi/elemwise.h>
 
 #include "../common.h"
-#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
 
 /// `kind` of a value that stays as it is.
-constexpr int64_t kIdentity = 0;
+constexpr int64_t kKeepsFloats = 0;
 
 struct SimulatedQuantizeAttrs : AttrsNode<SimulatedQuantizeAttrs> {
   static constexpr auto _type_key = "relay.attrs.QuantizeAnnotationAttrs";
@@ -25,12 +23,6 @@ struct SimulatedQuantizeAttrs : AttrsNode<SimulatedQuantizeAttrs> {
     d(F<&SimulatedQuantizeAttrs::rounding>, "How numbers become whole. R4: \"round\", halves to the even number.");
   }
 };
-struct CastHintAttrs : AttrsNode<CastHintAttrs> {
-  static constexpr auto _type_key = "relay.attrs.CastHintAttrs";
-  DataType dtype = DataType::Int(8);
-  static constexpr void Describe(auto& d) { d(F<&CastHintAttrs::dtype>, "Dtype that the value is to be held in."); }
-};
-
 Type SimulatedQuantizeType(const SimulatedQuantizeAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
   for (int i : {1, 2, 3}) {
@@ -42,7 +34,7 @@ Type SimulatedQuantizeType(const SimulatedQuantizeAttrs& a, const TypeArgs& in) 
   return in.type(0);
 }
 Expr DecomposeSimulatedQuantize(const Call& call, const Array<Expr>& args) {
-  if (AttrsAs<SimulatedQuantizeAttrs>(call->attrs).kind == kIdentity) return args[0];
+  if (AttrsAs<SimulatedQuantizeAttrs>(call->attrs).kind == kKeepsFloats) return args[0];
   const DataType t = AsTensor(call->args[0]->checked_type())->dtype;
   auto scalar = [&](int i) {
     return AsTensor(call->args[i]->checked_type())->dtype == t ? args[i] : Expr(Cast(args[i], t));
@@ -51,24 +43,16 @@ Expr DecomposeSimulatedQuantize(const Call& call, const Array<Expr>& args) {
   return Multiply(Maximum(Minimum(steps, scalar(3)), scalar(2)), scalar(1));
 }
 
-bool SameRel(const Array<Type>& types, int num_inputs, const Attrs&, TypeReporter& reporter) {
-  reporter.Assign(types[num_inputs], types[0]);
-  return true;
-}
-Tensors LowerSame(const Tensors& in) {
-  return {topi::Map(in[0], [](PrimExpr v) { return v; }, "copy")};
-}
-
-constexpr auto kScalar = "R2: floating, a scalar.";
+constexpr auto kFloatScalar = "R2: floating, a scalar.";
 
 const Op simulated_quantize = DefineOp({
     .name = "relay.op.annotation.simulated_quantize",
     .doc =
         "round(data / dom_scale), at least clip_min and at most clip_max, times dom_scale: what integers make of data.",
     .inputs = {{"data", "Any shape. R1: floating dtype."},
-               {"dom_scale", kScalar},
-               {"clip_min", kScalar},
-               {"clip_max", kScalar}},
+               {"dom_scale", kFloatScalar},
+               {"clip_min", kFloatScalar},
+               {"clip_max", kFloatScalar}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<SimulatedQuantizeAttrs>,
     .type_rel = Rel<"relay.op.annotation.simulated_quantize", SimulatedQuantizeType>,
@@ -76,20 +60,6 @@ const Op simulated_quantize = DefineOp({
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
     .support_level = 11,
-});
-const Op cast_hint = DefineOp({
-    .name = "annotation.cast_hint",
-    .doc = "data, which relay.quantize is to hold in another dtype from here on.",
-    .inputs = {{"data", "Anything."}},
-    .output = "`data`.",
-    .attrs = TypeOf<CastHintAttrs>,
-    .type_rel = SameRel,
-    .lower = LowerSame,
-    .gradient = gradient::Through,
-    .pattern = OpPattern::kOpaque,
-    .fold = Fold::kNever,
-    .source = "Relay",
-    .traits = {.values = Values::kExact},
 });
 
 }  // namespace
