@@ -316,6 +316,21 @@ def test_sums_never_leave_32_bits():
     np.testing.assert_allclose(run(quantized, data[0]["x"]), 5.0, rtol=0.01)
 
 
+@pytest.mark.parametrize(("inputs", "spread", "found"), [(1 << 16, 1, INT), (1 << 18, 1, FLOAT), (1 << 18, 16, INT)])
+def test_products_that_may_leave_32_bits_stay_floats(inputs, spread, found):
+    """Weights of which one in `spread` is large, the others next to nothing."""
+    x = relay.var("x", shape=(1, inputs))
+    w = np.full((2, inputs), 1e-6, "float32")
+    w[:, ::spread] = 1.0
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.dense(x, relay.const(w))))
+    with qtz.qconfig(skip_dense_layer=False, weight_scale="max"):
+        quantized = qtz.quantize(mod)
+    assert products(quantized["main"]) == {found: 1}
+    x = np.full((1, inputs), 8.0, "float32")
+    with qtz.qconfig(skip_dense_layer=False, weight_scale="max", calibrate_mode="percentile"):
+        np.testing.assert_allclose(run(qtz.quantize(mod, dataset=[{"x": x}]), x), run(mod, x), rtol=0.02)
+
+
 def test_other_products():
     x, rng = relay.var("x", shape=(2, 8, 8, 8)), RNG(3)
     y = relay.nn.conv2d_transpose(x, weight(rng, 8, 6, 3, 3), kernel_size=(3, 3), channels=6, strides=(2, 2))

@@ -55,10 +55,20 @@ def _constant(expr):
 
 
 class _Product(Rule):
-    """Convolutions and matrix products: operands in few bits, sums in 32. `terms(call)`: the number of products in a sum."""
+    """Convolutions and matrix products: operands in few bits, sums in 32. `terms(call)`: the number of products in a sum; `outputs(call)`: the
+    axis of the weight that a sum keeps, or None."""
 
-    def __init__(self, terms, counted=False, dense=False):
-        self.terms, self.counted, self.dense = terms, counted, dense
+    def __init__(self, terms, outputs=lambda call: None, counted=False, dense=False):
+        self.terms, self.outputs, self.counted, self.dense = terms, outputs, counted, dense
+
+    def _most(self, call, weight, x, w):
+        """What a sum is at most; None where that is not known."""
+        kept = self.outputs(call)
+        if isinstance(weight, Constant) and kept is not None:
+            sizes = np.abs(weight.data.numpy().astype("int64"))
+            return int(sizes.sum(tuple(i for i in range(sizes.ndim) if i != kept)).max(initial=0)) * x.peak
+        terms = self.terms(call)
+        return None if terms is None else terms * x.peak * w.peak
 
     def annotate(self, walk, call, args):
         weight = walk.weight(args[1]) if _constant(args[1]) is not None else walk.operand(args[1])
@@ -66,17 +76,24 @@ class _Product(Rule):
 
     def realize(self, walk, call, args):
         x, w = (walk.affine(a) for a in args)
-        terms = self.terms(call)
-        if not x or not w or not (x.narrow and w.narrow) or terms is None or terms * x.peak * w.peak >= ROOM:
+        if not x or not w or not (x.narrow and w.narrow):
+            return None
+        most = self._most(call, args[1], x, w)
+        if most is None or most >= ROOM:
             return None
         made = ints.with_args(call, args, out_dtype=walk.config.dtype_activation)
-        return walk.stands_for(made, Affine(x.scale * w.scale, terms * x.peak * w.peak, "int32", x.stands_for))
+        return walk.stands_for(made, Affine(x.scale * w.scale, most, "int32", x.stands_for))
 
 
 def _terms_of_convolution(call):
     layout = call.attrs["out_layout"] or call.attrs["data_layout"]
     weight, channels = _size(call.args[1].checked_type.shape), _size([call.checked_type.shape[layout.index("C")]])
     return None if weight is None or channels is None else weight // max(channels, 1)
+
+
+def _outputs_of_convolution(call):
+    layout = call.attrs["kernel_layout"]
+    return layout.index("O") if layout.isalpha() and "O" in layout else None
 
 
 def _terms_of_dense(call):
@@ -273,9 +290,11 @@ def _register(rule, *names):
 
 _SELECTS = 2  # Values::kSelects: each element of the result is one of the first operand
 _MOVES = _Moved()
-_register(_Product(_terms_of_convolution, counted=True), "nn.conv2d")
-_register(_Product(_terms_of_convolution), "nn.conv1d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")
-_register(_Product(_terms_of_dense, dense=True), "nn.dense")
+_register(_Product(_terms_of_convolution, _outputs_of_convolution, counted=True), "nn.conv2d")
+_register(
+    _Product(_terms_of_convolution, _outputs_of_convolution), "nn.conv1d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose"
+)
+_register(_Product(_terms_of_dense, lambda call: 0, dense=True), "nn.dense")
 _register(_Product(_terms_of_matmul, dense=True), "nn.batch_matmul")
 _register(_Sum(), "add", "subtract", "nn.bias_add")
 _register(_Multiplied(), "multiply")
