@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -143,6 +144,12 @@ class Descriptor {
   int fd_;
 };
 
+/// Profilers look for symbols in the file that code was mapped from: BATON_COPY_CODE=0 lets it run from there.
+bool CopiesCode() {
+  const char* copies = getenv("BATON_COPY_CODE");
+  return !copies || std::strcmp(copies, "0") != 0;
+}
+
 /// Models up to this size are copied whole; of larger ones the constants stay in the file, which processes share.
 constexpr size_t kCopied = 64 << 20;
 
@@ -154,13 +161,13 @@ struct Artifact {
   ExecutableDesc desc;
 };
 
-/// `runs`: code is copied, so that a program that writes over the file does not change what runs here. `expected`: the
-/// digest that the file is to have, in hexadecimal digits; "" for any.
-Artifact OpenArtifact(const std::string& path, bool runs, const std::string& expected = "") {
+/// `copies`: code is copied, so that a program that writes over the file does not change what runs here. `expected`:
+/// the digest that the file is to have, in hexadecimal digits; "" for any.
+Artifact OpenArtifact(const std::string& path, bool copies, const std::string& expected = "") {
   Artifact a;
   try {
     a.file = support::MappedFile(path);
-    if (runs && a.file.size() <= kCopied) a.code = Descriptor::InMemory(a.file.data(), a.file.size());
+    if (copies && a.file.size() <= kCopied) a.code = Descriptor::InMemory(a.file.data(), a.file.size());
     if (a.code) a.file = support::MappedFile(a.code.path());
   } catch (const std::runtime_error& e) {
     throw RuntimeError(e.what());
@@ -176,7 +183,7 @@ Artifact OpenArtifact(const std::string& path, bool runs, const std::string& exp
   // The digest is of the copies of what runs, as far as there are any.
   support::MappedFile code;
   uint64_t code_size = 0;
-  if (runs && !a.code) {
+  if (copies && !a.code) {
     std::memcpy(&code_size, data + size - kTrailer, sizeof code_size);
     if (code_size <= size - kTrailer) a.code = Descriptor::InMemory(data, code_size);
     if (a.code) code = support::MappedFile(a.code.path());
@@ -310,7 +317,7 @@ const PackedFunc& ProgramFunction(const char* name);  // executor.cpp
 
 namespace {
 Module LoadOf(const std::string& path, const std::string& expected) {
-  Artifact artifact = OpenArtifact(path, true, expected);
+  Artifact artifact = OpenArtifact(path, CopiesCode(), expected);
   const bool devices = artifact.desc.program.rfind("{\"devices\"", 0) == 0;
   const Module m = MakeModule<LibraryModule>(path, std::move(artifact));
   if (devices) ProgramFunction("vm.ImportDeviceCode")(m);
