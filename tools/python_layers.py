@@ -20,7 +20,7 @@ LAYERS = [
     ("te", ["baton.te"]),
     ("topi", ["baton.topi"]),
     ("relay", ["baton.relay"]),
-    ("driver", ["baton.driver"]),
+    ("driver", ["baton.driver", "baton.relay.quantize"]),
     ("rpc", ["baton.rpc"]),
     ("tools", ["baton.capsule", "baton.config", "baton.contrib", "baton.explorer", "baton.guard", "baton.history", "baton.relay.testing", "baton.testing"]),
     ("baton", ["baton", "baton.compat", "baton.instrument", "baton.transform"]),

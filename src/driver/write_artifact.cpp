@@ -124,12 +124,25 @@ std::string Manifest(const ExecutableDesc& desc, const std::vector<std::string>&
   return out;
 }
 
+/// The code with the digest of its manifest.
+std::string WithManifest(std::string_view elf, const std::string& manifest) {
+  std::string out(elf);
+  const std::string_view none(kNoManifest, kDigest);
+  const size_t at = out.find(none);
+  if (at == std::string::npos) return out;  // made elsewhere
+  if (out.find(none, at + 1) != std::string::npos) throw InternalError("WriteArtifact: two places for a digest");
+  const support::Sha256::Digest digest = support::Sha256Of(manifest.data(), manifest.size());
+  std::memcpy(out.data() + at, digest.data(), kDigest);
+  return out;
+}
+
 }  // namespace
 
 void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
                    const std::vector<std::string>& guards) {
   if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
   const std::string manifest = Manifest(desc, guards);
+  const std::string code = WithManifest({static_cast<const char*>(elf), elf_bytes}, manifest);
   support::AtomicFile file(path, true);
   support::Sha256 sha;
   uint64_t at = 0;
@@ -142,7 +155,7 @@ void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, c
     static constexpr char kZeros[64] = {};
     if (at % 64) put(kZeros, 64 - at % 64);
   };
-  put(elf, elf_bytes);
+  put(code.data(), code.size());
   align();
   const uint64_t constants_at = at;
   put(desc.constants, desc.constants_bytes);

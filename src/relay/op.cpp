@@ -263,6 +263,13 @@ Any PrecisionAttr(const Op& op) {
   return f.defined() ? Any(f) : Any();
 }
 const bool registered_precision = (Op::DefineSlot("FTVMMixedPrecisionConversionType", PrecisionAttr), true);
+
+/// What it does to elements, a number of `Values`, for passes in other languages.
+Any ValuesAttr(const Op& op) {
+  const OpDef* def = DefOf(op);
+  return def ? Any(static_cast<int64_t>(def->traits.values)) : Any();
+}
+const bool registered_values = (Op::DefineSlot("TValues", ValuesAttr), true);
 }  // namespace
 
 // ---- Gradients.

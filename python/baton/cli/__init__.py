@@ -24,6 +24,7 @@ VERBS = {  # in the order that help shows them; each is the module of that name 
     "explain-placement": "say on which device each expression of Relay text runs, and why",
     "bisect": "find the pass that breaks a model, and the smallest program that shows it",
     "inspect": "say what is in a model: inputs, outputs, operators, what is not supported",
+    "sign": "sign a compiled model, or check its signature",
     "rpc-server": "serve this machine to others: they upload models and run them here",
     "rpc-key": "write a secret key for remote sessions, or say what one is",
     "rpc-tracker": "run a tracker, which shares devices among clients, or show what one knows",

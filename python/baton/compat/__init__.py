@@ -122,6 +122,7 @@ NAMES = {
         "debug": "baton.relay.op:debug",
         "load_param_dict": "baton.runtime.params:load_param_dict",
         "optimize": "baton.driver.relay_build:optimize",
+        "quantize": "baton.relay.quantize",
         "save_param_dict": "baton.runtime.params:save_param_dict",
         "testing": "baton.relay.testing",
     },

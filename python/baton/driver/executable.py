@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .._core import Array
+from .._ffi import get_global_func
 from ..error import RuntimeError as BatonRuntimeError
 from ..error import UnsupportedError
 from ..runtime import Module, load_module
@@ -413,11 +414,22 @@ class DynamicExecutable(Executable):
         }
 
 
-def load(path: str | os.PathLike, device=None) -> Executable:
+def load(path: str | os.PathLike, device=None, *, public_key=None, signature: str | os.PathLike | None = None) -> Executable:
     """A model that `Executable.save` or `baton compile` wrote. The compiler is neither needed nor loaded. `device`: where it
     runs, or a list of devices.
+
+    A compiled model is code. Its digest finds damage, and is no signature: who changes the file can change the digest. With
+    `public_key` (a PEM file, its bytes, or a key of the package `cryptography`; Ed25519) nothing is loaded unless `baton sign` signed
+    the file with the key's other half; `signature` is the signature's file, `path` + ".sig" by default.
     """
-    module = load_module(os.fsdecode(path))
+    if public_key is not None:
+        from .signature import verify
+
+        module = get_global_func("runtime.LoadArtifactOf")(os.fsdecode(path), verify(path, public_key, signature))
+    elif signature is not None:
+        raise TypeError("a signature is checked with a public_key, which is missing")
+    else:
+        module = load_module(os.fsdecode(path))
     return Executable(module, artifact=os.fsdecode(path), device=device, forms=_forms_of(module))
 
 

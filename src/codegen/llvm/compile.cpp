@@ -19,6 +19,7 @@
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/jobs.h"
 #include "codegen/llvm/memory_limit.h"
+#include "runtime/artifact_format.h"
 
 namespace baton::codegen {
 namespace {
@@ -114,6 +115,10 @@ void Emit(CompiledModule* m, const Machine& machine, const Target& target, const
   if (define_api) {
     LLVMSetInitializer(api, LLVMConstNull(ptr));
     LLVMSetInitializer(self, LLVMConstNull(ptr));
+    LLVMValueRef none =
+        LLVMConstStringInContext(m->ctx, runtime::artifact::kNoManifest, runtime::artifact::kDigest, true);
+    LLVMValueRef digest = LLVMAddGlobal(m->module, LLVMTypeOf(none), runtime::artifact::kManifestSymbol);
+    LLVMSetInitializer(digest, none);  // no constant: it is written when the rest of the file is known
   }
   std::optional<DebugInfo> debug;
   if (level == DebugLevel::kLines) debug.emplace(m->module);

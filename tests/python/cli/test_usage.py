@@ -41,6 +41,8 @@ from baton.cli import VERBS, build_parser
         (["opt", "in.relay", "--isolate-memory", "3"], "add --isolate"),
         (["opt", "in.relay", "--isolate", "--isolate-seconds", "0"], "`0` is no number of seconds above 0"),
         (["replay", "f.capsule", "--seconds", "-1"], "`-1` is no number of seconds above 0"),
+        (["sign", "m.so"], "--key --check"),
+        (["sign", "m.so", "--key", "a", "--check", "b"], "not allowed with"),
         (["completion"], "shell"),
         (["completion", "tcsh"], "tcsh"),
         (["doctor", "extra"], "extra"),
