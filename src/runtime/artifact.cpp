@@ -151,7 +151,7 @@ bool CopiesCode() {
 }
 
 /// Models up to this size are copied whole; of larger ones the constants stay in the file, which processes share.
-constexpr size_t kCopied = 64 << 20;
+constexpr size_t kCopied = 16 << 20;
 
 /// A verified artifact: nothing of it has run yet.
 struct Artifact {
