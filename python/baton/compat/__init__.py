@@ -28,6 +28,7 @@ MODULES = {
     "baton.contrib.mkl": "baton.compat.cblas",
     "baton.contrib.mkldnn": "baton.compat.cblas",
     "baton.contrib.nvcc": "baton.compat.nvcc",
+    "baton.contrib.random": "baton.compat.contrib_random",
     "baton.contrib.pipeline_executor": "baton.compat.pipeline_executor",
     "baton.contrib.util": "baton.contrib.utils",
     "baton.ir.container": "baton.runtime.container",
@@ -45,6 +46,8 @@ MODULES = {
     "baton.relay.backend.utils": "baton.compat.backend_utils",
     "baton.relay.backend.vm": "baton.driver.vm",
     "baton.relay.build_module": "baton.driver.relay_build",
+    "baton.relay.feature": "baton.relay.analysis",
+    "baton.relay.frontend.change_datatype": "baton.compat.change_datatype",
     "baton.relay.frontend.common": "baton.compat.frontend_common",
     "baton.relay.op._make": "baton.relay.op",
     "baton.relay.op._reduce": "baton.relay.op",
@@ -68,6 +71,7 @@ MODULES = {
     "baton.support": "baton.compat.support",
     "baton.target.tag": "baton.target",
     "baton.te.tag": "baton.te.operation",
+    "baton.te.tensor_intrin": "baton.compat.te_absent",
     "baton.testing._ffi_api": "baton.testing",
     "baton.testing.popen_pool": "baton.testing",
     "baton.testing.utils": "baton.testing",
@@ -115,15 +119,19 @@ NAMES = {
     },
     "baton.ir.base": {"Node": "baton.runtime:Object"},
     "baton.relay": {
+        "Prelude": "baton.relay.prelude:Prelude",
+        "TypeConstraint": "baton.ir:TypeConstraint",
         "bind_params_by_name": "baton.driver.relay_build:bind_params_by_name",
         "build": "baton.driver.relay_build:build",
         "build_config": "baton.compat.names:build_config",
         "create_executor": "baton.driver.relay_build:create_executor",
         "debug": "baton.relay.op:debug",
+        "feature": "baton.relay.analysis",
         "load_param_dict": "baton.runtime.params:load_param_dict",
         "optimize": "baton.driver.relay_build:optimize",
         "quantize": "baton.relay.quantize",
         "save_param_dict": "baton.runtime.params:save_param_dict",
+        "setrecursionlimit": "sys:setrecursionlimit",
         "testing": "baton.relay.testing",
     },
     "baton.relay.analysis": {
@@ -150,7 +158,7 @@ NAMES = {
         "astext": "baton.ir.base:astext",
         "register_relay_node": "baton._ffi:register_object",
     },
-    "baton.relay.op": {"contrib": "baton.relay.op.contrib"},
+    "baton.relay.op": {"OpStrategy": "baton.relay.op.strategy:OpStrategy", "contrib": "baton.relay.op.contrib"},
     "baton.relay.op.op": {"OpStrategy": "baton.relay.op.strategy:OpStrategy"},
     "baton.relay.transform": {
         "ManifestAlloc": "baton.relay.transform.memory_alloc:ManifestAlloc",
@@ -160,7 +168,22 @@ NAMES = {
         "VirtualDevice": "baton.target:SEScope",
         "build_config": "baton.compat.names:build_config",
     },
-    "baton.te": {"gradient": "baton.te.autodiff:gradient"},
+    "baton.te": {
+        "BaseComputeOp": "baton.compat.te_absent:BaseComputeOp",
+        "HybridOp": "baton.compat.te_absent:HybridOp",
+        "ScanOp": "baton.compat.te_absent:ScanOp",
+        "SpecializedCondition": "baton.compat.te_absent:SpecializedCondition",
+        "TensorComputeOp": "baton.compat.te_absent:TensorComputeOp",
+        "TensorIntrin": "baton.compat.te_absent:TensorIntrin",
+        "TensorIntrinCall": "baton.compat.te_absent:TensorIntrinCall",
+        "decl_tensor_intrin": "baton.compat.te_absent:decl_tensor_intrin",
+        "gradient": "baton.te.autodiff:gradient",
+    },
+    "baton.te.operation": {
+        "create_schedule": "baton.te:create_schedule",
+        "scan": "baton.te:scan",
+        "thread_axis": "baton.te:thread_axis",
+    },
     "baton.relay.testing": {"Prelude": "baton.relay.prelude:Prelude"},
     "baton.testing": {"FrontendTestModule": "baton.compat.support:FrontendTestModule"},
     "baton.topi": {
@@ -188,6 +211,7 @@ NAMES = {
         "sum": "baton.te:sum",
     },
     "baton.runtime": {
+        "const": "baton.tir:const",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
@@ -230,7 +254,6 @@ ABSENT = {
     "baton.contrib.mxnet": _BY_ONNX,
     "baton.contrib.nnpack": _NO_LIBRARY,
     "baton.contrib.peak": "bench/ in the repository measures kernels",
-    "baton.contrib.random": "relay.random.uniform, relay.random.normal and NumPy make random numbers",
     "baton.contrib.rocblas": _NO_LIBRARY,
     "baton.contrib.rocm": _NO_SUCH_DEVICE,
     "baton.contrib.rpc": _SHIP_IT,
@@ -301,7 +324,7 @@ ABSENT = {
     "baton.tir.usmp": "memory is planned by the compiler",
     "baton.vta": _NO_SUCH_DEVICE,
 }
-NAMES["baton.relay.frontend"] = {
+NAMES["baton.relay.frontend"] = {"ChangeDatatype": "baton.compat.change_datatype:ChangeDatatype"} | {
     f"from_{_name}": f"baton.relay.frontend.{_path}:from_{_name}"
     for _name, _path in {
         "caffe": "caffe",

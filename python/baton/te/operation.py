@@ -109,6 +109,12 @@ def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, 
         len(shape) > 0 and isinstance(shape[0], (list, tuple)) or type(shape).__name__ != "Array" and len(shape) > 0 and type(shape[0]).__name__ == "Array"
     )
     shapes = [_shape(s) for s in shape] if several else [_shape(shape)]
+    if in_buffers is not None and type(in_buffers).__name__ == "Buffer":
+        in_buffers = [in_buffers]
+    if out_buffers is not None and type(out_buffers).__name__ == "Buffer":
+        out_buffers = [out_buffers]
+    if dtype is None and out_buffers:
+        dtype = [str(b.dtype) for b in out_buffers]
     if dtype is None:
         if len({str(t.dtype) for t in inputs}) != 1:
             raise ValueError("extern needs dtype where its inputs do not have one in common")

@@ -6,9 +6,10 @@ from ...ir import RelayExpr
 from ..expr import Tuple, TupleWrapper, _dtype_of, const, infer_type
 from .bits import BITS
 from .make import input_expr, operator
+from .pads import PADS
 from .sugar import SUGAR, _device_type
 
-COMPOSED = {**BITS}
+COMPOSED = {**BITS, **PADS}
 
 
 def _mean_and(name, spread):

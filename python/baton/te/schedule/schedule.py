@@ -198,14 +198,15 @@ class Stage:
         self.body = list(operation.body) if computed else []
         axes = [*operation.axis, *operation.reduce_axis] if computed else []
         # A statement reads whole tensors.
-        self.inputs = list(operation.inputs) if isinstance(operation, ExternOp) and not self.is_input else []
-        self.cell = Stage.cell_of(operation) if self.inputs and "scan_update" in operation.attrs else None
+        self.is_statement = isinstance(operation, ExternOp) and not self.is_input
+        self.inputs = list(operation.inputs) if self.is_statement else []
+        self.cell = Stage.cell_of(operation) if self.is_statement and "scan_update" in operation.attrs else None
         self.all_iter_vars, self.leaf_iter_vars = list(axes), list(axes)
         self.relations, self.iter_var_attrs, self._reduce = [], {}, {a.var.handle for a in axes if a.iter_type == IterVar.CommReduce}
 
     def replace_loads(self, f):
         """Replaces each element that the operation reads by `f(tensor, indices)`."""
-        if self.inputs:
+        if self.is_statement:
             raise UnsupportedError(f"`{self.op.name}` is a statement, which reads whole tensors: it has no cache")
         self.body = [_replaced(e, f) for e in self.body]
 
@@ -317,7 +318,7 @@ class Stage:
             raise ValueError(f"`{self.op.name}` is a result, which is stored")
         if any(e.type_key == "tir.Reduce" for e in self.body):
             raise ValueError(f"`{self.op.name}` is a reduction, which cannot stand in another expression; use compute_at")
-        if self.inputs:
+        if self.is_statement:
             raise ValueError(f"`{self.op.name}` is a statement, which cannot stand in an expression")
         if not self.body:
             raise ValueError(f"`{self.op.name}` is an input, which is not computed")

@@ -10,7 +10,7 @@ from .. import _ffi_api
 from ..reads import loads, parts
 from ..tensor import Tensor
 from .loops import Loops, axes_of, literal, loops_of
-from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced
+from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced, post_order, producers
 
 _STACK = 16 << 10  # bytes of a buffer within loops that may lie on a task's stack
 _KINDS = {"parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
@@ -274,7 +274,7 @@ class _Lowering:
 
     def _buffers(self, stage):
         p = self._of(stage)
-        for k, buffer in enumerate(stage.op.output_buffers if stage.inputs or not stage.body else ()):
+        for k, buffer in enumerate(stage.op.output_buffers if stage.is_statement else ()):
             p.buffers.append(self.given.get((stage.origin_op.handle, k)) or Buffer(list(buffer.shape), str(buffer.dtype), stage.op.name))
         for k, e in enumerate(stage.body):
             given = self.given.get((stage.origin_op.handle, k))
@@ -341,14 +341,14 @@ class _Lowering:
 
     def _read(self, tensor, indices):
         stage = self.schedule[tensor]
-        if stage.is_input or stage.inputs:
+        if stage.is_input or stage.is_statement:
             return BufferLoad(self._buffer(tensor), list(indices))
         p = self._of(stage)
         return BufferLoad(p.buffers[tensor.value_index], [self.simplify(i - f) for i, f in zip(indices, p.first, strict=True)])
 
     def _stage(self, stage):
         p = self._of(stage)
-        if not stage.body:
+        if stage.is_statement:
             return self._statement(stage)
         values = {a.var: self.simplify(f + p.loops.value(a)) for a, f in zip(stage.op.axis, p.first, strict=True)}
         values |= {k.var: self.simplify(k.dom.min + p.loops.value(k)) for k in stage.op.reduce_axis}
@@ -458,6 +458,36 @@ def ScheduleOps(schedule, bounds=None, debug_keep_trivial_loop=False):
     return schedule_to_prim_func(schedule, inputs + outputs).body
 
 
+def SchedulePostProcToPrimFunc(arg_list, stmt, extern_buffer_map=None):
+    """A function of the statement that `ScheduleOps` gave; its parameters are `arg_list`: tensors, variables, buffers."""
+    buffers = {}
+
+    def find(node):
+        buffer = getattr(node, "buffer", None)
+        if buffer is not None and node.type_key != "tir.Allocate":
+            buffers.setdefault(buffer.name, buffer)
+
+    post_order_visit(stmt, find)
+    given = dict(extern_buffer_map or {})
+    params = [given.get(a) or buffers.get(a.op.name) or Buffer(list(a.shape), str(a.dtype), a.op.name) if isinstance(a, Tensor) else a for a in arg_list]
+    return PrimFunc(params, stmt)
+
+
+def CreateReadGraph(ops):
+    """The tensors that each operation, of these and of all before them, reads: a dictionary by operation."""
+    return {operation: producers(operation) for operation in post_order(list(ops))}
+
+
+def PostDFSOrder(ops, graph=None):
+    """These operations and all before them, inputs first."""
+    return post_order(list(ops))
+
+
+def VerifyCompactBuffer(stmt):
+    """Whether the buffers of a statement are dense: they always are."""
+    return True
+
+
 def _reads_by(index_maps):
     def inline(schedule):
         for stage in schedule.stages:
@@ -502,9 +532,13 @@ __all__ = [
     "AutoInlineBroadcast",
     "AutoInlineElemWise",
     "AutoInlineInjective",
+    "CreateReadGraph",
     "InferBound",
     "Loops",
+    "PostDFSOrder",
     "ScheduleOps",
+    "SchedulePostProcToPrimFunc",
+    "VerifyCompactBuffer",
     "interval",
     "loops_of",
     "schedule_to_prim_func",
