@@ -27,6 +27,8 @@ Runs what clients send: modules that they upload, and registered functions as fa
   --policy WORD      trusted (every registered function) or session (uploads, and what --allow names).
                      Default: trusted for this user on this machine, else as the key says
   --allow NAMES      registered functions that clients may call, with commas; `*` at the end: any that begin so
+  --cpu SECONDS      of the processor for a session (default: any number)
+  --no-sandbox       do not confine sessions that are not trusted (by Landlock and seccomp: files, processes, network)
   --no-load          load no modules
   --module FILE      the module that a client's system_lib() gives
   --max-sessions N   sessions at once (default: 256)
@@ -58,22 +60,18 @@ int Parse(int argc, char** argv, Command* c) {
       c->stdio = true;
       continue;
     }
-    if (arg == "--no-load" || arg == "--verbose") {
-      c->options.Set(Any(arg == "--verbose" ? "quiet" : "load"), Any(false));
+    if (arg == "--no-load" || arg == "--verbose" || arg == "--no-sandbox") {
+      c->options.Set(Any(arg == "--verbose" ? "quiet" : arg == "--no-load" ? "load" : "sandbox"), Any(false));
       continue;
     }
     static constexpr struct {
       std::string_view flag;
       const char* name;
       double unit;  // 0: a text; -1: seconds
-    } kFlags[] = {{"--listen", "", 0},
-                  {"--policy", "policy", 0},
-                  {"--allow", "allow", 0},
-                  {"--module", "module", 0},
-                  {"--idle", "idle_seconds", -1},
-                  {"--max-sessions", "max_sessions", 1},
-                  {"--disk", "disk_bytes", 1 << 20},
-                  {"--memory", "memory_bytes", 1 << 20}};
+    } kFlags[] = {
+        {"--listen", "", 0},         {"--policy", "policy", 0},         {"--allow", "allow", 0},
+        {"--module", "module", 0},   {"--idle", "idle_seconds", -1},    {"--max-sessions", "max_sessions", 1},
+        {"--cpu", "cpu_seconds", 1}, {"--disk", "disk_bytes", 1 << 20}, {"--memory", "memory_bytes", 1 << 20}};
     const auto* found = std::begin(kFlags);
     while (found != std::end(kFlags) && found->flag != arg) ++found;
     if (found == std::end(kFlags) || i + 1 == argc) {
@@ -137,6 +135,7 @@ int Run(const Command& c) {
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   Command command;
+  command.options.Set(Any("sandbox"), Any(true));
   if (const int code = Parse(argc, argv, &command)) return code - 1;
   try {
     return Run(command);

@@ -67,8 +67,13 @@ struct Session {
       if (own.policy.empty() && key.id == channel->key_id) own.policy = key.policy;
       if (key.id == channel->key_id) own.allow.insert(own.allow.end(), key.allow.begin(), key.allow.end());
     }
+    if (own.policy.empty()) own.policy = channel->own_user ? "trusted" : "session";
     listener->Abandon();
+    listener->ForgetKeys();
     if (mkdir(folder.c_str(), 0700) != 0) ThrowSystem("OSError", "no folder for the session");
+    if (own.sandbox && own.policy != "trusted" && !EnterSandbox(folder, own)) {
+      Throw(kRpcError, "this system cannot confine a session");
+    }
     ServeSession(std::move(channel), own, folder);
   } catch (const std::exception& e) {
     code = 1;
@@ -141,6 +146,12 @@ std::string MakeServerFolder() {
 }
 
 void ServeForever(Listener* listener, const ServerOptions& options) {
+  if (options.sandbox && !listener->address().IsLoopback() && !SandboxWorks()) {
+    Throw(
+        kRpcError,
+        "this system has no Landlock, which confines what clients run: a server that others can reach does not start; "
+        "--no-sandbox starts it all the same");
+  }
   const std::string folder = MakeServerFolder();
   sigset_t set;
   sigemptyset(&set);
@@ -198,6 +209,10 @@ ServerOptions ReadOptions(const Map<Any, Any>& given) {
       o.module_path = value.As<std::string>();
     } else if (name == "quiet") {
       o.quiet = value.As<bool>();
+    } else if (name == "sandbox") {
+      o.sandbox = value.As<bool>();
+    } else if (name == "cpu_seconds") {
+      o.cpu_seconds = static_cast<uint64_t>(value.As<int64_t>());
     } else if (name == "lifeline") {
       o.lifeline = value.As<int>();
     } else if (name == "fork") {
@@ -243,6 +258,9 @@ BATON_REGISTER_GLOBAL("rpc.ServePipes").set_body(PackedFunc([](Args args, RetVal
   channel->own_user = true;
   channel->peer = "standard input";
   const std::string folder = MakeServerFolder();
+  if (options.sandbox && options.policy == "session" && !EnterSandbox(folder, options)) {
+    Throw(kRpcError, "this system cannot confine a session; --no-sandbox serves it all the same");
+  }
   ServeSession(std::move(channel), options, folder);
   RemoveFolder(folder);
 }));

@@ -115,3 +115,26 @@ def test_a_module_stays_while_its_functions_do(server, model):
     del remote
     run.run(x=np.zeros((4, 16), "float32"))
     assert not run.get_output(0).numpy().any()
+
+
+def test_deployed_models_are_called_as_here(remote, model):
+    x = np.random.default_rng(3).standard_normal((4, 16)).astype("float32")
+    for given in (model[0], tvm.load(model[0])):
+        there = rpc.deploy(remote, given)
+        assert [i.name for i in there.inputs] == ["x"]
+        np.testing.assert_allclose(there(x).numpy(), np.maximum(x @ model[1].T, 0), rtol=1e-4, atol=1e-5)
+        with pytest.raises(TypeError, match="float64"):
+            there(x.astype("float64"))
+
+
+@pytest.mark.parametrize("verb", ["run", "bench"])
+def test_rpc_005_the_command_line(server, model, verb, capfd):  # RPC-005, RPC-006
+    import json
+
+    from baton.cli import main
+
+    assert main([verb, model[0], "--remote", server.url, "--json", *(["--rounds", "1"] if verb == "bench" else [])]) == 0
+    answer = json.loads(capfd.readouterr().out)
+    assert answer["outputs"] if verb == "run" else 0 < answer["baton"]["min_ms"] < 100
+    if verb == "bench":
+        assert main([verb, model[0], "--remote", server.url, "--profile"]) == 2

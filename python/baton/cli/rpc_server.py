@@ -26,6 +26,8 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--max-sessions", type=arguments.positive, metavar="N", help="sessions at once (default: 256)")
     parser.add_argument("--idle", type=arguments.seconds, metavar="SECONDS", help="a session without a call for so long ends (default: 600)")
     parser.add_argument("--disk", type=arguments.positive, metavar="MIB", help="files of a session (default: 4096)")
+    parser.add_argument("--cpu", type=arguments.positive, metavar="SECONDS", help="of the processor for a session (default: any number)")
+    parser.add_argument("--no-sandbox", action="store_true", help="do not confine sessions that are not trusted (files, processes, network)")
     parser.add_argument("--verbose", action="store_true", help="a line on standard error at the end of each session")
     parser.set_defaults(run=run)
 
@@ -39,10 +41,10 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--key-file belongs to tls://; programs of this user alone reach a unix: socket")
         url += f"?key={os.path.abspath(args.key_file)}"
     command = [program(), "--listen", url]
-    for name in ("policy", "allow", "max_sessions", "idle", "disk"):
+    for name in ("policy", "allow", "max_sessions", "idle", "disk", "cpu"):
         if (value := getattr(args, name)) is not None:
             command += ["--" + name.replace("_", "-"), str(value)]
-    command += [flag for flag, given in (("--no-load", args.no_load), ("--verbose", args.verbose)) if given]
+    command += [flag for flag, given in (("--no-load", args.no_load), ("--no-sandbox", args.no_sandbox), ("--verbose", args.verbose)) if given]
     sys.stdout.flush()
     os.execv(command[0], command)
     return 1  # not reached
