@@ -71,10 +71,26 @@ def parse(url: str) -> tuple[str, int, str]:
     return found[1].strip("[]"), int(found[2]), found[3] or ""
 
 
+async def _within(awaitable, seconds: float):
+    """`asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes together with the result."""
+    task = asyncio.ensure_future(awaitable)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        await asyncio.wait({task})
+        if task.cancelled():
+            raise asyncio.TimeoutError
+    return task.result()
+
+
 async def _line(reader, seconds: float) -> bytes:
     """One line without its end; ProtocolError where it is longer than a line, SessionLost at the end of the stream."""
     try:
-        line = await asyncio.wait_for(reader.readuntil(b"\n"), seconds)
+        line = await _within(reader.readuntil(b"\n"), seconds)
     except asyncio.TimeoutError:
         raise Timeout(f"the peer of a proxy said nothing for {seconds:g} s") from None
     except asyncio.IncompleteReadError:
@@ -230,7 +246,7 @@ class Gate:
         try:
             _say(link.writer, b"OPEN", once)
             try:
-                other, done = await asyncio.wait_for(found, PAIR_SECONDS)
+                other, done = await _within(found, PAIR_SECONDS)
             except asyncio.TimeoutError:
                 raise Timeout(f"the server behind this proxy did not answer in {PAIR_SECONDS:g} s") from None
             _say(writer, b"OK")
@@ -339,7 +355,7 @@ async def _dial(url: str, *words: bytes):
     """A connection with a proxy that has said OK; raises what the proxy says instead."""
     host, port, _ = parse(url)
     try:
-        reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port, limit=CHUNK), HANDSHAKE_SECONDS)
+        reader, writer = await _within(asyncio.open_connection(host, port, limit=CHUNK), HANDSHAKE_SECONDS)
     except (OSError, asyncio.TimeoutError) as error:
         raise SessionLost(f"connecting to `{url}`: {getattr(error, 'strerror', None) or error or 'no answer'}") from None
     _keep_alive(writer)
@@ -442,7 +458,7 @@ class Link:
             task.exception()  # a server that is not there: the client sees the end of its connection
 
     async def _open(self, once: bytes) -> None:
-        near = await asyncio.wait_for(asyncio.open_connection(*self._server, limit=CHUNK), HANDSHAKE_SECONDS)
+        near = await _within(asyncio.open_connection(*self._server, limit=CHUNK), HANDSHAKE_SECONDS)
         try:
             far = await _dial(self._proxy, b"ACCEPT", once)
         except BaseException:
