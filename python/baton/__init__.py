@@ -80,6 +80,7 @@ _answer(
         "topi.operator_names": "baton.relay.op:names_in",
         "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
         "driver.capsule": "baton.capsule:from_environment",
+        "rpc.register_server": "baton.rpc.tracker:register_server",
     }
 )
 

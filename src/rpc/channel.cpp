@@ -256,7 +256,8 @@ Key ClientKey(const Address& a) {
   if (const char* file = getenv("BATON_RPC_KEY"); file && *file) return Key::Read(file);
   const std::string path = a.IsLoopback() ? LoopbackKeyPath(a.port) : "";
   if (!path.empty() && access(path.c_str(), R_OK) == 0) return Key::Read(path);
-  Throw(kDenied, Cat(a.Text(), " needs a key", path.empty() ? "" : " (no server of this user wrote one for this port)",
+  Throw(kDenied, Cat(a.Text(), " needs a key",
+                     path.empty() ? "" : " (no server of this user wrote one for this port; is it running?)",
                      ": give `key_file=`, or set BATON_RPC_KEY to its path; `baton rpc-key new` writes one"));
 }
 
@@ -392,6 +393,10 @@ Listener::~Listener() { Close(); }
 void Listener::Abandon() {
   if (fd_ >= 0) close(fd_);
   fd_ = -1;
+}
+
+void Listener::ForgetKeys() {
+  for (Key& key : keys_) explicit_bzero(key.secret.data(), key.secret.size());
 }
 
 void Listener::Close() {

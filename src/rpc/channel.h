@@ -85,6 +85,8 @@ class Listener {
   std::unique_ptr<Channel> Authenticate(int fd, Deadline deadline) const;
   /// Only closes: the files stay for another process that has the socket.
   void Abandon();
+  /// Overwrites the secrets, in a process that needs them no more.
+  void ForgetKeys();
   void Close();
 
   const Address& address() const { return address_; }

@@ -13,9 +13,10 @@ struct SSL_METHOD;
 struct SSL_SESSION;
 struct SSL_CIPHER;
 struct EVP_MD;
+struct X509_STORE_CTX;
 using PskUse = int (*)(SSL*, const EVP_MD*, const unsigned char**, size_t*, SSL_SESSION**);
 using PskFind = int (*)(SSL*, const unsigned char*, size_t, SSL_SESSION**);
-using VerifyCallback = int (*)(int, void*);
+using VerifyCallback = int (*)(int, X509_STORE_CTX*);
 
 inline constexpr int kTls13 = 0x0304;
 inline constexpr int kVerifyPeer = 1;

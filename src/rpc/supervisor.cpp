@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +47,12 @@ struct Session {
                             pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before it could be tied to
-  signal(SIGTERM, SIG_DFL);
+  // Wakes the session, which ends as it does when its client goes, with its audit line.
+  static int connection = -1;
+  connection = fd;
+  struct sigaction end{};
+  end.sa_handler = [](int) { shutdown(connection, SHUT_RDWR); };
+  sigaction(SIGTERM, &end, nullptr);
   signal(SIGINT, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   sigset_t none;
@@ -61,8 +67,13 @@ struct Session {
       if (own.policy.empty() && key.id == channel->key_id) own.policy = key.policy;
       if (key.id == channel->key_id) own.allow.insert(own.allow.end(), key.allow.begin(), key.allow.end());
     }
+    if (own.policy.empty()) own.policy = channel->own_user ? "trusted" : "session";
     listener->Abandon();
+    listener->ForgetKeys();
     if (mkdir(folder.c_str(), 0700) != 0) ThrowSystem("OSError", "no folder for the session");
+    if (own.sandbox && own.policy != "trusted" && !EnterSandbox(folder, own)) {
+      Throw(kRpcError, "this system cannot confine a session");
+    }
     ServeSession(std::move(channel), own, folder);
   } catch (const std::exception& e) {
     code = 1;
@@ -91,9 +102,17 @@ void Reap(std::vector<Session>* sessions) {
 }
 
 void EndAll(const std::vector<Session>& sessions) {
-  for (const Session& s : sessions) kill(s.pid, SIGKILL);
+  for (const Session& s : sessions) kill(s.pid, SIGTERM);
   for (const Session& s : sessions) {
-    waitpid(s.pid, nullptr, 0);
+    bool ended = false;
+    for (int i = 0; i < 50 && !ended; ++i) {
+      ended = waitpid(s.pid, nullptr, WNOHANG) != 0;
+      if (!ended) usleep(10000);
+    }
+    if (!ended) {
+      for (const Session& other : sessions) kill(other.pid, SIGKILL);
+      waitpid(s.pid, nullptr, 0);
+    }
     RemoveFolder(s.folder);
   }
 }
@@ -127,6 +146,12 @@ std::string MakeServerFolder() {
 }
 
 void ServeForever(Listener* listener, const ServerOptions& options) {
+  if (options.sandbox && !listener->address().IsLoopback() && !SandboxWorks()) {
+    Throw(
+        kRpcError,
+        "this system has no Landlock, which confines what clients run: a server that others can reach does not start; "
+        "--no-sandbox starts it all the same");
+  }
   const std::string folder = MakeServerFolder();
   sigset_t set;
   sigemptyset(&set);
@@ -184,6 +209,10 @@ ServerOptions ReadOptions(const Map<Any, Any>& given) {
       o.module_path = value.As<std::string>();
     } else if (name == "quiet") {
       o.quiet = value.As<bool>();
+    } else if (name == "sandbox") {
+      o.sandbox = value.As<bool>();
+    } else if (name == "cpu_seconds") {
+      o.cpu_seconds = static_cast<uint64_t>(value.As<int64_t>());
     } else if (name == "lifeline") {
       o.lifeline = value.As<int>();
     } else if (name == "fork") {
@@ -229,6 +258,9 @@ BATON_REGISTER_GLOBAL("rpc.ServePipes").set_body(PackedFunc([](Args args, RetVal
   channel->own_user = true;
   channel->peer = "standard input";
   const std::string folder = MakeServerFolder();
+  if (options.sandbox && options.policy == "session" && !EnterSandbox(folder, options)) {
+    Throw(kRpcError, "this system cannot confine a session; --no-sandbox serves it all the same");
+  }
   ServeSession(std::move(channel), options, folder);
   RemoveFolder(folder);
 }));

@@ -29,6 +29,8 @@ struct ServerOptions {
   uint64_t memory_bytes = uint64_t(64) << 30;  ///< of the arrays that a session asks for
   std::string module_path;                     ///< the module that `system_lib` gives
   bool quiet = true;                           ///< no audit lines
+  uint64_t cpu_seconds = 0;                    ///< of a session's processor; 0: any number
+  bool sandbox = false;                        ///< confine sessions that are not trusted
   int lifeline = -1;                           ///< the server ends when this descriptor does
   runtime::PackedFunc fork;                    ///< how to fork; null: the system's
 };
@@ -40,5 +42,8 @@ void ServeForever(Listener* listener, const ServerOptions& options);
 /// A new folder for a server's files; those of servers that were killed are removed.
 std::string MakeServerFolder();
 void RemoveFolder(const std::string& path) noexcept;
+/// Confines this process to a session's folder and limits. False when the system cannot.
+bool EnterSandbox(const std::string& folder, const ServerOptions& options);
+bool SandboxWorks();
 
 }  // namespace baton::rpc

@@ -22,13 +22,13 @@ def call(remote, name, *args):
     [None, 0, -(2**63), 2**63 - 1, True, 1.5, float("inf"), "", "text", "ü" * 1000, b"", b"\x00\xff", "x" * (1 << 20), b"y" * (3 << 20)],
     ids=lambda v: repr(v)[:20],
 )
-def test_rpc_001_values_go_and_come_back(remote, value):
+def test_rpc_001_values_go_and_come_back(remote, value):  # RPC-001
     got = call(remote, "echo", value)
     assert (bytes(got) if isinstance(value, bytes) else got) == value
     assert type(got) is type(value) or isinstance(got, (str, bytes))
 
 
-def test_rpc_001_lists_and_maps(remote):
+def test_rpc_001_lists_and_maps(remote):  # RPC-001
     got = call(remote, "echo", [1, "two", [3.5, None], {"a": [True]}])
     assert list(got[2]) == [3.5, None] and got[1] == "two" and list(got[3]["a"]) == [True]
     deep = 1
@@ -39,7 +39,7 @@ def test_rpc_001_lists_and_maps(remote):
         call(remote, "echo", [deep])
 
 
-def test_rpc_002_a_remote_function_looks_like_a_local_one(remote):
+def test_rpc_002_a_remote_function_looks_like_a_local_one(remote):  # RPC-002
     f = remote.get_function("test.rpc.add")
     assert isinstance(f, baton.PackedFunc) and f(1, 2) == 3 and f("a", "b") == "ab"
     assert call(remote, "make_adder", 5)(6) == 11
@@ -49,7 +49,7 @@ def test_rpc_002_a_remote_function_looks_like_a_local_one(remote):
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "bool", "float64", "float16"])
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3, 4), (300, 500)])
-def test_rpc_008_arrays_there_and_back(remote, shape, dtype):
+def test_rpc_008_arrays_there_and_back(remote, shape, dtype):  # RPC-008
     x = (np.arange(np.prod(shape, dtype=int)) % 2).reshape(shape).astype(dtype)
     a = baton.nd.array(x, remote.cpu())
     assert a.device == remote.cpu(0) and a.shape == shape and a.dtype == dtype
@@ -59,7 +59,7 @@ def test_rpc_008_arrays_there_and_back(remote, shape, dtype):
     np.testing.assert_array_equal(call(remote, "echo", x).numpy(), x)
 
 
-def test_rpc_008_copies_and_views_stay_there(remote):
+def test_rpc_008_copies_and_views_stay_there(remote):  # RPC-008
     x = np.arange(12, dtype="float32")
     a = baton.nd.array(x, remote.cpu())
     b = baton.nd.empty((12,), "float32", remote.cpu())
@@ -71,12 +71,12 @@ def test_rpc_008_copies_and_views_stay_there(remote):
     assert call(remote, "apply", lambda v: float(v.numpy().sum()), b.reshape(4, 3)) == x.sum() * 2
 
 
-def test_rpc_008_strided_arrays_are_made_dense(remote):
+def test_rpc_008_strided_arrays_are_made_dense(remote):  # RPC-008
     x = np.arange(24).reshape(4, 6)[::2, ::3]
     np.testing.assert_array_equal(call(remote, "echo", x).numpy(), x)
 
 
-def test_rpc_008_remote_memory_is_freed(remote):
+def test_rpc_008_remote_memory_is_freed(remote):  # RPC-008
     count = remote.get_function("test.rpc.add")
     for _ in range(300):
         baton.nd.array(np.zeros(1 << 16, "uint8"), remote.cpu())
@@ -84,7 +84,7 @@ def test_rpc_008_remote_memory_is_freed(remote):
     assert count(1, 1) == 2
 
 
-def test_rpc_009_errors_keep_their_kind_and_the_session(remote):
+def test_rpc_009_errors_keep_their_kind_and_the_session(remote):  # RPC-009
     with pytest.raises(ValueError, match="wrong here") as info:
         call(remote, "fail", "ValueError", "wrong here")
     assert isinstance(info.value, rpc.RemoteError) and isinstance(info.value, rpc.RPCError) and info.value.kind == "ValueError"
@@ -98,7 +98,7 @@ def test_rpc_009_errors_keep_their_kind_and_the_session(remote):
     assert call(remote, "add", 1, 1) == 2
 
 
-def test_rpc_010_callbacks(remote):
+def test_rpc_010_callbacks(remote):  # RPC-010
     seen = []
     assert call(remote, "apply", lambda *a: seen.append(a) or sum(a), 1, 2, 3) == 6 and seen == [(1, 2, 3)]
 
@@ -111,7 +111,7 @@ def test_rpc_010_callbacks(remote):
     assert call(remote, "add", 1, 1) == 2
 
 
-def test_rpc_010_an_error_of_a_callback_comes_back(remote):
+def test_rpc_010_an_error_of_a_callback_comes_back(remote):  # RPC-010
     def fail(_):
         raise KeyError("of the client")
 
@@ -122,7 +122,7 @@ def test_rpc_010_an_error_of_a_callback_comes_back(remote):
     assert call(remote, "apply", lambda x: x, "z" * (1 << 20)) == "z" * (1 << 20)
 
 
-def test_rpc_011_lost_connection_is_an_error(server):
+def test_rpc_011_lost_connection_is_an_error(server):  # RPC-011
     with rpc.connect(server.url) as remote:
         begin = time.monotonic()
         with pytest.raises(rpc.SessionLost):
@@ -137,7 +137,7 @@ def test_rpc_011_lost_connection_is_an_error(server):
         assert call(remote, "add", 1, 1) == 2
 
 
-def test_rpc_011_a_call_has_a_deadline_and_the_session_goes_on(server):
+def test_rpc_011_a_call_has_a_deadline_and_the_session_goes_on(server):  # RPC-011
     with rpc.connect(server.url, call_timeout=0.3) as remote:
         begin = time.monotonic()
         with pytest.raises(rpc.Timeout, match="call_timeout"):
@@ -149,14 +149,14 @@ def test_rpc_011_a_call_has_a_deadline_and_the_session_goes_on(server):
         rpc.connect(server.url, call_timeout=0)
 
 
-def test_rpc_011_session_timeout_ends_it(server):
+def test_rpc_011_session_timeout_ends_it(server):  # RPC-011
     with rpc.connect(server.url, session_timeout=0.3) as remote:
         time.sleep(0.8)
         with pytest.raises(rpc.SessionLost):
             call(remote, "add", 1, 1)
 
 
-def test_rpc_013_sessions_have_handles_of_their_own(server):
+def test_rpc_013_sessions_have_handles_of_their_own(server):  # RPC-013
     with rpc.connect(server.url) as one, rpc.connect(server.url) as two:
         a = baton.nd.array(np.ones(4), one.cpu())
         assert one.cpu() != two.cpu() and one.info["session"] != two.info["session"]

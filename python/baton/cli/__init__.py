@@ -26,6 +26,8 @@ VERBS = {  # in the order that help shows them; each is the module of that name 
     "inspect": "say what is in a model: inputs, outputs, operators, what is not supported",
     "rpc-tracker": "run a tracker, which shares devices among clients, or show what one knows",
     "rpc-proxy": "run a proxy for servers that no connection reaches, or put a server behind one",
+    "rpc-server": "serve this machine to others: they upload models and run them here",
+    "rpc-key": "write a secret key for remote sessions, or say what one is",
     "replay": "do what a capsule of a failure says again, and tell whether it fails in the same way",
     "doctor": "say what this machine offers, what is missing, and how to mend it",
     "completion": "print the completion script of a shell",

@@ -60,6 +60,11 @@ def add_verb(verbs, verb: str, text: str, examples: str) -> Parser:
     return verbs.add_parser(verb, help=text, description=text[:1].upper() + text[1:] + ".", epilog="examples:\n" + examples)
 
 
+def add_remote(parser: Parser) -> None:
+    """Another machine to run on, of the verbs that run a model."""
+    parser.add_argument("--remote", metavar="URL", help="run on that machine: ssh://user@host, tls://host:port, unix:/path (see `baton rpc-server`)")
+
+
 def positive(text: str) -> int:
     try:
         value = int(text)

@@ -20,7 +20,8 @@ def add_parser(verbs, verb, text):
         "  baton run model.onnx -i input_ids=ids.npy -i attention_mask=ones --save out.npz\n"
         "  baton run model.onnx --dim batch=1 --expect y=want.npy --atol 1e-5\n"
         "  baton run model.so --threads 2\n"
-        "  baton run model.onnx --device opencl",
+        "  baton run model.onnx --device opencl\n"
+        "  baton run model.onnx --remote ssh://pi@board --target 'llvm -mtriple=aarch64-linux-gnu'",
     )  # fmt: skip
     arguments.add_model(parser)
     arguments.add_input_options(parser)
@@ -33,6 +34,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--rtol", type=float, default=1e-3, help="relative tolerance of --expect (default: %(default)g)")
     parser.add_argument("--atol", type=float, default=1e-5, help="absolute tolerance of --expect (default: %(default)g)")
     arguments.add_run_options(parser)
+    arguments.add_remote(parser)
     arguments.add_compile_options(parser)
     arguments.add_output_options(parser)
     capsules.add_options(parser)
@@ -99,6 +101,14 @@ def prepare(args: argparse.Namespace, executable, quiet: bool):
     return executable, inputs, time.perf_counter() - start
 
 
+def on_remote(url: str, executable):
+    """The model on another machine, as (executable, session)."""
+    from ..rpc import connect, deploy
+
+    session = connect(url)
+    return deploy(session, executable), session
+
+
 def outputs_of(executable, result) -> dict:
     """An executable's result by output name, as NumPy arrays; tuples within tuples in a row."""
     from ..runtime.vm import flat
@@ -135,6 +145,8 @@ def run(args: argparse.Namespace) -> int:
 
     wanted = {name: read_array(path) for name, path in expected.items()}
     executable, inputs, more = prepare(args, executable, args.quiet)
+    if args.remote:
+        executable = on_remote(args.remote, executable)[0]
     start = time.perf_counter()
     result = executable(**inputs)
     ran = time.perf_counter() - start

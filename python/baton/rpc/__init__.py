@@ -16,12 +16,14 @@ from .server import Server
 from .session import LocalSession, PopenSession, RPCSession, connect, with_minrpc
 
 # Name -> module that has it, loaded when first used.
-_LATER = {"connect_tracker": "tracker", "TrackerSession": "tracker", "FarmExecutor": "farm"}
+_LATER = {"deploy": "deploy", "connect_tracker": "tracker", "TrackerSession": "tracker", "FarmExecutor": "farm"}
 
 
 def __getattr__(name):
     if name in _LATER:
-        return getattr(importlib.import_module("." + _LATER[name], __name__), name)
+        value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+        globals()[name] = value  # in place of a module of that name
+        return value
     if name in ("tracker", "proxy", "farm", "wire"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -43,5 +45,6 @@ __all__ = [
     "VersionError",
     "WrongResult",
     "connect",
+    "deploy",
     "with_minrpc",
 ]

@@ -5,8 +5,11 @@ import os
 import signal
 import sys
 
+from .._ffi.hook import Hook
 from ..error import ValueError as BatonValueError
 from ._library import function, path
+
+_register = Hook("rpc.register_server")  # (address of a tracker, server, address that it tells clients)
 
 
 class Server:
@@ -59,7 +62,7 @@ class Server:
         options = {"allow": list(allow), "max_sessions": int(max_sessions), "quiet": bool(silent), "policy": policy or ""}
         self._start(options, server_init_callback)
         if tracker_addr is not None:
-            self._register(tracker_addr, custom_addr)
+            self._tracker = _register(tracker_addr, self, custom_addr)
 
     @staticmethod
     def _listen(host, port, port_end, url, key_file):
@@ -98,11 +101,6 @@ class Server:
             os.write(2, f"baton-rpc: the server failed: {error}\n".encode())
         finally:
             os._exit(code)
-
-    def _register(self, tracker_addr, custom_addr):
-        from .tracker import register_server
-
-        self._tracker = register_server(tracker_addr, self, custom_addr)
 
     @property
     def pid(self):

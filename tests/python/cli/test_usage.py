@@ -44,6 +44,11 @@ from baton.cli import VERBS, build_parser
         (["completion"], "shell"),
         (["completion", "tcsh"], "tcsh"),
         (["doctor", "extra"], "extra"),
+        (["rpc-key", "new"], "where to?"),
+        (["rpc-key", "new", "-o", "in.relay"], "exists already"),
+        (["rpc-key", "show"], "which key file?"),
+        (["rpc-server", "--key-file", "k", "--listen", "unix:s"], "--key-file belongs to tls://"),
+        (["rpc-server", "--idle", "0"], "number of seconds above 0"),
     ],
 )
 def test_wrong_usage(baton, tmp_path, args, words):
