@@ -261,9 +261,12 @@ class TrackerSession:
 
 def open_session(lease: Lease, extra=None):
     """A session with the server of a lease."""
-    from .. import connect
+    from .. import connect, proxy
 
-    return connect(lease.address, key=lease.match, session_timeout=lease.seconds, **({"session_constructor_args": extra} if extra else {}))
+    options = {"session_constructor_args": extra} if extra else {}
+    if lease.address.startswith("proxy:"):
+        return proxy.connect(lease.address, lease.match, lease.seconds, **options)
+    return connect(lease.address, key=lease.match, session_timeout=lease.seconds, **options)
 
 
 def _give_back(session, lease: Lease):
