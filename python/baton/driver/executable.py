@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -73,9 +72,6 @@ class Executable:
     Attributes: `inputs`, `outputs` (TensorInfo each), `artifact` (the path it was loaded from, or None). `device`: where it
     runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for.
     """
-
-    per_shape = False
-    """Whether code is made at the first call with each set of shapes."""
 
     def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None, forms: str = ""):
         self._module = module
@@ -318,85 +314,6 @@ def _extent(extents, i: int) -> str | None:
     """The name of a dynamic extent, or None where it has none. `extents`: names of all, if the executor knows them."""
     names = extents[0] if extents else ()
     return str(names[i]) or None if i < len(names) else None
-
-
-class DynamicExecutable(Executable):
-    """A model that cannot be one program for all shapes: compiled for each set of input shapes when it is first called with
-    them.
-    """
-
-    per_shape = True
-
-    def __init__(self, inputs, outputs, specialize: Callable[[dict], Executable]):
-        self.inputs, self.outputs, self.artifact = tuple(inputs), tuple(outputs), None
-        self._order = tuple(info.name for info in self.inputs)
-        self._specialize, self._known, self._lock = specialize, {}, threading.Lock()
-
-    @property
-    def dims(self):
-        names = dict.fromkeys(d for info in self.inputs for d in info.shape if isinstance(d, str))
-        return tuple(Dim(name) for name in names)
-
-    def shapes(self, *args, **kwargs):
-        raise UnsupportedError(f"{self!r} is compiled for each set of shapes: the shapes of its results are known after a call")
-
-    def reserve(self, **dims):
-        raise UnsupportedError(f"{self!r} is compiled for each set of shapes: take .specialize(shapes)")
-
-    def memory(self):
-        total = {"constants": 0, "workspace": 0, "outputs": 0, "plans": 0}
-        for made in self._known.values():
-            total = {key: total[key] + size for key, size in made.memory().items()}
-        return total
-
-    def trim(self):
-        """Forgets all code that was made for past shapes."""
-        with self._lock:
-            self._known.clear()
-
-    @property
-    def module(self) -> Module:
-        raise UnsupportedError(f"{self!r} has open dimensions: take the module of .specialize(shapes)")
-
-    def __call__(self, *args, **kwargs):
-        arrays = self._bind(args, kwargs)
-        key = tuple(shape_of(array) for array in arrays)
-        made = self._known.get(key) or self.specialize(dict(zip(self._order, key, strict=True)))
-        return made(*arrays)
-
-    def specialize(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
-        """The executable for these shapes, one for each input; compiled on the first request, the same one after."""
-        sizes: dict = {}
-        for info in self.inputs:
-            if info.name not in shapes:
-                raise ValueError(f"the shape of input `{info.name}` is missing")
-            shape, earlier = tuple(shapes[info.name]), dict(sizes)
-            fits = len(shape) == len(info.shape) and all(
-                size == want if isinstance(want, int) else want is None or sizes.setdefault(want, size) == size
-                for want, size in zip(info.shape, shape, strict=True)
-            )
-            if not fits:
-                wanted = f"({', '.join('?' if d is None else str(d) for d in info.shape)})"
-                known = ", ".join(f"{name} = {size}" for name, size in earlier.items())
-                where = f" where {known}" if known else ""
-                raise ValueError(f"input `{info.name}` has shape {wanted}{where}, {shape} was given")
-        key = tuple(tuple(shapes[name]) for name in self._order)
-        with self._lock:
-            if key not in self._known:
-                self._known[key] = self._specialize(dict(zip(self._order, key, strict=True)))
-            return self._known[key]
-
-    def save(self, path, kind="lib"):
-        raise UnsupportedError(f"{self!r} has open dimensions: save .specialize(shapes), or compile with shape={{...}}")
-
-    def source(self, kind):
-        raise UnsupportedError(f"{self!r} has open dimensions: take the source of .specialize(shapes)")
-
-    def describe(self):
-        return {
-            key: [{"name": i.name, "dtype": i.dtype, "shape": list(i.shape)} for i in infos]
-            for key, infos in (("inputs", self.inputs), ("outputs", self.outputs))
-        }
 
 
 def load(path: str | os.PathLike, device=None) -> Executable:
