@@ -27,7 +27,7 @@ from devtool import places  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 
 RULES = {
-    "layer": "includes point one way: support <- runtime <- opencl <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
+    "layer": "includes point one way: support <- runtime <- host <- opencl <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
     "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
     "python-layer": "modules of python/baton ask one way, in functions and by name too: _ffi <- runtime <- ir <- target <- tir <- arith <- te <- "
     "topi <- relay <- driver <- tools <- baton <- programs (tools/python_layers.py)",
@@ -52,7 +52,25 @@ RULES = {
     "alone": "each public header compiles when it is the only one included",
 }
 
-ORDER = ["support", "runtime", "opencl", "vm", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "transform", "codegen", "frontend", "driver", "compat"]
+ORDER = [
+    "support",
+    "runtime",
+    "host",
+    "opencl",
+    "vm",
+    "ir",
+    "tir",
+    "arith",
+    "te",
+    "topi",
+    "relay",
+    "relay/op",
+    "transform",
+    "codegen",
+    "frontend",
+    "driver",
+    "compat",
+]
 RANK = {layer: rank for rank, layer in enumerate(ORDER)}
 CPP = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".mm")
 SOURCE = (*CPP, ".py", ".pyi", ".sh", ".cmake", ".in", ".toml")

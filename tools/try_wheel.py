@@ -25,6 +25,7 @@ FILES = (
     "lib/libbaton.so",
     "lib/libbaton_runtime.so",
     "lib/libbaton_vm.so",
+    "lib/libbaton_host.so",
     "lib/libbaton_opencl.so",
     "lib/cmake/Baton/BatonConfig.cmake",
     "include/baton/runtime/c_runtime_api.h",

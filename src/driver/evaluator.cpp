@@ -13,6 +13,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/c_backend_api.h>
 #include <baton/tir/interpreter.h>
+#include <relay/op/host_params.h>
 #include <relay/transform/lift_arrays.h>
 
 #include <atomic>
@@ -175,7 +176,8 @@ class DriverEvaluator : public relay::Evaluator {
       for (const ObjectRef& a : args) FlattenValue(a, &flat);
       Array<NDArray> in;
       for (NDArray& a : flat) in.push_back(a.Contiguous());
-      Array<NDArray> out = def->host(attrs, in);
+      Array<NDArray> out =
+          def->host.function ? def->host.function(relay::HostParams(op, attrs), in) : def->host.of_attrs(attrs, in);
       if (out.size() == 1) return out[0];
       return Array<ObjectRef>(out.begin(), out.end());
     }

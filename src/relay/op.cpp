@@ -303,7 +303,7 @@ Map<String, Any> DescribeOp(const Op& op) {
   out.Set("source", Any(String(def->source)));
   out.Set("compiled", Any(static_cast<bool>(def->lower)));
   out.Set("decomposed", Any(def->decompose != nullptr));
-  out.Set("host", Any(def->host != nullptr));
+  out.Set("host", Any(static_cast<bool>(def->host)));
   const bool rule = GradientOf(op).defined();
   const char* gradient = rule ? "rule" : GradientDecompositionOf(op) ? "decomposition" : "";
   out.Set("gradient", Any(String(gradient)));

@@ -343,20 +343,22 @@ PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>&
 
 const char* LoadBeside(const char* library);  // device_api.cpp
 
-/// A function of the library that runs programs, which lies beside this one.
-const PackedFunc& ProgramFunction(const char* name) {
+const PackedFunc& FunctionBeside(const std::string& name, const char* library, std::string_view why) {
   const PackedFunc* f = Registry::Get(name);
   if (!f) {
-    const char* why = LoadBeside("libbaton_vm.so");
+    const char* wrong = LoadBeside(library);
     f = Registry::Get(name);
     if (!f) {
-      throw RuntimeError(
-          Cat("the model has control flow, dynamic shapes or several devices and needs the library libbaton_vm.so of "
-              "this version beside libbaton_runtime.so: ",
-              why ? why : name));
+      throw RuntimeError(Cat(why, " and needs the library ", library,
+                             " of this version beside libbaton_runtime.so: ", wrong ? wrong : name.c_str()));
     }
   }
   return *f;
+}
+
+/// A function of the library that runs programs.
+const PackedFunc& ProgramFunction(const char* name) {
+  return FunctionBeside(name, "libbaton_vm.so", "the model has control flow, dynamic shapes or several devices");
 }
 
 Module CreateExecutorOn(const Module& code, const Args& devices) {

@@ -256,7 +256,12 @@ void Program::Validate() const {
     throw RuntimeError("another number of constants");
   }
   for (int32_t d : constant_devices) device(d, "a constant");
-  for (const PackedSlot& s : packed) device(s.device, "a host function");
+  for (const PackedSlot& s : packed) {
+    device(s.device, "a host function");
+    if (!s.NeedsCompiler() && s.maker.compare(0, 5, "host.") != 0) {
+      throw RuntimeError(Cat("`", s.maker, "` is no function that programs call"));
+    }
+  }
   for (const Kernel& k : kernels) {
     device(k.device, "a kernel");
     if (!k.dynamic.defined()) continue;
@@ -342,6 +347,15 @@ std::string Program::Save(std::string* data) const {
   w.Key("packed");
   w.BeginArray();
   for (const PackedSlot& p : packed) {
+    if (!p.NeedsCompiler()) {
+      w.BeginObject();
+      w.Key("name"), w.String(p.name);
+      w.Key("maker"), w.String(p.maker);
+      w.Key("params"), w.String(p.params);
+      if (p.device) w.Key("device"), w.Int(p.device);
+      w.EndObject();
+      continue;
+    }
     w.BeginArray();
     w.String(p.name);
     w.String(p.text);
@@ -444,8 +458,14 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
       p.kernels.push_back(std::move(out));
     }
     for (const Json& s : j.At("packed").AsArray()) {
+      if (s.is_object()) {
+        const Json* device = s.Find("device");
+        p.packed.push_back({s.At("name").AsString(), "", PackedFunc(), device ? Int32(*device) : 0, false,
+                            s.At("maker").AsString(), s.At("params").AsString()});
+        continue;
+      }
       p.packed.push_back({s[0].AsString(), s[1].AsString(), PackedFunc(), s.size() > 2 ? Int32(s[2]) : 0,
-                          s.size() > 3 && s[3].AsInt() != 0});
+                          s.size() > 3 && s[3].AsInt() != 0, "", ""});
     }
     if (const Json* copies = j.Find("copies")) {
       for (const Json& c : copies->AsArray()) {

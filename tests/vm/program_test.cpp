@@ -120,6 +120,24 @@ TEST_CASE("vm: a program runs, is saved, and runs the same when it is loaded") {
   }
 }
 
+TEST_CASE("vm: a host function is named with its parameters, and only one of libbaton_host") {
+  Program p = OnTwo();
+  p.packed.push_back({"topk", "", PackedFunc(), 1, false, "host.topk", R"({"k":3,"scale":NaN})"});
+  std::string data;
+  const std::string text = p.Save(&data);
+  const NDArray aligned = NDArray::FromBytes(data.data(), {static_cast<int64_t>(data.size())}, DataType::UInt(8));
+  const Program q = Program::Load(text, aligned.ptr<uint8_t>(), data.size(), aligned);
+  std::string again;
+  CHECK(q.Save(&again) == text);
+  CHECK(q.packed[0].NeedsCompiler());
+  CHECK_FALSE(q.packed[1].NeedsCompiler());
+  CHECK(q.packed[1].maker == "host.topk");
+  CHECK(q.packed[1].params == p.packed[1].params);
+  CHECK(q.packed[1].device == 1);
+  p.packed[1].maker = "runtime.LoadModule";
+  CHECK_THROWS_WITH_AS(p.Validate(), "`runtime.LoadModule` is no function that programs call", RuntimeError);
+}
+
 TEST_CASE("vm: a program for two devices runs, is saved, and runs the same when it is loaded") {
   const Program p = OnTwo();
   p.Validate();

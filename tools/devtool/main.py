@@ -325,7 +325,7 @@ def bench(args, rest):
 def stubs(args, rest):
     """Builds what describes itself, and writes the stubs into the tree."""
     machine.setup()
-    build(targets=("baton_runtime", "baton", "baton_vm", "_core"))
+    build(targets=("baton_runtime", "baton", "baton_host", "baton_vm", "_core"))
     refresh_stubs()
 
 
@@ -343,7 +343,7 @@ def refresh_stubs():
 def docs(args, rest):
     """Builds what describes itself, and writes the reference."""
     machine.setup()
-    build(targets=("baton_runtime", "baton", "baton_vm", "_core"))
+    build(targets=("baton_runtime", "baton", "baton_host", "baton_vm", "_core"))
     return python(["-m", "baton.describe", "reference", "--out", str(args.out)], python_environment())
 
 

@@ -2,6 +2,7 @@
 // One declaration per operator: DefineOp({...}) in src/relay/op/<family>/<op>.cpp is the whole operator.
 #pragma once
 
+#include <baton/host/function.h>
 #include <baton/ir/target.h>
 #include <baton/relay/expr.h>
 #include <baton/te/tensor.h>
@@ -155,7 +156,17 @@ constexpr OpGradient NoGradient(const char* reason) {
 }
 /// Runs the operator on host arrays when its result's shape depends on values, or loops do not express it well
 /// (sorting, unique, non-max suppression). Gives its outputs, freshly allocated.
-using HostFn = Array<runtime::NDArray> (*)(const Attrs& attrs, const Array<runtime::NDArray>& in);
+struct HostFn {
+  /// A function over arrays and plain parameters, which are the attributes (src/host).
+  host::Function function = nullptr;
+  /// One that reads attributes, and so needs the compiler.
+  Array<runtime::NDArray> (*of_attrs)(const Attrs& attrs, const Array<runtime::NDArray>& in) = nullptr;
+  constexpr HostFn() = default;
+  constexpr HostFn(std::nullptr_t) {}                      // NOLINT
+  constexpr HostFn(host::Function f) : function(f) {}      // NOLINT
+  constexpr HostFn(decltype(of_attrs) f) : of_attrs(f) {}  // NOLINT
+  constexpr explicit operator bool() const { return function || of_attrs; }
+};
 /// For an operator with shape-like operands (`dyn.*`): the same call with those operands' values in the attributes,
 /// given the concrete arguments (null where unknown). Null if it cannot be said yet.
 using StaticFormFn = Expr (*)(const Call& call, const Array<runtime::NDArray>& values);
@@ -216,7 +227,7 @@ struct OpDef {
   TypeRelationFn type_rel = nullptr;
   LowerFn lower = nullptr;
   DecomposeFn decompose = nullptr;
-  HostFn host = nullptr;
+  HostFn host;
   StaticFormFn static_form = nullptr;
   OpGradient gradient = {};
   OpPattern pattern = OpPattern::kOpaque;

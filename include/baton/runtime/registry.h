@@ -6,6 +6,7 @@
 #include <baton/runtime/string.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace baton::runtime {
@@ -38,6 +39,10 @@ class BATON_DLL Registry {
   bool can_override_ = false;
   friend struct RegistryTable;
 };
+
+/// A global function that `library`, which lies beside this one, registers: the library is loaded where the function is
+/// not there yet. `why`: how the error begins, "the model has control flow".
+BATON_DLL const PackedFunc& FunctionBeside(const std::string& name, const char* library, std::string_view why);
 
 }  // namespace baton::runtime
 

@@ -62,14 +62,18 @@ struct Kernel {
   runtime::DynamicShapes dynamic = {};
 };
 
-/// A function of the host, for what needs the compiler at run time: kernels of shapes that are not known before,
-/// operators that are written in C++.
+/// A function of the host. Either one of libbaton_host over arrays, by name with its parameters; or what needs the
+/// compiler at run time, as kernels of shapes that are not known before.
 struct PackedSlot {
   std::string name;  ///< for people
-  std::string text;  ///< what the global function "vm.LoadPacked" makes `function` from
+  std::string text;  ///< what the compiler's global function "vm.LoadPacked" makes `function` from; empty for the first
   PackedFunc function;
   int32_t device = 0;  ///< of the result
   bool there = false;  ///< that it runs on that device, and arguments are brought there; else to the CPU
+  std::string maker;   ///< global function that makes `function` of `params`: "host.topk"
+  std::string params;  ///< JSON (baton/host/function.h)
+
+  bool NeedsCompiler() const { return maker.empty(); }
 };
 
 /// What an instruction moves from one device to another, for people: `copy`, or a host function that runs elsewhere

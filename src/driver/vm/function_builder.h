@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "driver/vm/compile.h"
@@ -75,6 +76,8 @@ class ProgramBuilder {
  private:
   int32_t Reserve(const std::string& name);
   int32_t PackedOf(relay::Function f, const std::string& name, int32_t device = 0);
+  /// The slot of an operator that is a function over arrays.
+  int32_t HostSlot(const Op& op, const Attrs& attrs, int32_t device);
   vm::Entry EntryOf(const std::string& name, int32_t index, const relay::Function& f) const;
   IRModule mod_;
   relay::transform::PlacedModule placed_;
@@ -84,7 +87,8 @@ class ProgramBuilder {
   std::map<std::string, int32_t> globals_;
   PointerMap<int32_t> wrappers_;
   std::map<uint64_t, std::vector<std::pair<relay::Function, int32_t>>> packed_;
-  std::map<uint64_t, std::vector<int32_t>> kernels_;  ///< of a hash
+  std::map<std::tuple<std::string, std::string, int32_t>, int32_t> host_;  // by maker, parameters, device
+  std::map<uint64_t, std::vector<int32_t>> kernels_;                       ///< of a hash
   std::map<std::string, int32_t> messages_;
   std::map<std::string, tir::Var> size_vars_;
 };

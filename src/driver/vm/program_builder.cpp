@@ -3,6 +3,8 @@
 #include <baton/relay/device.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
+#include <baton/runtime/registry.h>
+#include <relay/op/host_params.h>
 
 #include "driver/debug_source.h"
 #include "driver/lower_graph.h"
@@ -223,9 +225,20 @@ int32_t ProgramBuilder::PackedOf(Function f, const std::string& name, int32_t de
     if (packed[static_cast<size_t>(slot)].device == device && StructuralEqual(known, f)) return slot;
   }
   const auto slot = static_cast<int32_t>(packed.size());
-  packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f), device, there});
+  packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f), device, there, "", ""});
   same_hash.push_back({f, slot});
   return slot;
+}
+
+int32_t ProgramBuilder::HostSlot(const Op& op, const Attrs& attrs, int32_t device) {
+  const std::string maker = "host." + op->name.str(), params = relay::HostParams(op, attrs).Dump();
+  const auto next = static_cast<int32_t>(out_.program.packed.size());
+  const auto [it, fresh] = host_.insert({{maker, params, device}, next});
+  if (fresh) {
+    const auto function = (*Registry::Get(maker))(params).As<PackedFunc>();
+    out_.program.packed.push_back({op->name.str(), "", function, device, false, maker, params});
+  }
+  return it->second;
 }
 
 int32_t ProgramBuilder::Packed(const CallNode* call) {
@@ -233,6 +246,11 @@ int32_t ProgramBuilder::Packed(const CallNode* call) {
     return PackedOf(GetRef<Function>(f), OperatorsOf(GetRef<Function>(f), kNameChars), DeviceOf(call));
   }
   const auto op = Downcast<Op>(call->op);
+  // A program's own operator may have a function that no library registers.
+  if (const relay::OpDef* def = relay::DefOf(op);
+      def && def->host.function && Registry::Get("host." + op->name.str())) {
+    return HostSlot(op, call->attrs, DeviceOf(call));
+  }
   Array<Var> params;
   Array<Expr> args;
   for (size_t i = 0; i < call->args.size(); ++i) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TfIdfVectorizer over integers, on the host: which n-grams of a pool occur, and how often.
 #include <baton/relay/op.h>
+#include <host/functions.h>
 
 #include <algorithm>
-#include <map>
 
 #include "common.h"
 
@@ -73,53 +73,6 @@ bool TfIdfRel(const Array<baton::Type>& types, int, const Attrs& attrs, relay::T
   return true;
 }
 
-Array<NDArray> TfIdfHost(const Attrs& attrs, const Array<NDArray>& in) {
-  const auto* a = &relay::AttrsAs<TfIdfAttrs>(attrs);
-  NDArray x = in[0].Contiguous();
-  std::vector<int64_t> shape = x.shape(), words = x.ToInts();
-  int64_t rows = shape.size() == 2 ? shape[0] : 1, length = shape.empty() ? 1 : shape.back(), columns = Columns(*a);
-  // The n-grams of each length, with the number that each has.
-  std::map<std::vector<int64_t>, int64_t> known;
-  int64_t number = 0;
-  for (size_t n = 0; n < a->ngram_counts.size(); ++n) {
-    int64_t begin = a->ngram_counts[static_cast<int64_t>(n)];
-    int64_t end = n + 1 < a->ngram_counts.size() ? a->ngram_counts[static_cast<int64_t>(n) + 1]
-                                                 : static_cast<int64_t>(a->pool.size());
-    int64_t size = static_cast<int64_t>(n) + 1;
-    for (int64_t at = begin; at + size <= end; at += size) {
-      std::vector<int64_t> gram;
-      for (int64_t k = 0; k < size; ++k) gram.push_back(a->pool[at + k]);
-      known.emplace(gram, number++);
-    }
-  }
-  std::vector<int64_t> out_shape = {columns};
-  if (shape.size() == 2) out_shape.insert(out_shape.begin(), rows);
-  NDArray y = NDArray::Empty(out_shape, DataType::Float(32));
-  auto* out = y.ptr<float>();
-  std::fill(out, out + rows * columns, 0.0f);
-  std::string mode(a->mode);
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t n = a->min_gram_length; n <= a->max_gram_length; ++n) {
-      // The search ends when the words of an n-gram are farther apart than a row is long.
-      for (int64_t skip = 0; skip <= (n == 1 ? 0 : a->max_skip_count) && skip < length; ++skip) {
-        for (int64_t start = 0; start + (n - 1) * (skip + 1) < length; ++start) {
-          std::vector<int64_t> gram;
-          for (int64_t k = 0; k < n; ++k)
-            gram.push_back(words[static_cast<size_t>(r * length + start + k * (skip + 1))]);
-          auto it = known.find(gram);
-          if (it == known.end() || it->second >= static_cast<int64_t>(a->ngram_indexes.size())) continue;
-          float& slot = out[r * columns + a->ngram_indexes[it->second]];
-          double weight = it->second < static_cast<int64_t>(a->weights.size()) ? a->weights[it->second] : 1.0;
-          if (mode == "TF") slot += 1;
-          if (mode == "IDF") slot = static_cast<float>(weight);
-          if (mode == "TFIDF") slot += static_cast<float>(weight);
-        }
-      }
-    }
-  }
-  return {y};
-}
-
 const Op tfidf = relay::DefineOp({
     .name = "onnx.tfidf",
     .doc = "Counts, in each row, the n-grams of a pool.",
@@ -129,7 +82,7 @@ const Op tfidf = relay::DefineOp({
         "and no place is negative.",
     .attrs = relay::TypeOf<TfIdfAttrs>,
     .type_rel = TfIdfRel,
-    .host = TfIdfHost,
+    .host = host::TfIdf,
     .gradient = relay::NoGradient("it counts words"),
     .source = "ONNX TfIdfVectorizer-9",
 });

@@ -3,9 +3,10 @@
 // explicit. Here are their types; their meaning is in the machine.
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/op/transform.h>
+#include <host/functions.h>
 #include <relay/types/builtin_types.h>
 
-#include "../host.h"
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -45,12 +46,6 @@ Type VmShapeOfType(const ShapeOfAttrs& a, const TypeArgs& in) {
     in.Fail("R1", "dtype is " + DataType2String(a.dtype) + ", where an integer one is wanted");
   return TensorType(Shape{PrimExpr(in.ndim(0))}, a.dtype);
 }
-NDArrays HostShapeOf(const Attrs& attrs, const NDArrays& in) {
-  NDArray out = NDArray::Empty({in[0]->ndim}, DataType::Int(64));
-  Ints shape = in[0].shape();
-  for (size_t d = 0; d < shape.size(); ++d) I64(out)[d] = shape[d];
-  return {CastIndices(out, AttrsAs<ShapeOfAttrs>(attrs).dtype)};
-}
 Type UnitType(const TypeArgs&) { return Unit(); }
 Type ReshapeTensorType(const ReshapeTensorAttrs& a, const TypeArgs& in) {
   in.Integral(1, "R1");
@@ -63,22 +58,6 @@ Type ReshapeTensorType(const ReshapeTensorAttrs& a, const TypeArgs& in) {
     in.Fail("R2", in.Show(0) + " has " + Str(have) + " elements and newshape " + ShowInts(ToInts(a.newshape)) + " " +
                       Str(want));
   return TensorType(MakeShape(ToInts(a.newshape)), in.dtype(0));
-}
-NDArrays HostReshapeTensor(const Attrs& attrs, const NDArrays& in) {
-  Ints want = in[1].ToInts(), said = ToInts(AttrsAs<ReshapeTensorAttrs>(attrs).newshape);
-  int64_t n = 1;
-  for (size_t d = 0; d < want.size(); ++d) {
-    if (want[d] < 0 || (d < said.size() && said[d] >= 0 && said[d] != want[d]) ||
-        __builtin_mul_overflow(n, want[d], &n)) {
-      throw RuntimeError("vm.reshape_tensor: the shape is " + ShowInts(want) + ", where newshape says " +
-                         ShowInts(said));
-    }
-  }
-  if (n != in[0].numel()) {
-    throw RuntimeError("vm.reshape_tensor: a tensor of " + Str(in[0].numel()) + " elements cannot have the shape " +
-                       ShowInts(want));
-  }
-  return {in[0].Copy().View(want, in[0].dtype())};
 }
 Type AllocStorageType(const TypeArgs& in) {
   for (int i = 0; i < 2; ++i) {
@@ -121,7 +100,7 @@ const Op op::vm_shape_of = DefineOp({
     .output = "Rank 1. R1: an integer dtype.",
     .attrs = TypeOf<ShapeOfAttrs>,
     .type_rel = Rel<"vm.shape_of", VmShapeOfType>,
-    .host = HostShapeOf,
+    .host = host::ShapeOf,
     .fold = Fold::kNever,
     .source = "Relay",
     .traits = {.value_of_types = ShapeOfTypes, .shape_only = true},
@@ -157,7 +136,7 @@ const Op op::vm_reshape_tensor = DefineOp({
     .output = "Shape newshape, dtype of `data`. R2: as many elements.",
     .attrs = TypeOf<ReshapeTensorAttrs>,
     .type_rel = Rel<"vm.reshape_tensor", ReshapeTensorType>,
-    .host = HostReshapeTensor,
+    .host = host::ReshapeTensor,
     .gradient = NoGradient("it belongs to lowered programs; differentiate before lowering"),
     .fold = Fold::kNever,
     .source = "Relay",

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boxes of single-shot detectors: anchor boxes on a grid, and their correction by predictions.
 #include <baton/relay/op/image.h>
+#include <host/functions.h>
 
-#include <algorithm>
-#include <cmath>
-
+#include "../common.h"
 #include "../gradient.h"
-#include "../host.h"
 
 namespace baton::relay {
 namespace {
@@ -54,34 +52,6 @@ Type MultiBoxPriorType(const MultiBoxPriorAttrs& a, const TypeArgs& in) {
   int64_t n = ProductOf({in.dim(0, 2), in.dim(0, 3), each});
   return TensorType(Shape{PrimExpr(1), MakeDim(n), PrimExpr(4)}, in.dtype(0));
 }
-NDArrays HostMultiBoxPrior(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<MultiBoxPriorAttrs>(attrs);
-  int64_t h = in[0].shape()[2], w = in[0].shape()[3];
-  double step_y = a.steps[0] > 0 ? a.steps[0] : 1.0 / static_cast<double>(h);
-  double step_x = a.steps[1] > 0 ? a.steps[1] : 1.0 / static_cast<double>(w);
-  // Half extents (x, y) of each kind of box.
-  std::vector<std::pair<double, double>> halves;
-  double aspect = static_cast<double>(h) / static_cast<double>(std::max<int64_t>(w, 1));
-  for (double size : a.sizes) halves.emplace_back(size * aspect / 2, size / 2);
-  for (size_t k = 1; k < a.ratios.size(); ++k) {
-    double root = std::sqrt(a.ratios[k]);
-    halves.emplace_back(a.sizes[0] * aspect * root / 2, a.sizes[0] / root / 2);
-  }
-  int64_t each = static_cast<int64_t>(halves.size());
-  NDArray out = NDArray::Empty({1, h * w * each, 4}, in[0].dtype());
-  int64_t at = 0;
-  for (int64_t y = 0; y < h; ++y) {
-    for (int64_t x = 0; x < w; ++x) {
-      double cy = (static_cast<double>(y) + a.offsets[0]) * step_y,
-             cx = (static_cast<double>(x) + a.offsets[1]) * step_x;
-      for (auto [half_x, half_y] : halves) {
-        for (double v : {cx - half_x, cy - half_y, cx + half_x, cy + half_y})
-          out.SetDouble(at++, a.clip ? std::clamp(v, 0.0, 1.0) : v);
-      }
-    }
-  }
-  return {out};
-}
 
 // ---- multibox_transform_loc
 Type MultiBoxTransformLocType(const MultiBoxTransformLocAttrs& a, const TypeArgs& in) {
@@ -103,43 +73,6 @@ Type MultiBoxTransformLocType(const MultiBoxTransformLocAttrs& a, const TypeArgs
   return TupleType(Array<Type>{TensorType(Shape{in.shape(0)[0], in.shape(0)[2], PrimExpr(6)}, in.dtype(0)),
                                TensorType(Shape{in.shape(0)[0]}, DataType::Int(32))});
 }
-NDArrays HostMultiBoxTransformLoc(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<MultiBoxTransformLocAttrs>(attrs);
-  const NDArray &prob = in[0], &loc = in[1], &anchor = in[2];
-  int64_t batch = prob.shape()[0], classes = prob.shape()[1], n = prob.shape()[2];
-  NDArray out = NDArray::Empty({batch, n, 6}, prob.dtype()), counts = NDArray::Empty({batch}, DataType::Int(32));
-  for (int64_t i = 0, all = out.numel(); i < all; ++i) out.SetDouble(i, -1);
-  for (int64_t b = 0; b < batch; ++b) {
-    int64_t found = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      // Class 0 is the background.
-      int64_t best = 0;
-      double score = -1;
-      for (int64_t c = 1; c < classes; ++c) {
-        double p = prob.GetDouble((b * classes + c) * n + i);
-        if (p > score) score = p, best = c;
-      }
-      if (best == 0 || score < a.threshold) continue;
-      double box[4], move[4];
-      for (int k = 0; k < 4; ++k) {
-        box[k] = anchor.GetDouble(i * 4 + k);
-        move[k] = loc.GetDouble((b * n + i) * 4 + k) * a.variances[k];
-      }
-      double w = box[2] - box[0], h = box[3] - box[1], cx = (box[0] + box[2]) / 2, cy = (box[1] + box[3]) / 2;
-      cx += move[0] * w, cy += move[1] * h;
-      double half_w = std::exp(move[2]) * w / 2, half_h = std::exp(move[3]) * h / 2;
-      int64_t at = (b * n + found) * 6;
-      out.SetDouble(at, static_cast<double>(best - 1));
-      out.SetDouble(at + 1, score);
-      int64_t k = 2;
-      for (double v : {cx - half_w, cy - half_h, cx + half_w, cy + half_h})
-        out.SetDouble(at + k++, a.clip ? std::clamp(v, 0.0, 1.0) : v);
-      ++found;
-    }
-    counts.SetInt(b, found);
-  }
-  return {out, counts};
-}
 
 }  // namespace
 
@@ -150,7 +83,7 @@ const Op op::multibox_prior = DefineOp({
     .output = "(1, height * width * (sizes + ratios - 1), 4). R3: a size and a ratio or more, two steps and offsets.",
     .attrs = TypeOf<MultiBoxPriorAttrs>,
     .type_rel = Rel<"vision.multibox_prior", MultiBoxPriorType>,
-    .host = HostMultiBoxPrior,
+    .host = host::MultiBoxPrior,
     .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
@@ -167,7 +100,7 @@ const Op op::multibox_transform_loc = DefineOp({
         "4 variances.",
     .attrs = TypeOf<MultiBoxTransformLocAttrs>,
     .type_rel = Rel<"vision.multibox_transform_loc", MultiBoxTransformLocType>,
-    .host = HostMultiBoxTransformLoc,
+    .host = host::MultiBoxTransformLoc,
     .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });

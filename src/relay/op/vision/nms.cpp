@@ -2,11 +2,10 @@
 // Boxes as rows of numbers (class, score, four corners in any order): those that count, and the best of those that
 // overlap. On the host.
 #include <baton/relay/op/image.h>
+#include <host/functions.h>
 
-#include <algorithm>
-
+#include "../common.h"
 #include "../gradient.h"
-#include "../host.h"
 
 namespace baton::relay {
 namespace {
@@ -56,10 +55,6 @@ void Within(const TypeArgs& in, int64_t place, const char* what, const char* rul
   if (int64_t n = in.dim(0, 2); place >= (n < 0 ? 1 << 20 : n))
     in.Fail(rule, std::string(what) + " is " + Str(place) + " for " + in.Show(0));
 }
-double One(const NDArray& a, const char* op) {
-  if (a.numel() != 1) throw RuntimeError(std::string(op) + ": an operand is no single number");
-  return a.GetDouble(0);
-}
 
 // ---- get_valid_counts
 Type ValidCountsType(const GetValidCountsAttrs& a, const TypeArgs& in) {
@@ -70,29 +65,6 @@ Type ValidCountsType(const GetValidCountsAttrs& a, const TypeArgs& in) {
   DataType i32 = DataType::Int(32);
   const Shape& s = in.shape(0);
   return TupleType(Array<Type>{TensorType(Shape{s[0]}, i32), in.type(0), TensorType(Shape{s[0], s[1]}, i32)});
-}
-NDArrays HostValidCounts(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<GetValidCountsAttrs>(attrs);
-  const NDArray& x = in[0];
-  int64_t batch = x.shape()[0], n = x.shape()[1], k = x.shape()[2];
-  double least = One(in[1], "vision.get_valid_counts");
-  NDArray counts = NDArray::Empty({batch}, DataType::Int(32)), out = NDArray::Empty(x.shape(), x.dtype());
-  NDArray places = NDArray::Empty({batch, n}, DataType::Int(32));
-  for (int64_t i = 0, all = out.numel(); i < all; ++i) out.SetDouble(i, -1);
-  for (int64_t i = 0; i < batch * n; ++i) places.SetInt(i, -1);
-  for (int64_t b = 0; b < batch; ++b) {
-    int64_t found = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      int64_t row = (b * n + i) * k;
-      if (!(x.GetDouble(row + a.score_index) > least) || (a.id_index >= 0 && !(x.GetDouble(row + a.id_index) >= 0)))
-        continue;
-      for (int64_t c = 0; c < k; ++c) CopyElement(x, row + c, out, (b * n + found) * k + c);
-      places.SetInt(b * n + found, i);
-      ++found;
-    }
-    counts.SetInt(b, found);
-  }
-  return {counts, out, places};
 }
 
 // ---- non_max_suppression
@@ -116,62 +88,6 @@ Type NMSType(const NonMaximumSuppressionAttrs& a, const TypeArgs& in) {
   const Shape& s = in.shape(0);
   return TupleType(Array<Type>{TensorType(Shape{s[0], s[1]}, i32), TensorType(Shape{s[0], PrimExpr(1)}, i32)});
 }
-double Overlap(const NDArray& x, int64_t p, int64_t q) {
-  double low[2][2], high[2][2];
-  for (int box = 0; box < 2; ++box) {
-    for (int d = 0; d < 2; ++d) {
-      double u = x.GetDouble((box ? q : p) + d), v = x.GetDouble((box ? q : p) + d + 2);
-      low[box][d] = std::min(u, v), high[box][d] = std::max(u, v);
-    }
-  }
-  double common = 1, first = 1, second = 1;
-  for (int d = 0; d < 2; ++d) {
-    common *= std::max(0.0, std::min(high[0][d], high[1][d]) - std::max(low[0][d], low[1][d]));
-    first *= high[0][d] - low[0][d];
-    second *= high[1][d] - low[1][d];
-  }
-  double all = first + second - common;
-  return all > 0 ? common / all : 0;
-}
-NDArrays HostNMS(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<NonMaximumSuppressionAttrs>(attrs);
-  const NDArray &x = in[0], &indices = in[2];
-  int64_t batch = x.shape()[0], n = x.shape()[1], k = x.shape()[2];
-  double limit = One(in[3], "vision.non_max_suppression"), threshold = One(in[4], "vision.non_max_suppression");
-  int64_t most = limit > 0 ? static_cast<int64_t>(std::min(limit, 1e15)) : n;
-  NDArray out = NDArray::Empty(x.shape(), x.dtype()), places = NDArray::Empty({batch, n}, DataType::Int(32));
-  NDArray counts = NDArray::Empty({batch, 1}, DataType::Int(32));
-  for (int64_t i = 0, all = out.numel(); i < all; ++i) out.SetDouble(i, -1);
-  for (int64_t i = 0; i < batch * n; ++i) places.SetInt(i, -1);
-  for (int64_t b = 0; b < batch; ++b) {
-    int64_t valid = std::clamp<int64_t>(in[1].GetInt(b), 0, n);
-    auto row = [&](int64_t i) { return (b * n + i) * k; };
-    std::vector<int64_t> order, kept;
-    for (int64_t i = 0; i < valid; ++i) {
-      if (a.id_index < 0 || x.GetDouble(row(i) + a.id_index) >= 0) order.push_back(i);
-    }
-    std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) {
-      return x.GetDouble(row(p) + a.score_index) > x.GetDouble(row(q) + a.score_index);
-    });
-    if (a.top_k > 0 && a.top_k < static_cast<int64_t>(order.size())) order.resize(a.top_k);
-    for (size_t at = 0; at < order.size() && static_cast<int64_t>(kept.size()) < most; ++at) {
-      int64_t i = order[at];
-      bool free = true;
-      for (int64_t m : kept) {
-        bool rivals =
-            a.force_suppress || a.id_index < 0 || x.GetDouble(row(i) + a.id_index) == x.GetDouble(row(m) + a.id_index);
-        free = free && !(rivals && Overlap(x, row(i) + a.coord_start, row(m) + a.coord_start) >= threshold);
-      }
-      if (!free) continue;
-      int64_t to = a.invalid_to_bottom ? static_cast<int64_t>(kept.size()) : static_cast<int64_t>(at);
-      for (int64_t c = 0; c < k; ++c) CopyElement(x, row(i) + c, out, row(to) + c);
-      places.SetInt(b * n + static_cast<int64_t>(kept.size()), indices.GetInt(b * n + i));
-      kept.push_back(i);
-    }
-    counts.SetInt(b, static_cast<int64_t>(kept.size()));
-  }
-  return a.return_indices ? NDArrays{places, counts} : NDArrays{out};
-}
 
 }  // namespace
 
@@ -184,7 +100,7 @@ const Op op::get_valid_counts = DefineOp({
               "score_index are places in a box.",
     .attrs = TypeOf<GetValidCountsAttrs>,
     .type_rel = Rel<"vision.get_valid_counts", ValidCountsType>,
-    .host = HostValidCounts,
+    .host = host::ValidCounts,
     .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
@@ -201,7 +117,7 @@ const Op op::non_max_suppression = DefineOp({
         "went. R4: id_index, score_index and coord_start are places in a box.",
     .attrs = TypeOf<NonMaximumSuppressionAttrs>,
     .type_rel = Rel<"vision.non_max_suppression", NMSType>,
-    .host = HostNMS,
+    .host = host::NonMaxSuppression,
     .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });

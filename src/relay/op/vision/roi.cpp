@@ -2,12 +2,10 @@
 // Boxes: pooling their contents, and keeping the best of those that overlap. On the host: the extents of a box are
 // known only at run time.
 #include <baton/relay/op/image.h>
+#include <host/functions.h>
 
-#include <algorithm>
-#include <cmath>
-
+#include "../common.h"
 #include "../gradient.h"
-#include "../host.h"
 
 namespace baton::relay {
 namespace {
@@ -71,128 +69,6 @@ Type RoiAlignType(const ROIAlignAttrs& a, const TypeArgs& in) {
   if (a.mode != "avg" && a.mode != "max") in.Fail("R3", "mode is \"" + a.mode.str() + "\"; it is \"avg\" or \"max\"");
   return RoiType(a, in);
 }
-struct Image {
-  int64_t n, c, h, w;
-  std::vector<double> data;
-  explicit Image(const NDArray& x)
-      : n(x.shape()[0]), c(x.shape()[1]), h(x.shape()[2]), w(x.shape()[3]), data(ToDoubles(x)) {}
-  const double* Plane(int64_t b, int64_t ch) const { return data.data() + (b * c + ch) * h * w; }
-  int64_t Batch(double b, const char* op) const {
-    if (!(b >= 0 && b < static_cast<double>(n)))
-      throw RuntimeError(std::string(op) + ": a box is of image " + std::to_string(b) + " and there are " + Str(n));
-    return static_cast<int64_t>(b);
-  }
-};
-/// Up to four elements around a place, with their weights.
-struct Corners {
-  int64_t at[4];
-  double weight[4];
-};
-Corners CornersAt(double y, double x, int64_t h, int64_t w) {
-  Corners c{};
-  if (!(y >= -1 && y <= static_cast<double>(h) && x >= -1 && x <= static_cast<double>(w))) return c;  // NaN too
-  y = std::max(y, 0.0), x = std::max(x, 0.0);
-  int64_t y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(x), y1 = y0 + 1, x1 = x0 + 1;
-  if (y0 >= h - 1) y0 = y1 = h - 1, y = static_cast<double>(y0);
-  if (x0 >= w - 1) x0 = x1 = w - 1, x = static_cast<double>(x0);
-  double fy = y - static_cast<double>(y0), fx = x - static_cast<double>(x0);
-  c.at[0] = y0 * w + x0, c.at[1] = y0 * w + x1, c.at[2] = y1 * w + x0, c.at[3] = y1 * w + x1;
-  c.weight[0] = (1 - fy) * (1 - fx), c.weight[1] = (1 - fy) * fx, c.weight[2] = fy * (1 - fx), c.weight[3] = fy * fx;
-  return c;
-}
-NDArrays HostRoiAlign(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<ROIAlignAttrs>(attrs);
-  Image x(in[0].Contiguous());
-  std::vector<double> rois = ToDoubles(in[1].Contiguous());
-  int64_t count = in[1].shape()[0], ph = a.pooled_size[0], pw = a.pooled_size[1];
-  NDArray out = NDArray::Empty({count, x.c, ph, pw}, in[0].dtype());
-  double offset = a.aligned ? 0.5 : 0;
-  std::vector<Corners> samples;
-  for (int64_t r = 0; r < count; ++r) {
-    const double* roi = rois.data() + r * 5;
-    int64_t b = x.Batch(roi[0], "vision.roi_align");
-    double x1 = roi[1] * a.spatial_scale - offset, y1 = roi[2] * a.spatial_scale - offset;
-    double w = roi[3] * a.spatial_scale - offset - x1, h = roi[4] * a.spatial_scale - offset - y1;
-    if (!a.aligned) w = std::max(w, 1.0), h = std::max(h, 1.0);
-    double bin_h = h / static_cast<double>(ph), bin_w = w / static_cast<double>(pw);
-    auto grid = [&](double bin) {
-      double n = a.sample_ratio > 0 ? static_cast<double>(a.sample_ratio) : std::ceil(bin);
-      if (!(n < 1e6)) throw RuntimeError("vision.roi_align: a box is too large to sample");
-      return static_cast<int64_t>(std::max(n, 0.0));
-    };
-    int64_t gh = grid(bin_h), gw = grid(bin_w);
-    double total = static_cast<double>(std::max<int64_t>(gh * gw, 1));
-    for (int64_t p = 0; p < ph * pw; ++p) {
-      double top = y1 + static_cast<double>(p / pw) * bin_h, left = x1 + static_cast<double>(p % pw) * bin_w;
-      samples.clear();
-      for (int64_t iy = 0; iy < gh; ++iy) {
-        for (int64_t ix = 0; ix < gw; ++ix) {
-          samples.push_back(CornersAt(top + (static_cast<double>(iy) + 0.5) * bin_h / static_cast<double>(gh),
-                                      left + (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(gw), x.h,
-                                      x.w));
-        }
-      }
-      for (int64_t ch = 0; ch < x.c; ++ch) {
-        const double* plane = x.Plane(b, ch);
-        double v = 0;
-        bool first = true;
-        for (const Corners& s : samples) {
-          if (a.mode == "avg") {
-            for (int k = 0; k < 4; ++k) v += s.weight[k] * (x.h > 0 && x.w > 0 ? plane[s.at[k]] : 0);
-            continue;
-          }
-          // ONNX takes the largest weighted corner, not the largest interpolated value.
-          for (int k = 0; k < 4; ++k) {
-            double u = s.weight[k] * (x.h > 0 && x.w > 0 ? plane[s.at[k]] : 0);
-            v = first ? u : std::max(v, u);
-            first = false;
-          }
-        }
-        out.SetDouble((r * x.c + ch) * ph * pw + p, a.mode == "avg" ? v / total : v);
-      }
-    }
-  }
-  return {out};
-}
-
-NDArrays HostRoiPool(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<ROIPoolAttrs>(attrs);
-  Image x(in[0].Contiguous());
-  std::vector<double> rois = ToDoubles(in[1].Contiguous());
-  int64_t count = in[1].shape()[0], ph = a.pooled_size[0], pw = a.pooled_size[1];
-  NDArray out = NDArray::Empty({count, x.c, ph, pw}, in[0].dtype());
-  for (int64_t r = 0; r < count; ++r) {
-    const double* roi = rois.data() + r * 5;
-    int64_t b = x.Batch(roi[0], "vision.roi_pool");
-    auto rounded = [&](double v) {
-      v = std::round(v * a.spatial_scale);
-      if (!(std::fabs(v) < 1e9)) throw RuntimeError("vision.roi_pool: a box has the coordinate " + std::to_string(v));
-      return static_cast<int64_t>(v);
-    };
-    int64_t x1 = rounded(roi[1]), y1 = rounded(roi[2]), x2 = rounded(roi[3]), y2 = rounded(roi[4]);
-    double bin_h = static_cast<double>(std::max<int64_t>(y2 - y1 + 1, 1)) / static_cast<double>(ph);
-    double bin_w = static_cast<double>(std::max<int64_t>(x2 - x1 + 1, 1)) / static_cast<double>(pw);
-    auto clip = [](double v, int64_t from, int64_t n) {
-      return std::clamp<int64_t>(static_cast<int64_t>(v) + from, 0, n);
-    };
-    for (int64_t p = 0; p < ph * pw; ++p) {
-      double py = static_cast<double>(p / pw), px = static_cast<double>(p % pw);
-      int64_t h0 = clip(std::floor(py * bin_h), y1, x.h), h1 = clip(std::ceil((py + 1) * bin_h), y1, x.h);
-      int64_t w0 = clip(std::floor(px * bin_w), x1, x.w), w1 = clip(std::ceil((px + 1) * bin_w), x1, x.w);
-      for (int64_t ch = 0; ch < x.c; ++ch) {
-        const double* plane = x.Plane(b, ch);
-        bool empty = h1 <= h0 || w1 <= w0;
-        double v = empty ? 0 : -INFINITY;
-        for (int64_t h = h0; h < h1; ++h) {
-          for (int64_t w = w0; w < w1; ++w) v = std::max(v, plane[h * x.w + w]);
-        }
-        out.SetDouble((r * x.c + ch) * ph * pw + p, v);
-      }
-    }
-  }
-  return {out};
-}
-
 // ---- non-max suppression
 Type AllClassNMSType(const AllClassNMSAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
@@ -212,52 +88,6 @@ Type AllClassNMSType(const AllClassNMSAttrs& a, const TypeArgs& in) {
     in.Fail("R4", "output_format is \"" + a.output_format.str() + "\"; \"onnx\" is supported");
   return TensorType(Shape{UnknownDim(), PrimExpr(3)}, DataType::Int(64));
 }
-struct Box {
-  double y1, x1, y2, x2;
-  double Area() const { return (y2 - y1) * (x2 - x1); }
-};
-Box BoxOf(const double* p, bool center) {
-  if (center) return {p[1] - p[3] / 2, p[0] - p[2] / 2, p[1] + p[3] / 2, p[0] + p[2] / 2};
-  return {std::min(p[0], p[2]), std::min(p[1], p[3]), std::max(p[0], p[2]), std::max(p[1], p[3])};
-}
-bool Overlap(const Box& a, const Box& b, double threshold) {
-  double h = std::min(a.y2, b.y2) - std::max(a.y1, b.y1), w = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
-  if (h <= 0 || w <= 0) return false;
-  double common = h * w, all = a.Area() + b.Area() - common;
-  return a.Area() > 0 && b.Area() > 0 && all > 0 && common / all > threshold;
-}
-NDArrays HostAllClassNMS(const Attrs& attrs, const NDArrays& in) {
-  const auto& a = AttrsAs<AllClassNMSAttrs>(attrs);
-  std::vector<double> boxes = ToDoubles(in[0].Contiguous()), scores = ToDoubles(in[1].Contiguous());
-  for (int i = 2; i < 5; ++i) {
-    if (in[i].numel() != 1) throw RuntimeError("vision.all_class_non_max_suppression: a limit is no single number");
-  }
-  int64_t batch = in[1].shape()[0], classes = in[1].shape()[1], n = in[1].shape()[2],
-          most = in[2].Contiguous().GetInt(0);
-  double iou = in[3].Contiguous().GetDouble(0), least = in[4].Contiguous().GetDouble(0);
-  std::vector<int64_t> out, order, kept;
-  for (int64_t b = 0; b < batch; ++b) {
-    std::vector<Box> box;
-    for (int64_t k = 0; k < n; ++k) box.push_back(BoxOf(boxes.data() + (b * n + k) * 4, a.center_point_box));
-    for (int64_t c = 0; c < classes; ++c) {
-      const double* score = scores.data() + (b * classes + c) * n;
-      order.clear(), kept.clear();
-      for (int64_t k = 0; k < n; ++k) {
-        if (score[k] > least) order.push_back(k);
-      }
-      std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) { return score[p] > score[q]; });
-      for (int64_t k : order) {
-        if (static_cast<int64_t>(kept.size()) >= most) break;
-        bool free = true;
-        for (int64_t m : kept) free = free && !Overlap(box[k], box[m], iou);
-        if (!free) continue;
-        kept.push_back(k);
-        out.insert(out.end(), {b, c, k});
-      }
-    }
-  }
-  return {NDArray::FromBytes(out.data(), {static_cast<int64_t>(out.size() / 3), 3}, DataType::Int(64))};
-}
 
 }  // namespace
 
@@ -269,7 +99,7 @@ const Op op::roi_align = DefineOp({
     .output = "(number, C, pooled_size). R3: known layout and mode.",
     .attrs = TypeOf<ROIAlignAttrs>,
     .type_rel = Rel<"vision.roi_align", RoiAlignType>,
-    .host = HostRoiAlign,
+    .host = host::RoiAlign,
     .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "ONNX RoiAlign-16",
 });
@@ -281,7 +111,7 @@ const Op op::roi_pool = DefineOp({
     .output = "(number, C, pooled_size). R3: known layout.",
     .attrs = TypeOf<ROIPoolAttrs>,
     .type_rel = Rel<"vision.roi_pool", &RoiType<ROIPoolAttrs>>,
-    .host = HostRoiPool,
+    .host = host::RoiPool,
     .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "ONNX MaxRoiPool-22",
 });
@@ -296,7 +126,7 @@ const Op op::all_class_nms = DefineOp({
     .output = "(number, 3) int64: (batch, class, box). R4: output_format \"onnx\".",
     .attrs = TypeOf<AllClassNMSAttrs>,
     .type_rel = Rel<"vision.all_class_non_max_suppression", AllClassNMSType>,
-    .host = HostAllClassNMS,
+    .host = host::AllClassNonMaxSuppression,
     .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "ONNX NonMaxSuppression-11",
 });

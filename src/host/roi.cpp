@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boxes: pooling their contents.
+#include <algorithm>
+#include <cmath>
+
+#include "host/arrays.h"
+#include "host/functions.h"
+
+namespace baton::host {
+namespace {
+
+struct Image {
+  int64_t n, c, h, w;
+  std::vector<double> data;
+  explicit Image(const NDArray& x)
+      : n(x.shape()[0]), c(x.shape()[1]), h(x.shape()[2]), w(x.shape()[3]), data(ToDoubles(x)) {}
+  const double* Plane(int64_t b, int64_t ch) const { return data.data() + (b * c + ch) * h * w; }
+  int64_t Batch(double b, const Params& p) const {
+    if (!(b >= 0 && b < static_cast<double>(n)))
+      p.Fail(Cat("a box is of image ", std::to_string(b), " and there are ", n));
+    return static_cast<int64_t>(b);
+  }
+};
+/// Up to four elements around a place, with their weights.
+struct Corners {
+  int64_t at[4];
+  double weight[4];
+};
+Corners CornersAt(double y, double x, int64_t h, int64_t w) {
+  Corners c{};
+  if (!(y >= -1 && y <= static_cast<double>(h) && x >= -1 && x <= static_cast<double>(w))) return c;  // NaN too
+  y = std::max(y, 0.0), x = std::max(x, 0.0);
+  int64_t y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(x), y1 = y0 + 1, x1 = x0 + 1;
+  if (y0 >= h - 1) y0 = y1 = h - 1, y = static_cast<double>(y0);
+  if (x0 >= w - 1) x0 = x1 = w - 1, x = static_cast<double>(x0);
+  double fy = y - static_cast<double>(y0), fx = x - static_cast<double>(x0);
+  c.at[0] = y0 * w + x0, c.at[1] = y0 * w + x1, c.at[2] = y1 * w + x0, c.at[3] = y1 * w + x1;
+  c.weight[0] = (1 - fy) * (1 - fx), c.weight[1] = (1 - fy) * fx, c.weight[2] = fy * (1 - fx), c.weight[3] = fy * fx;
+  return c;
+}
+void CheckRois(const Params& p, const Arrays& in) {
+  WantRank(p, in, 0, 4);
+  Want(p, in, 1, in[1]->ndim == 2 && in[1].shape()[1] == 5, "(number, 5)");
+}
+
+}  // namespace
+
+Arrays RoiAlign(const Params& p, const Arrays& in) {
+  CheckRois(p, in);
+  const Ints pooled = Extents(p, "pooled_size", 2, 1);
+  const double scale = p.Double("spatial_scale");
+  const int64_t sample_ratio = p.Int("sample_ratio");
+  const bool aligned = p.Bool("aligned"), average = p.Text("mode") == "avg";
+  if (!average && p.Text("mode") != "max") p.Fail(Cat("mode is \"", p.Text("mode"), "\"; it is \"avg\" or \"max\""));
+  Image x(in[0]);
+  std::vector<double> rois = ToDoubles(in[1]);
+  int64_t count = in[1].shape()[0], ph = pooled[0], pw = pooled[1];
+  NDArray out = NDArray::Empty({count, x.c, ph, pw}, in[0].dtype());
+  double offset = aligned ? 0.5 : 0;
+  std::vector<Corners> samples;
+  for (int64_t r = 0; r < count; ++r) {
+    const double* roi = rois.data() + r * 5;
+    int64_t b = x.Batch(roi[0], p);
+    double x1 = roi[1] * scale - offset, y1 = roi[2] * scale - offset;
+    double w = roi[3] * scale - offset - x1, h = roi[4] * scale - offset - y1;
+    if (!aligned) w = std::max(w, 1.0), h = std::max(h, 1.0);
+    double bin_h = h / static_cast<double>(ph), bin_w = w / static_cast<double>(pw);
+    auto grid = [&](double bin) {
+      double n = sample_ratio > 0 ? static_cast<double>(sample_ratio) : std::ceil(bin);
+      if (!(n < 1e6)) p.Fail("a box is too large to sample");
+      return static_cast<int64_t>(std::max(n, 0.0));
+    };
+    int64_t gh = grid(bin_h), gw = grid(bin_w);
+    double total = static_cast<double>(std::max<int64_t>(gh * gw, 1));
+    for (int64_t at = 0; at < ph * pw; ++at) {
+      double top = y1 + static_cast<double>(at / pw) * bin_h, left = x1 + static_cast<double>(at % pw) * bin_w;
+      samples.clear();
+      for (int64_t iy = 0; iy < gh; ++iy) {
+        for (int64_t ix = 0; ix < gw; ++ix) {
+          samples.push_back(CornersAt(top + (static_cast<double>(iy) + 0.5) * bin_h / static_cast<double>(gh),
+                                      left + (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(gw), x.h,
+                                      x.w));
+        }
+      }
+      for (int64_t ch = 0; ch < x.c; ++ch) {
+        const double* plane = x.Plane(b, ch);
+        double v = 0;
+        bool first = true;
+        for (const Corners& s : samples) {
+          if (average) {
+            for (int k = 0; k < 4; ++k) v += s.weight[k] * (x.h > 0 && x.w > 0 ? plane[s.at[k]] : 0);
+            continue;
+          }
+          // ONNX takes the largest weighted corner, not the largest interpolated value.
+          for (int k = 0; k < 4; ++k) {
+            double u = s.weight[k] * (x.h > 0 && x.w > 0 ? plane[s.at[k]] : 0);
+            v = first ? u : std::max(v, u);
+            first = false;
+          }
+        }
+        out.SetDouble((r * x.c + ch) * ph * pw + at, average ? v / total : v);
+      }
+    }
+  }
+  return {out};
+}
+
+Arrays RoiPool(const Params& p, const Arrays& in) {
+  CheckRois(p, in);
+  const Ints pooled = Extents(p, "pooled_size", 2, 1);
+  const double scale = p.Double("spatial_scale");
+  Image x(in[0]);
+  std::vector<double> rois = ToDoubles(in[1]);
+  int64_t count = in[1].shape()[0], ph = pooled[0], pw = pooled[1];
+  NDArray out = NDArray::Empty({count, x.c, ph, pw}, in[0].dtype());
+  for (int64_t r = 0; r < count; ++r) {
+    const double* roi = rois.data() + r * 5;
+    int64_t b = x.Batch(roi[0], p);
+    auto rounded = [&](double v) {
+      v = std::round(v * scale);
+      if (!(std::fabs(v) < 1e9)) p.Fail("a box has the coordinate " + std::to_string(v));
+      return static_cast<int64_t>(v);
+    };
+    int64_t x1 = rounded(roi[1]), y1 = rounded(roi[2]), x2 = rounded(roi[3]), y2 = rounded(roi[4]);
+    double bin_h = static_cast<double>(std::max<int64_t>(y2 - y1 + 1, 1)) / static_cast<double>(ph);
+    double bin_w = static_cast<double>(std::max<int64_t>(x2 - x1 + 1, 1)) / static_cast<double>(pw);
+    auto clip = [](double v, int64_t from, int64_t n) {
+      return std::clamp<int64_t>(static_cast<int64_t>(v) + from, 0, n);
+    };
+    for (int64_t at = 0; at < ph * pw; ++at) {
+      double py = static_cast<double>(at / pw), px = static_cast<double>(at % pw);
+      int64_t h0 = clip(std::floor(py * bin_h), y1, x.h), h1 = clip(std::ceil((py + 1) * bin_h), y1, x.h);
+      int64_t w0 = clip(std::floor(px * bin_w), x1, x.w), w1 = clip(std::ceil((px + 1) * bin_w), x1, x.w);
+      for (int64_t ch = 0; ch < x.c; ++ch) {
+        const double* plane = x.Plane(b, ch);
+        bool empty = h1 <= h0 || w1 <= w0;
+        double v = empty ? 0 : -INFINITY;
+        for (int64_t h = h0; h < h1; ++h) {
+          for (int64_t w = w0; w < w1; ++w) v = std::max(v, plane[h * x.w + w]);
+        }
+        out.SetDouble((r * x.c + ch) * ph * pw + at, v);
+      }
+    }
+  }
+  return {out};
+}
+
+namespace {
+const Register kRois[] = {{"vision.roi_align", 2, RoiAlign}, {"vision.roi_pool", 2, RoiPool}};
+}
+}  // namespace baton::host

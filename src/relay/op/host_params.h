@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes as what functions of the host take.
+#pragma once
+
+#include <baton/host/function.h>
+#include <baton/relay/op.h>
+
+namespace baton::relay {
+
+/// The attributes of a call, by name. Throws UnsupportedError for one that is no plain value.
+host::Params HostParams(const Op& op, const Attrs& attrs);
+
+}  // namespace baton::relay
