@@ -210,8 +210,7 @@ tir::Stmt SizeWords::ReadValues(const tir::Var& io, tir::Stmt body) const {
     const tir::Var data("value" + std::to_string(i), DataType::Handle());
     tir::BufferNode b = *tir::Buffer::Make({PrimExpr(v.element + 1)}, v.dtype, data->name_hint).get();
     b.data = data;
-    const PrimExpr element =
-        cast(DataType::Int(64), tir::BufferLoad(tir::Buffer(std::move(b)), {PrimExpr(v.element)}));
+    const PrimExpr element = cast(DataType::Int(64), tir::BufferLoad(tir::Buffer(std::move(b)), {PrimExpr(v.element)}));
     if (!v.negative) {
       body = tir::SeqStmt::Flatten(
           Array<tir::Stmt>{Assert(v.var >= PrimExpr(0), "`" + v.var->name_hint.str() + "` is negative"), body});

@@ -26,8 +26,8 @@ inline constexpr const char* kValueDims = "value_dims";
 bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out);
 /// Whether an extent of the shape is no literal.
 bool IsDynamic(const TensorType& t);
-/// Variables that the inputs of `main` fix by an extent of their own, in order, then those of values. False if another one stands in the
-/// extents of inputs, or in what types assume; `*why` says which.
+/// Variables that the inputs of `main` fix by an extent of their own, in order, then those of values. False if another
+/// one stands in the extents of inputs, or in what types assume; `*why` says which.
 bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why);
 
 class SizeWords {

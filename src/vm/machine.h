@@ -96,7 +96,7 @@ class Machine {
   std::vector<std::shared_ptr<NDArray>> uploaded_;  // constants of kernels
   std::vector<NDArray> constants_;                  // of the program, where they are wanted
   std::vector<std::unique_ptr<runtime::ShapeFrame>> shapes_;  // of each kernel; null for static ones
-  std::vector<std::vector<Step>> steps_;            // of each kernel
+  std::vector<std::vector<Step>> steps_;                      // of each kernel
   std::vector<ObjectRef> regs_;
   std::vector<Frame> frames_;
   std::vector<void*> io_;

@@ -153,8 +153,8 @@ std::vector<TensorInfo> ReadInfos(const Json& list, int64_t least) {
   return out;
 }
 
-void WriteDynamic(support::JsonWriter* w, const runtime::DynamicShapes& dynamic,
-                  const std::vector<TensorInfo>& inputs, const std::vector<TensorInfo>& outputs) {
+void WriteDynamic(support::JsonWriter* w, const runtime::DynamicShapes& dynamic, const std::vector<TensorInfo>& inputs,
+                  const std::vector<TensorInfo>& outputs) {
   if (!dynamic.defined()) return;
   w->Key("dynamic");
   runtime::WriteDynamicShapes(w, dynamic);
@@ -428,12 +428,8 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
     p.constant_devices = ReadNumbers(j, "constant_devices");
     for (const Json& k : j.At("kernels").AsArray()) {
       const int64_t least = k.Find("dynamic") ? -1 : 0;
-      Kernel out{k.At("symbol").AsString(),
-                 ReadInfos(k.At("inputs"), least),
-                 ReadInfos(k.At("outputs"), least),
-                 0,
-                 0,
-                 {}};
+      Kernel out{
+          k.At("symbol").AsString(), ReadInfos(k.At("inputs"), least), ReadInfos(k.At("outputs"), least), 0, 0, {}};
       ReadDynamic(k, &out.dynamic, &out.inputs, &out.outputs);
       const int64_t arena = k.At("arena_bytes").AsInt();
       if (arena < 0) throw RuntimeError("a negative size");

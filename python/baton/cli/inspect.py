@@ -59,6 +59,8 @@ def show(facts: dict) -> None:
     for key in ("inputs", "outputs"):
         for place, info in enumerate(facts.get(key, [])):
             print(f"{key if not place else '':<12}{_tensor(info)}")
+    for place, what in enumerate(facts.get("needs", [])):
+        print(f"{'needs' if not place else '':<12}{what}")
     if "weights" in facts:
         print(f"{'weights':<12}{facts['weights']} tensors, {facts['weight_bytes'] / 1e6:.1f} MB")
     if "operators" in facts:

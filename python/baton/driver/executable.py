@@ -226,12 +226,27 @@ class Executable:
                 raise ValueError(f"input `{info.name}` has shape {info.shape}, {tuple(shapes[info.name])} was given")
         return self
 
-    def save(self, path: str | os.PathLike, kind: str = "lib") -> None:
+    @property
+    def called_back(self) -> tuple[str, ...]:
+        """Operators that run where the compiler is alone: their shapes follow from values, and no function of a library computes them."""
+        try:
+            names = self._module["called_back"]()
+        except AttributeError:
+            packed = self._program().get("packed", [])
+            names = [slot[0] for slot in packed if isinstance(slot, list)]
+        return tuple(dict.fromkeys(map(str, names)))
+
+    def save(self, path: str | os.PathLike, kind: str = "lib", needs_compiler: bool = False) -> None:
         """Writes the compiled model, whole or not at all. `kind` is lib (a shared object that `baton.load` reads) or
-        obj.
+        obj. A model that runs only where the compiler is (`called_back`) is refused unless `needs_compiler` is set.
         """
         if kind not in ("lib", "obj"):
             raise UnsupportedError(f"a model is saved as `lib` or `obj`, not as `{kind}`")
+        if self.called_back and not needs_compiler:
+            names = ", ".join(f"`{name}`" for name in self.called_back)
+            raise UnsupportedError(
+                f"the model runs only where the compiler is, because of {names}: fix what its shapes depend on, or save it with needs_compiler=True"
+            )
         self._module.save(os.fsdecode(path), kind)
 
     def source(self, kind: str) -> str:
@@ -272,18 +287,32 @@ class Executable:
         }
         return {**tensors, **self._manifest()}
 
-    def _manifest(self) -> dict:
+    def _raw_manifest(self) -> dict:
         import json
 
         try:
-            manifest = json.loads(str(self._module.get_source("json")))
+            return json.loads(str(self._module.get_source("json")))
         except (UnsupportedError, ValueError):
+            return {}
+
+    def _program(self) -> dict:
+        import json
+
+        return json.loads(self._raw_manifest().get("program", "") or "{}")
+
+    def _manifest(self) -> dict:
+        manifest = self._raw_manifest()
+        if not manifest:
             return {}
         known = {key: manifest[key] for key in ("target", "version") if key in manifest}
         if "constants_bytes" in manifest:
             known["constant_bytes"] = manifest["constants_bytes"]
         if "arena_bytes" in manifest:
             known["workspace_bytes"] = manifest["arena_bytes"]
+        program = self._program()
+        needs = ["libbaton_runtime"] + ["libbaton_vm"] * bool(program)
+        needs += ["libbaton_host"] * any(isinstance(slot, dict) for slot in program.get("packed", []))
+        known["needs"] = needs + [f"the compiler, for {name}" for name in self.called_back]
         return known
 
     def __repr__(self) -> str:

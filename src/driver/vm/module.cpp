@@ -100,6 +100,15 @@ class VmModule : public runtime::ModuleNode {
         *rv = vm::CreateExecutor(exe_, devices);
       });
     }
+    if (name == "called_back") {  // what runs where the compiler is: names of operators
+      return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) {
+        Array<String> names;
+        for (const vm::PackedSlot& s : exe_->program.packed) {
+          if (s.NeedsCompiler()) names.push_back(String(s.name));
+        }
+        *rv = names;
+      });
+    }
     if (name == "why") return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = why_; });
     return nullptr;
   }

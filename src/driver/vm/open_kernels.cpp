@@ -197,7 +197,8 @@ Type FunctionBuilder::Joined(const Type& a, const Type& b) {
     const Array<PrimExpr> other = Downcast<TensorType>(b)->shape;
     size_t i = 0;
     return MapExtents(a, [&](const PrimExpr& d) -> PrimExpr {
-      const PrimExpr e = i < other.size() && other.size() == t->shape.size() ? other[static_cast<int64_t>(i)] : PrimExpr();
+      const PrimExpr e =
+          i < other.size() && other.size() == t->shape.size() ? other[static_cast<int64_t>(i)] : PrimExpr();
       ++i;
       if (e.defined() && tir::ExprDeepEqual(d, e)) return d;
       return tir::SizeVar(String("dim." + std::to_string(next_symbol_++)));

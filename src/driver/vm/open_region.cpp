@@ -115,17 +115,19 @@ Expr OpenRegion::ApplyOp(const CallNode* call, const Array<Expr>& args) {
   Call made(call->op, args, call->attrs, call->type_args);
   made->span = call->span;
   relay::transform::InferTypeOf(made);
-  if (def && def->static_form && ++depth_ < kMaxForms) {
+  if (def && def->static_form && depth_ < kMaxForms) {
+    struct Deeper {
+      int* depth;
+      explicit Deeper(int* d) : depth(d) { ++*depth; }
+      ~Deeper() { --*depth; }
+    } deeper(&depth_);
     const Expr form = StaticForm(made);
     if (form.defined() && !form.same_as(made)) {
       PointerMap<Expr> known;
       for (const Expr& a : args) known[a.get()] = a;
-      const Expr out = Rebuild(form, &known);
-      --depth_;
-      return out;
+      return Rebuild(form, &known);
     }
   }
-  if (def && def->static_form) --depth_;
   return IsKnown(made) && (!def || def->lower || def->decompose || relay::IsView(call->op)) ? Expr(made) : Expr();
 }
 

@@ -32,7 +32,7 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at, si
   std::vector<Node*> region, behind;
   PointerSet in_region, waits;
   bool work = false;
-  int32_t device = 0;  // of the region
+  int32_t device = 0;                // of the region
   std::unique_ptr<OpenRegion> open;  // once an extent is no literal
   auto take = [&](Node* n) {
     if (!open && !IsStatic(GetRef<Expr>(n))) open = std::make_unique<OpenRegion>();

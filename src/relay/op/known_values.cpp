@@ -31,7 +31,8 @@ MaybeElements OfConstant(const runtime::NDArray& value) {
 
 PrimExpr Decided(const PrimExpr& condition) {
   const arith::Fact f = arith::ExtentCondition(condition);
-  return f == arith::Fact::kOpen ? tir::Select(condition, PrimExpr(1), PrimExpr(0)) : PrimExpr(int64_t{f == arith::Fact::kYes});
+  return f == arith::Fact::kOpen ? tir::Select(condition, PrimExpr(1), PrimExpr(0))
+                                 : PrimExpr(int64_t{f == arith::Fact::kYes});
 }
 
 /// One of two, by a truth value.

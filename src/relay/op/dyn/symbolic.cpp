@@ -26,22 +26,19 @@ ExtentArray Extents(const std::vector<PrimExpr>& list) {
 }
 
 Expr ReshapeTo(const Expr& data, const std::vector<PrimExpr>& shape) {
-  return MakeCall(op::reshape, {data}, MakeAttrs<ReshapeAttrs>([&](ReshapeAttrs* s) {
-                    s->newshape = Extents(shape), s->allowzero = true;
-                  }));
+  return MakeCall(op::reshape, {data},
+                  MakeAttrs<ReshapeAttrs>([&](ReshapeAttrs* s) { s->newshape = Extents(shape), s->allowzero = true; }));
 }
 Expr BroadcastTo(const Expr& data, const std::vector<PrimExpr>& shape) {
   return MakeCall(op::broadcast_to, {data}, MakeAttrs<InitOpAttrs>([&](InitOpAttrs* s) { s->shape = Extents(shape); }));
 }
 Expr Full(const Expr& value, const std::vector<PrimExpr>& shape, DataType dtype) {
-  return MakeCall(op::full, {value}, MakeAttrs<InitOpAttrs>([&](InitOpAttrs* s) {
-                    s->shape = Extents(shape), s->dtype = dtype;
-                  }));
+  return MakeCall(op::full, {value},
+                  MakeAttrs<InitOpAttrs>([&](InitOpAttrs* s) { s->shape = Extents(shape), s->dtype = dtype; }));
 }
 Expr Joined(const Array<Expr>& parts, int64_t axis) {
-  return MakeCall(op::concatenate, {Tuple(parts)}, MakeAttrs<ConcatenateAttrs>([&](ConcatenateAttrs* s) {
-                    s->axis = axis;
-                  }));
+  return MakeCall(op::concatenate, {Tuple(parts)},
+                  MakeAttrs<ConcatenateAttrs>([&](ConcatenateAttrs* s) { s->axis = axis; }));
 }
 /// 0, 1, ... of a length.
 Expr Count(const PrimExpr& length) {

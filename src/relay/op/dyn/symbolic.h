@@ -14,8 +14,8 @@ using ExtentList = Array<PrimExpr>;
 bool MayBeNegative(const ExtentList& values);
 /// reshape by numbers that may turn out to be 0 (data's extent, unless `allowzero`) or -1 (what is left).
 Expr SymbolicReshape(const Expr& data, const ExtentList& codes, bool allowzero);
-/// A slice between bounds that count from the end where they are negative, and are clipped. `axes` null: the first ones;
-/// `strides` null: 1.
+/// A slice between bounds that count from the end where they are negative, and are clipped. `axes` null: the first
+/// ones; `strides` null: 1.
 Expr SymbolicSlice(const Expr& data, const ExtentList& begin, const ExtentList& end, const ExtentList* axes,
                    const ExtentList* strides);
 Expr SymbolicTile(const Expr& data, const ExtentList& reps);
