@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/artifact_format.h"
+#include "runtime/dynamic_json.h"
 
 namespace baton::runtime {
 using namespace artifact;  // NOLINT: its format
@@ -35,45 +36,6 @@ void WriteTensors(support::JsonWriter* w, const std::vector<TensorInfo>& tensors
     w->EndObject();
   }
   w->EndArray();
-}
-
-template <class Ints>
-void WriteInts(support::JsonWriter* w, const Ints& ints) {
-  w->BeginArray();
-  for (int64_t n : ints) w->Int(n);
-  w->EndArray();
-}
-
-void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes, const std::vector<std::string>& guards) {
-  w->BeginObject();
-  w->Key("sizes");
-  w->String(shapes.sizes);
-  w->Key("facts");
-  WriteInts(w, std::vector<int64_t>{shapes.words, shapes.reads_values});
-  w->Key("dims");
-  w->BeginArray();
-  for (const Dim& d : shapes.dims) {
-    w->BeginObject();
-    w->Key("name");
-    w->String(d.name);
-    w->Key("bounds");
-    WriteInts(w, std::vector<int64_t>{d.min, d.max, d.multiple});
-    w->EndObject();
-  }
-  w->EndArray();
-  w->Key("extents");
-  w->BeginArray();
-  for (const std::vector<int32_t>& words : shapes.extents) WriteInts(w, words);
-  w->EndArray();
-  w->Key("buffers");  // first and last step, words of size and offset
-  std::vector<int64_t> buffers;
-  for (const DynamicBuffer& b : shapes.buffers) buffers.insert(buffers.end(), {b.first, b.last, b.bytes, b.offset});
-  WriteInts(w, buffers);
-  w->Key("guards");
-  w->BeginArray();
-  for (const std::string& guard : guards) w->String(guard);
-  w->EndArray();
-  w->EndObject();
 }
 
 std::string Manifest(const ExecutableDesc& desc, const std::vector<std::string>& guards) {
@@ -108,7 +70,13 @@ std::string Manifest(const ExecutableDesc& desc, const std::vector<std::string>&
   }
   if (desc.dynamic.defined()) {
     w.Key("dynamic");
-    WriteDynamic(&w, desc.dynamic, guards);
+    WriteDynamicShapes(&w, desc.dynamic);
+  }
+  if (!guards.empty()) {
+    w.Key("guards");
+    w.BeginArray();
+    for (const std::string& guard : guards) w.String(guard);
+    w.EndArray();
   }
   w.Key("arena_bytes");
   w.Int(static_cast<int64_t>(desc.arena_bytes));

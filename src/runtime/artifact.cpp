@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "runtime/artifact_format.h"
+#include "runtime/dynamic_json.h"
 
 namespace baton::runtime {
 using namespace artifact;  // NOLINT: its format
@@ -61,7 +62,9 @@ std::vector<TensorInfo> ReadTensors(const Json& list) {
   return out;
 }
 
-DynamicShapes ReadDynamic(const Json& j) {
+}  // namespace
+
+DynamicShapes ReadDynamicShapes(const Json& j) {
   DynamicShapes shapes;
   shapes.sizes = j.At("sizes").AsString();
   const std::vector<int64_t> facts = ReadInts(j.At("facts")), buffers = ReadInts(j.At("buffers"));
@@ -86,6 +89,8 @@ DynamicShapes ReadDynamic(const Json& j) {
   return shapes;
 }
 
+namespace {
+
 ExecutableDesc ReadDesc(const Json& j) {
   ExecutableDesc d;
   d.entry = j.At("entry").AsString();
@@ -98,7 +103,7 @@ ExecutableDesc ReadDesc(const Json& j) {
     CheckResultTree(d.result_tree, d.outputs.size());
   }
   if (const Json* dynamic = j.Find("dynamic")) {
-    d.dynamic = ReadDynamic(*dynamic);
+    d.dynamic = ReadDynamicShapes(*dynamic);
     CheckDynamicShapes(d.dynamic, d.inputs, d.outputs);
   }
   const int64_t arena = j.At("arena_bytes").AsInt(), constants = j.At("constants_bytes").AsInt();

@@ -252,7 +252,9 @@ BATON_DLL Op DefineOp(OpDef def);
 /// The static form of an operator (as StaticFormFn) given values as extents, of which some are expressions of symbols.
 /// A null list is a value that is not known.
 using SymbolicFormFn = Expr (*)(const Call& call, const Array<Array<PrimExpr>>& values);
-BATON_DLL void SetSymbolicForm(const Op& op, SymbolicFormFn form);
+/// `negative`: the form is asked first with values of which nothing says that they are not negative.
+BATON_DLL void SetSymbolicForm(const Op& op, SymbolicFormFn form, bool negative = false);
+BATON_DLL bool TakesNegativeValues(const Op& op);
 /// Null for an operator that has none.
 BATON_DLL SymbolicFormFn SymbolicFormOf(const Op& op);
 /// The definition of an operator; null for one that has none.

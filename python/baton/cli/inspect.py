@@ -64,6 +64,8 @@ def show(facts: dict) -> None:
     for key, lines in (("dims", [str(Dim(**dim)) for dim in facts.get("dims", ())]), ("guards", facts.get("guards", ()))):
         for place, line in enumerate(lines):
             print(f"{key if not place else '':<12}{line}")
+    for place, what in enumerate(facts.get("needs", [])):
+        print(f"{'needs' if not place else '':<12}{what}")
     if "weights" in facts:
         print(f"{'weights':<12}{facts['weights']} tensors, {facts['weight_bytes'] / 1e6:.1f} MB")
     if "operators" in facts:

@@ -96,7 +96,7 @@ def prepare(args: argparse.Namespace, executable, quiet: bool):
         args.dim, args.seed,
     )  # fmt: skip
     start = time.perf_counter()
-    if executable.dynamic and not executable.per_shape:
+    if executable.dynamic:
         return executable, inputs, 0.0
     with Progress("compiling", quiet):
         executable = executable.specialize({name: array.shape for name, array in inputs.items()})

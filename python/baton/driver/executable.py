@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -75,9 +74,6 @@ class Executable:
     runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for.
     """
 
-    per_shape = False
-    """Whether code is made at the first call with each set of shapes."""
-
     def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None, forms: str = ""):
         self._module = module
         self._specialize = specialize
@@ -126,7 +122,7 @@ class Executable:
         try:
             return tuple(map(str, self._module["guards"]()))
         except AttributeError:
-            return tuple(self._read_manifest().get("dynamic", {}).get("guards", ()))
+            return tuple(self._raw_manifest().get("guards", ()))
 
     def shapes(self, *args, **kwargs) -> tuple[tuple[int, ...], ...]:
         """Shapes of the outputs for inputs of these shapes, which are given as arrays are in a call: m.shapes(ids=(1, 7))."""
@@ -241,12 +237,27 @@ class Executable:
                 raise ValueError(f"input `{info.name}` has shape {info.shape}, {tuple(shapes[info.name])} was given")
         return self
 
-    def save(self, path: str | os.PathLike, kind: str = "lib") -> None:
+    @property
+    def called_back(self) -> tuple[str, ...]:
+        """Operators that run where the compiler is alone: their shapes follow from values, and no function of a library computes them."""
+        try:
+            names = self._module["called_back"]()
+        except AttributeError:
+            packed = self._program().get("packed", [])
+            names = [slot[0] for slot in packed if isinstance(slot, list)]
+        return tuple(dict.fromkeys(map(str, names)))
+
+    def save(self, path: str | os.PathLike, kind: str = "lib", needs_compiler: bool = False) -> None:
         """Writes the compiled model, whole or not at all. `kind` is lib (a shared object that `baton.load` reads) or
-        obj.
+        obj. A model that runs only where the compiler is (`called_back`) is refused unless `needs_compiler` is set.
         """
         if kind not in ("lib", "obj"):
             raise UnsupportedError(f"a model is saved as `lib` or `obj`, not as `{kind}`")
+        if self.called_back and not needs_compiler:
+            names = ", ".join(f"`{name}`" for name in self.called_back)
+            raise UnsupportedError(
+                f"the model runs only where the compiler is, because of {names}: fix what its shapes depend on, or save it with needs_compiler=True"
+            )
         self._module.save(os.fsdecode(path), kind)
 
     def source(self, kind: str) -> str:
@@ -288,7 +299,7 @@ class Executable:
         open_ = {"dims": [dim._asdict() for dim in self.dims], "guards": list(self.guards)} if self.dynamic else {}
         return {**tensors, **open_, **self._manifest()}
 
-    def _read_manifest(self) -> dict:
+    def _raw_manifest(self) -> dict:
         import json
 
         try:
@@ -296,13 +307,24 @@ class Executable:
         except (UnsupportedError, ValueError):
             return {}
 
+    def _program(self) -> dict:
+        import json
+
+        return json.loads(self._raw_manifest().get("program", "") or "{}")
+
     def _manifest(self) -> dict:
-        manifest = self._read_manifest()
+        manifest = self._raw_manifest()
+        if not manifest:
+            return {}
         known = {key: manifest[key] for key in ("target", "version") if key in manifest}
         if "constants_bytes" in manifest:
             known["constant_bytes"] = manifest["constants_bytes"]
         if "arena_bytes" in manifest:
             known["workspace_bytes"] = manifest["arena_bytes"]
+        program = self._program()
+        needs = ["libbaton_runtime"] + ["libbaton_vm"] * bool(program)
+        needs += ["libbaton_host"] * any(isinstance(slot, dict) for slot in program.get("packed", []))
+        known["needs"] = needs + [f"the compiler, for {name}" for name in self.called_back]
         return known
 
     def __repr__(self) -> str:
@@ -333,85 +355,6 @@ def _extent(extents, i: int) -> str | None:
     """The name of a dynamic extent, or None where it has none. `extents`: names of all, if the executor knows them."""
     names = extents[0] if extents else ()
     return str(names[i]) or None if i < len(names) else None
-
-
-class DynamicExecutable(Executable):
-    """A model that cannot be one program for all shapes: compiled for each set of input shapes when it is first called with
-    them.
-    """
-
-    per_shape = True
-
-    def __init__(self, inputs, outputs, specialize: Callable[[dict], Executable]):
-        self.inputs, self.outputs, self.artifact = tuple(inputs), tuple(outputs), None
-        self._order = tuple(info.name for info in self.inputs)
-        self._specialize, self._known, self._lock = specialize, {}, threading.Lock()
-
-    @property
-    def dims(self):
-        names = dict.fromkeys(d for info in self.inputs for d in info.shape if isinstance(d, str))
-        return tuple(Dim(name) for name in names)
-
-    def shapes(self, *args, **kwargs):
-        raise UnsupportedError(f"{self!r} is compiled for each set of shapes: the shapes of its results are known after a call")
-
-    def reserve(self, **dims):
-        raise UnsupportedError(f"{self!r} is compiled for each set of shapes: take .specialize(shapes)")
-
-    def memory(self):
-        total = {"constants": 0, "workspace": 0, "outputs": 0, "plans": 0}
-        for made in self._known.values():
-            total = {key: total[key] + size for key, size in made.memory().items()}
-        return total
-
-    def trim(self):
-        """Forgets all code that was made for past shapes."""
-        with self._lock:
-            self._known.clear()
-
-    @property
-    def module(self) -> Module:
-        raise UnsupportedError(f"{self!r} has open dimensions: take the module of .specialize(shapes)")
-
-    def __call__(self, *args, **kwargs):
-        arrays = self._bind(args, kwargs)
-        key = tuple(shape_of(array) for array in arrays)
-        made = self._known.get(key) or self.specialize(dict(zip(self._order, key, strict=True)))
-        return made(*arrays)
-
-    def specialize(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
-        """The executable for these shapes, one for each input; compiled on the first request, the same one after."""
-        sizes: dict = {}
-        for info in self.inputs:
-            if info.name not in shapes:
-                raise ValueError(f"the shape of input `{info.name}` is missing")
-            shape, earlier = tuple(shapes[info.name]), dict(sizes)
-            fits = len(shape) == len(info.shape) and all(
-                size == want if isinstance(want, int) else want is None or sizes.setdefault(want, size) == size
-                for want, size in zip(info.shape, shape, strict=True)
-            )
-            if not fits:
-                wanted = f"({', '.join('?' if d is None else str(d) for d in info.shape)})"
-                known = ", ".join(f"{name} = {size}" for name, size in earlier.items())
-                where = f" where {known}" if known else ""
-                raise ValueError(f"input `{info.name}` has shape {wanted}{where}, {shape} was given")
-        key = tuple(tuple(shapes[name]) for name in self._order)
-        with self._lock:
-            if key not in self._known:
-                self._known[key] = self._specialize(dict(zip(self._order, key, strict=True)))
-            return self._known[key]
-
-    def save(self, path, kind="lib"):
-        raise UnsupportedError(f"{self!r} has open dimensions: save .specialize(shapes), or compile with shape={{...}}")
-
-    def source(self, kind):
-        raise UnsupportedError(f"{self!r} has open dimensions: take the source of .specialize(shapes)")
-
-    def describe(self):
-        return {
-            key: [{"name": i.name, "dtype": i.dtype, "shape": list(i.shape)} for i in infos]
-            for key, infos in (("inputs", self.inputs), ("outputs", self.outputs))
-        }
 
 
 def load(path: str | os.PathLike, device=None, *, public_key=None, signature: str | os.PathLike | None = None) -> Executable:
