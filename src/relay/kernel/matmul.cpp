@@ -127,6 +127,11 @@ bool Floats(const Group& g) {
   }
   return true;
 }
+/// The same with panels that may be narrower.
+bool FloatRows(const Group& g) {
+  DataType t = g.anchor_dtype();
+  return t == g.arg_dtype(0) && (t == DataType::Float(32) || t == DataType::Float(64)) && Widens(g.arg_dtype(1), t);
+}
 PrimExpr Count(const Array<PrimExpr>& shape, size_t begin, size_t end) {
   PrimExpr n = I(1);
   for (size_t i = begin; i < end; ++i) n = n * shape[static_cast<int64_t>(i)];
@@ -165,7 +170,7 @@ tir::PrimFunc GenerateDensePack(const Function& func, const Call& anchor, const 
     Machine mc = MachineOf(target, g.anchor_dtype());
     Matmul p;
     p.panel_columns = Known(w[2]);
-    if (!Floats(g) || p.panel_columns < 0 || p.panel_columns % mc.lanes) return Stmt();
+    if (!FloatRows(g) || p.panel_columns < 0 || p.panel_columns % mc.lanes) return Stmt();
     p.m = Count(x, 0, x.size() - 1), p.n = g.out_extents().back(), p.k = w[1];
     p.packed = true;
     p.a = {w[1], I(1)};
