@@ -7,10 +7,15 @@
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
 
+#include <algorithm>
+
 #include "generators.h"
 
 namespace baton::relay::kernel {
 namespace {
+
+/// From so many tiles on that read a narrow panel, it is widened once for all of them.
+constexpr int64_t kTilesToWiden = 3;
 
 /// A product of literal extents: tiles, panels and chunks are planned for them.
 class MatmulWriter : public MatmulTiles {
@@ -70,6 +75,21 @@ class MatmulWriter : public MatmulTiles {
     return steps.Done();
   }
 
+  /// Copies a block of a narrow panel into one of the kernel's dtype, which is the panel from then on.
+  Stmt Widen(const Buffer& packed, int64_t k_count) {
+    Stmt copy = Loop("k", I(k_count), [&](const PrimExpr& k) {
+      Steps line;
+      for (int64_t c = 0; c < p_.panel_columns; c += lanes_) {
+        PrimExpr at = k * I(p_.panel_columns) + I(c);
+        line.Add(Store(packed, Span(at, lanes_), As(dtype_, Read(p_.b_buffer, panel_base_ + at, lanes_))));
+      }
+      return line.Done();
+    });
+    panel_buffer_ = packed;
+    panel_base_ = I(0);
+    return copy;
+  }
+
   /// A block of the sum for a chunk of rows.
   Stmt Block(const PrimExpr& panel, const PrimExpr& chunk, const PrimExpr& kb, int64_t k_count) {
     int64_t full_tiles = s_.m / plan_.rows, tail_rows = s_.m % plan_.rows;
@@ -81,6 +101,10 @@ class MatmulWriter : public MatmulTiles {
       panel_buffer_ = p_.b_buffer;
       panel_row_ = I(p_.panel_columns);
       panel_base_ = panel * I(s_.k * p_.panel_columns) + k0 * I(p_.panel_columns);
+      if (!(p_.b_buffer->dtype == dtype_) && std::min(tiles, plan_.row_tiles) >= kTilesToWiden) {
+        packed = Buffer::Make({I(k_count * p_.panel_columns)}, dtype_, "packed");
+        steps.Add(Widen(packed, k_count));
+      }
     } else if (pack_) {
       packed = Buffer::Make({I(k_count * vectors_ * lanes_)}, dtype_, "packed");
       steps.Add(Pack(packed, k0, I(k_count)));
