@@ -173,7 +173,7 @@ def quantized(proto):
     kept = [t for t in made.graph.initializer if t.name not in of_weights]
     del made.graph.initializer[:]
     made.graph.initializer.extend(kept)
-    made.opset_import[0].version = max(made.opset_import[0].version, 13)
+    made.opset_import[0].version = max(made.opset_import[0].version, 10)
     return made
 
 

@@ -46,6 +46,8 @@ class ValueBuilder {
   LLVMValueRef Splat(LLVMValueRef v, int lanes);
   LLVMValueRef Convert(LLVMValueRef v, DataType from, DataType to);
   LLVMValueRef ConstLike(int64_t v, DataType t);
+  /// A vector of floats as int32: out of range the nearest limit, 0 for NaN.
+  LLVMValueRef FloatsToInt32(LLVMValueRef v, DataType from, LLVMTypeRef ints);
   /// x * 2^k for an integral float k in [-300, 300], rounded once.
   LLVMValueRef Ldexp(LLVMValueRef x, LLVMValueRef k, DataType t);
   /// Combines the halves of a vector until one lane is left.

@@ -179,6 +179,8 @@ class Forward : public MixedModeMutator {
   }
 };
 
+/// Scaled weights would no longer fit half floats; the factor follows the product, where it costs little.
+bool Folds(const Function& f) { return AnyCallOf(f, op::multiply) && !f->HasNonzeroAttr(kHalfWeights); }
 }  // namespace
 
 Pass BackwardFoldScaleAxis() {
@@ -189,10 +191,8 @@ Pass BackwardFoldScaleAxis() {
       .opt_level = 3,
       .required = {"InferType"},
       .reassociates = true,
-      .run =
-          [](Function f, IRModule, PassContext) {
-            return AnyCallOf(f, op::multiply) ? Downcast<Function>(Backward(CountUses(f)).Mutate(f)) : f;
-          },
+      .run = [](Function f, IRModule,
+                PassContext) { return Folds(f) ? Downcast<Function>(Backward(CountUses(f)).Mutate(f)) : f; },
   });
 }
 Pass ForwardFoldScaleAxis() {
@@ -202,8 +202,7 @@ Pass ForwardFoldScaleAxis() {
       .opt_level = 3,
       .required = {"InferType"},
       .reassociates = true,
-      .run = [](Function f, IRModule,
-                PassContext) { return AnyCallOf(f, op::multiply) ? Downcast<Function>(Forward().Mutate(f)) : f; },
+      .run = [](Function f, IRModule, PassContext) { return Folds(f) ? Downcast<Function>(Forward().Mutate(f)) : f; },
   });
 }
 /// Backward first, then forward, with folding between so that scaled weights are constants again.

@@ -30,6 +30,7 @@ bool HoldsHalf(const ObjectRef& type) {
 class Widener : public MixedModeMutator {
  public:
   explicit Widener(const Function& f) : fields_(f) {}
+  bool widened_constants() const { return constants_; }
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -110,6 +111,7 @@ class Widener : public MixedModeMutator {
     if (const auto* c = e.as<ConstantNode>()) {
       Constant made(Widened(c->data));
       made->span = c->span;
+      constants_ = constants_ || !c->is_scalar();
       return wide = made;
     }
     return wide = Cast(e, to_wide_);
@@ -142,7 +144,8 @@ class Widener : public MixedModeMutator {
   // By their attributes the casts that are made here are known.
   const Attrs to_wide_ = CastTo(kWide), to_float16_ = CastTo(DataType::Float(16)),
               to_bfloat16_ = CastTo(DataType::BFloat16());
-  ExprMemo widened_;  ///< the wide form of what was not made here
+  bool constants_ = false;  ///< whether weights were made wide
+  ExprMemo widened_;        ///< the wide form of what was not made here
 };
 
 }  // namespace
@@ -159,7 +162,10 @@ Pass WidenHalfFloats() {
         const Target target = Target::Current();
         if (target.defined() && target->kind == "opencl") return f;  // its devices compute in half width
         const bool any = AnyNode(f, [](const ExprNode* n) { return HoldsHalf(n->checked_type_); });
-        return any ? Downcast<Function>(Widener(f).Mutate(f)) : f;
+        if (!any) return f;
+        Widener widener(f);
+        const Function made = Downcast<Function>(widener.Mutate(f));
+        return widener.widened_constants() ? WithAttr(made, kHalfWeights, Any(int64_t{1})) : made;
       },
   });
 }

@@ -57,7 +57,7 @@ def test_only_the_ends_are_half(dtype):
             halves.append(e.op.name)
 
     relay.analysis.post_order_visit(wide["main"], note)
-    assert halves == ["cast"]  # of the result
+    assert [name for name in halves if name != "reshape"] == ["cast"]  # of the result; views of weights are folded
 
 
 @pytest.mark.parametrize("dtype", list(HALVES))

@@ -116,7 +116,7 @@ def test_qnn_operators():
     x, w = some(rng, "uint8", (9, 600), False), some(rng, "int8", (20, 600), False)
     xv = relay.var("x", shape=x.shape, dtype="uint8")
     i32, f32 = (lambda v: relay.const(v, "int32")), (lambda v: relay.const(v, "float32"))
-    body = relay.qnn.dense(xv, relay.const(w), i32(77), i32(-5), f32(0.1), f32(0.2), units=20)
+    body = relay.qnn.op.dense(xv, relay.const(w), i32(77), i32(-5), f32(0.1), f32(0.2), units=20)
     np.testing.assert_array_equal(run(body, [xv], [x]), (x.astype(np.int64) - 77) @ (w.astype(np.int64) + 5).T)
 
 

@@ -216,13 +216,15 @@ Tensors LowerRecurrence(const RecurrenceAttrs& a, const Tensors& in, const Type&
   return out;
 }
 
-constexpr auto kOperands =
-    "What the input adds to each gate, (steps, sequences, gates * hidden), biases included; the weight of the state's "
-    "product; the first state (sequences, hidden); of an LSTM the first cell; of a GRU with linear_before_reset the "
-    "bias "
-    "of the hidden gate's product (hidden); where attributes say so peepholes (3 * hidden) and lengths (sequences). "
-    "R1: a known cell and its activations. R2: as many as it has. R3: floating, of one dtype; lengths are integers. "
-    "R4: shapes that fit. Gates are in the order of ONNX.";
+constexpr auto kProjected =
+    "What the input adds to each gate, biases included: (steps, sequences, gates * hidden). R1: a known cell and its "
+    "activations. R2: as many operands as it has. R3: floating, rank 3; other operands have its dtype, lengths are "
+    "integers. R4: shapes that fit. Gates are in the order of ONNX.";
+constexpr auto kThird = "Of a packed GRU without linear_before_reset panels of its hidden gate, else the first state.";
+constexpr auto kMore =
+    "What follows, in this order: the first state (sequences, hidden); of an LSTM the first cell; of a GRU with "
+    "linear_before_reset the bias of its hidden gate's product (hidden); where attributes say so peepholes "
+    "(3 * hidden) and lengths (sequences).";
 constexpr auto kResults = "A tuple: states of all steps (steps, sequences, hidden), the last state[, the last cell].";
 
 }  // namespace
@@ -232,7 +234,12 @@ const Op op::recurrence = DefineOp({
     .doc =
         "One direction of an RNN, a GRU or an LSTM over a sequence. Past a sequence's length its states stay as they "
         "are and its outputs are 0.",
-    .inputs = {{"operands", kOperands}},
+    .inputs = {{"projected", kProjected},
+               {"weight", "Of the state's product, (gates * hidden, hidden)."},
+               {"third", kThird},
+               {"fourth", kMore},
+               {"fifth", kMore},
+               {"sixth", kMore}},
     .output = kResults,
     .attrs = TypeOf<RecurrenceAttrs>,
     .num_inputs = -1,
@@ -247,7 +254,12 @@ const Op op::recurrence_pack = DefineOp({
     .name = "nn.contrib_recurrence_pack",
     .doc = "nn.contrib_recurrence with its weight in panels (hidden / units, hidden, gates, units); a GRU without "
            "linear_before_reset has those of its hidden gate as a third operand.",
-    .inputs = {{"operands", kOperands}},
+    .inputs = {{"projected", kProjected},
+               {"weight", "Of the state's product, in panels."},
+               {"third", kThird},
+               {"fourth", kMore},
+               {"fifth", kMore},
+               {"sixth", kMore}},
     .output = kResults,
     .attrs = TypeOf<RecurrenceAttrs>,
     .num_inputs = -1,
