@@ -145,8 +145,6 @@ BATON_DLL Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& optio
 /// Puts constant weights of nn.dense into the panels that kernels of the current target read.
 BATON_DLL Pass PackDense();
 BATON_DLL Pass NarrowWeights();
-/// On functions whose weights were half floats: passes leave them such that half floats hold them.
-inline constexpr const char* kHalfWeights = "half_weights";
 BATON_DLL Pass WidenHalfFloats();
 BATON_DLL Pass IntegersInFloat();
 

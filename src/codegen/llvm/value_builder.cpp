@@ -134,6 +134,17 @@ LLVMValueRef ValueBuilder::FloatsToInt32(LLVMValueRef v, DataType from, LLVMType
   return LLVMBuildSelect(builder_, low, ConstLike(std::numeric_limits<int32_t>::min(), to), r, "");
 }
 
+LLVMValueRef ValueBuilder::MultiplyAdd(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c, DataType t) {
+  LLVMTypeRef type = TypeFor(ctx_, t);
+  if (has_fma_ || !(t.is_float() && t.bits() == 32)) return Intrinsic("llvm.fma", {type}, {a, b, c});
+  // Without an instruction a call of a function for each lane. In float64 the product is exact, and the sum is rounded
+  // twice, which matters for one in 2^29 of results, by less than a unit in the last place.
+  LLVMTypeRef wide = TypeFor(ctx_, DataType::Float(64, t.lanes()));
+  auto widen = [&](LLVMValueRef v) { return LLVMBuildFPExt(builder_, v, wide, ""); };
+  LLVMValueRef product = LLVMBuildFMul(builder_, widen(a), widen(b), "");
+  return LLVMBuildFPTrunc(builder_, LLVMBuildFAdd(builder_, product, widen(c), ""), type, "");
+}
+
 LLVMValueRef ValueBuilder::ConstLike(int64_t v, DataType t) {
   LLVMValueRef k = LLVMConstInt(ElementType(ctx_, t), static_cast<uint64_t>(v), 1);
   return t.lanes() > 1 ? Splat(k, t.lanes()) : k;

@@ -75,6 +75,10 @@ inline bool Widens(DataType t, DataType wide) {
   const bool narrow = t == DataType::Int(8) || t == DataType::Float(16) || t == DataType::BFloat16();
   return narrow && wide == DataType::Float(32);
 }
+/// a * b + c, in one rounding where the processor has an instruction for it.
+inline PrimExpr MultiplyAdd(bool fused, const PrimExpr& a, const PrimExpr& b, const PrimExpr& c) {
+  return fused ? fma(a, b, c) : a * b + c;
+}
 /// The first `count` lanes of `lanes`; null when that is all of them.
 inline PrimExpr FirstLanes(int64_t count, int64_t lanes) {
   if (count >= lanes) return PrimExpr();

@@ -100,7 +100,7 @@ bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
 class ConvWriter {
  public:
   ConvWriter(const Group& g, Conv c, const Machine& mc)
-      : g_(g), c_(c), dtype_(g.anchor_dtype()), input_(g.arg(0)), weight_(g.arg(1)) {
+      : g_(g), c_(c), dtype_(g.anchor_dtype()), fma_(mc.fma), input_(g.arg(0)), weight_(g.arg(1)) {
     pad_ = c_.needs_padding();
     row_ = (pad_ ? c_.padded_width() : c_.in_width) * c_.in_lanes;
     rows_ = pad_ ? c_.padded_height() : c_.in_height;
@@ -329,7 +329,7 @@ class ConvWriter {
           for (int64_t p = 0; p < pixels; ++p) {
             PrimExpr v =
                 Read(input_, in0 + kh * I(c_.dilation_h * row_) + kw * I(c_.dilation_w * lanes) + I(pixel(p)), lanes);
-            k.Add(Store(acc, at(p, 0), fma(v, w, value(p, 0))));
+            k.Add(Store(acc, at(p, 0), MultiplyAdd(fma_, v, w, value(p, 0))));
           }
           return k.Done();
         };
@@ -362,7 +362,7 @@ class ConvWriter {
                     PrimExpr b =
                         k.Let("x", tir::broadcast_to(Read(input_, in + lane + I(pixel(p))), static_cast<int>(lanes)));
                     for (int64_t v = 0; v < vectors_; ++v)
-                      k.Add(Store(acc, at(p, v), fma(b, ws[static_cast<size_t>(v)], value(p, v))));
+                      k.Add(Store(acc, at(p, v), MultiplyAdd(fma_, b, ws[static_cast<size_t>(v)], value(p, v))));
                   }
                 }
                 return k.Done();
@@ -424,6 +424,7 @@ class ConvWriter {
   const Group& g_;
   Conv c_;
   DataType dtype_;
+  bool fma_;
   Buffer input_, weight_;
   ConvPlan plan_;
   bool pad_ = false, flat_ = false;

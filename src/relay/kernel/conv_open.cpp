@@ -254,7 +254,8 @@ class OpenConvWriter {
         PrimExpr in = k.Let("in", in0 + kh * I(c_.dilation_h) * row_ + kw * I(c_.dilation_w * lanes));
         for (size_t p = 0; p < from.size(); ++p) {
           PrimExpr at = I(static_cast<int64_t>(p) * lanes);
-          k.Add(Store(acc, Span(at, lanes), fma(Read(input_, in + from[p], lanes), w, Read(acc, at, lanes))));
+          k.Add(Store(acc, Span(at, lanes),
+                      MultiplyAdd(mc_.fma, Read(input_, in + from[p], lanes), w, Read(acc, at, lanes))));
         }
         return k.Done();
       };
@@ -286,7 +287,8 @@ class OpenConvWriter {
             PrimExpr b = k.Let("x", tir::broadcast_to(Read(input_, in + lane + from[p]), static_cast<int>(lanes)));
             for (int64_t v = 0; v < vectors; ++v) {
               PrimExpr at = I((static_cast<int64_t>(p) * vectors + v) * lanes);
-              k.Add(Store(acc, Span(at, lanes), fma(b, ws[static_cast<size_t>(v)], Read(acc, at, lanes))));
+              k.Add(Store(acc, Span(at, lanes),
+                          MultiplyAdd(mc_.fma, b, ws[static_cast<size_t>(v)], Read(acc, at, lanes))));
             }
           }
         }

@@ -155,7 +155,7 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
       PrimExpr x = s.Let(
           "a", tir::broadcast_to(Read(p_.a_buffer, a0 + I(r) * p_.a.row + k * p_.a.column), static_cast<int>(lanes_)));
       for (int64_t v = 0; v < vectors_; ++v)
-        s.Add(Store(acc, at(r, v), fma(x, b[static_cast<size_t>(v)], value(r, v))));
+        s.Add(Store(acc, at(r, v), MultiplyAdd(fma_, x, b[static_cast<size_t>(v)], value(r, v))));
     }
     return s.Done();
   };

@@ -136,7 +136,7 @@ class RecurrenceWriter {
         PrimExpr x = one.Let("x", tir::broadcast_to(Read(p.from, x0 + I(r * count) + k), static_cast<int>(lanes_)));
         for (size_t i = 0; i < w.size(); ++i) {
           PrimExpr at = I(r * line + static_cast<int64_t>(i) * lanes_);
-          one.Add(Store(acc, Span(at, lanes_), fma(x, w[i], Read(acc, at, lanes_))));
+          one.Add(Store(acc, Span(at, lanes_), MultiplyAdd(mc_.fma, x, w[i], Read(acc, at, lanes_))));
         }
       }
       return one.Done();

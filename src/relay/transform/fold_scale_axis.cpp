@@ -7,6 +7,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/transform/half_weights.h>
 
 #include <string>
 #include <vector>

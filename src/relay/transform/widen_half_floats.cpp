@@ -6,6 +6,7 @@
 #include <baton/relay/transform.h>
 #include <relay/expr/children.h>
 #include <relay/op/narrow_values.h>
+#include <relay/transform/half_weights.h>
 #include <relay/transform/tuple_fields.h>
 
 #include <algorithm>
