@@ -129,7 +129,8 @@ Register::Register(const char* op, int arrays, Function function) {
         if (!args[i].Is<runtime::ObjectRef>()) params->Fail(Cat("argument ", i, " is no tensor"));
         Flatten(*params, args[i].As<runtime::ObjectRef>(), &in);
       }
-      if (static_cast<int>(in.size()) != arrays) params->Fail(Cat("it takes ", arrays, arrays == 1 ? " tensor, got " : " tensors, got ", in.size()));
+      if (static_cast<int>(in.size()) != arrays)
+        params->Fail(Cat("it takes ", arrays, arrays == 1 ? " tensor, got " : " tensors, got ", in.size()));
       const Arrays out = function(*params, in);
       if (out.size() == 1) {
         *rv = out[0];

@@ -112,6 +112,6 @@ class BATON_DLL ShapeFrame {
 
 /// Throws RuntimeError unless all words of the description lie within it and fit `inputs` and `outputs`.
 BATON_DLL void CheckDynamicShapes(const DynamicShapes& shapes, const std::vector<TensorInfo>& inputs,
-                        const std::vector<TensorInfo>& outputs);
+                                  const std::vector<TensorInfo>& outputs);
 
 }  // namespace baton::runtime

@@ -127,7 +127,9 @@ def tensor_list():
         node("ConcatFromSequence", ["parts"], ["joined"], axis=1),
         node("Relu", ["joined"], ["y"]),
     ]
-    return model(nodes, [info("x", F, ["n", 3]), info("place", I, [])], [info("part", F, [1, 3]), info("length", I, []), info("y", F, [1, "m"])], [const("one", 1)])
+    return model(
+        nodes, [info("x", F, ["n", 3]), info("place", I, [])], [info("part", F, [1, 3]), info("length", I, []), info("y", F, [1, "m"])], [const("one", 1)]
+    )
 
 
 def computed_reshape():
