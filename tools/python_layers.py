@@ -20,10 +20,11 @@ LAYERS = [
     ("te", ["baton.te"]),
     ("topi", ["baton.topi"]),
     ("relay", ["baton.relay"]),
-    ("driver", ["baton.driver"]),
+    ("driver", ["baton.driver", "baton.relay.quantize"]),
+    ("rpc", ["baton.rpc"]),
     ("tools", ["baton.capsule", "baton.config", "baton.contrib", "baton.explorer", "baton.guard", "baton.history", "baton.relay.testing", "baton.testing"]),
     ("baton", ["baton", "baton.compat", "baton.instrument", "baton.transform"]),
-    ("programs", ["baton.__main__", "baton.cli", "baton.demo", "baton.describe"]),
+    ("programs", ["baton.__main__", "baton.cli", "baton.demo", "baton.describe", "baton.exec"]),
 ]
 ORDER = [name for name, _ in LAYERS]
 LAYER_OF = {prefix: name for name, prefixes in LAYERS for prefix in prefixes}

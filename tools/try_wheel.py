@@ -26,6 +26,8 @@ FILES = (
     "lib/libbaton_runtime.so",
     "lib/libbaton_vm.so",
     "lib/libbaton_host.so",
+    "lib/libbaton_rpc.so",
+    "lib/baton-rpc-server",
     "lib/libbaton_opencl.so",
     "lib/cmake/Baton/BatonConfig.cmake",
     "include/baton/runtime/c_runtime_api.h",

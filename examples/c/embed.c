@@ -115,7 +115,7 @@ static void Functions(void) {
   BatonObjectRelease(print);
   BatonObjectRelease(hello);
 
-  /* The registry still holds one reference; a function that nobody holds is freed, and says so. */
+  /* The registry still holds one reference; a function without references is freed, and says so. */
   calls = 0;
   Check(BatonFuncCreate(MyAdd, &calls, CountFree, &add), "create");
   BatonObjectRelease(add);

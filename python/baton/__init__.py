@@ -15,6 +15,7 @@ Importing this loads the runtime library alone; the compiler is loaded by the fi
 """
 
 import importlib
+import importlib.util
 
 from . import _core, compat, error  # noqa: F401 - old spellings first: their hook has to see the modules that follow
 from ._ffi import get_global_func, list_global_func_names, register_extension, register_func, register_object
@@ -75,11 +76,13 @@ _answer(
         "ir.function_of": "baton.relay.function:function_of",
         "ir.import_std": "baton.relay.prelude:import_std",
         "ir.prim_expr_text": "baton.tir.op:text",
+        "relay.evaluator": "baton.driver.relay_build:evaluator",
         "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
         "topi.find_operator": "baton.relay.op:find",
         "topi.operator_names": "baton.relay.op:names_in",
         "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
         "driver.capsule": "baton.capsule:from_environment",
+        "rpc.register_server": "baton.rpc.tracker:register_server",
     }
 )
 

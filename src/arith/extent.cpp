@@ -263,7 +263,10 @@ ConstIntBound Times(const ConstIntBound& a, const ConstIntBound& b) {
 
 ConstIntBound BoundOf(const Poly& p);
 ConstIntBound BoundOfAtom(const PrimExpr& e) {
-  if (e.as<tir::VarNode>()) return {0, kPlusInf};
+  if (const auto* v = e.as<tir::VarNode>()) {
+    // Of a variable that is declared to be an integer nothing is known.
+    return v->type_annotation.as<PrimTypeNode>() ? ConstIntBound{} : ConstIntBound{0, kPlusInf};
+  }
   if (const auto* d = e.as<tir::FloorDivNode>()) {
     const ConstIntBound a = BoundOf(Read(d->a)), b = BoundOf(Read(d->b));
     if (b.min <= 0) return a.min >= 0 ? ConstIntBound{0, a.max} : ConstIntBound{};  // never divided by 0

@@ -3,6 +3,7 @@
 #include <baton/ir/failure.h>
 #include <baton/ir/pipeline.h>
 #include <baton/ir/structural.h>
+#include <baton/relay/device.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
@@ -81,6 +82,13 @@ class AotModule : public runtime::ModuleNode {
         *rv = String(ProfileModel(MainOf(mod_), target_, args[0].As<Array<NDArray>>(), args[1].As<int>()));
       });
     }
+    if (name == "guards") {
+      return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) {
+        Array<String> texts;
+        for (const std::string& text : GuardTexts(MainOf(mod_))) texts.push_back(String(text));
+        *rv = texts;
+      });
+    }
     return nullptr;
   }
   void* GetSymbol(const char* name) override {
@@ -115,7 +123,7 @@ class AotModule : public runtime::ModuleNode {
     runtime::ExecutableDesc desc = graph_.desc;
     desc.features = code.features;
     desc.forms = FormsOf(MainOf(mod_));
-    runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
+    runtime::WriteArtifact(path, elf.data(), elf.size(), desc, GuardTexts(MainOf(mod_)));
   }
 
  private:
@@ -306,11 +314,15 @@ transform::Pass DefaultPipeline() {
   add(InferType());
   // From here on operators have static forms where shapes allow it.
   add(DynamicToStatic());
+  // From here on half floats are what is handed in and out, and what is not known to compute.
+  add(WidenHalfFloats());
   add(SimplifyInference());
   add(FoldConstant());
   add(DecomposeAll());
+  add(WidenHalfFloats());  // what was decomposed
   // From here on weights are constants, also those that the model computes.
   add(FoldWeights());
+  add(IntegersInFloat());
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");
   add_if_there("FastMath");  // level 4: off by default
@@ -324,6 +336,7 @@ transform::Pass DefaultPipeline() {
   add(PackDense());
   add(SplitArgs());  // code of functions with thousands of parameters takes the square of them to make
   add(FoldConstant());
+  add(NarrowWeights());
   // From here on every operator that has loops is in a primitive function.
   add(FuseOps(FuseOpsOptions::ViewsOutside()));
   return baton::transform::Scheduled(baton::transform::WithJoined("DefaultPipeline", passes), "DefaultPipeline",
@@ -332,12 +345,18 @@ transform::Pass DefaultPipeline() {
 
 IRModule Optimize(const IRModule& mod, const Target& target) {
   With<Target> scope(target);
-  return DefaultPipeline()(ForOneDevice(mod, target->kind == "opencl" ? kDLOpenCL : kDLCPU));
+  return DefaultPipeline()(ForOneDevice(mod, target->device_type()));
 }
 
+namespace {
+/// A target of a device alone, as CompileForDevices takes it.
+Map<String, Target> OfItsDevice(const Target& target) {
+  return {{String(relay::DeviceTypeName(target->device_type())), target}};
+}
+}  // namespace
+
 runtime::Module Compile(const IRModule& mod, const Target& target) {
-  target->CheckCode();
-  if (target->kind == "opencl") return CompileForDevices(mod, {{String("opencl"), target}});
+  if (!target->traits().on_host) return CompileForDevices(mod, OfItsDevice(target));
   transform::failure::Entry entry("driver.Compile", mod, target);
   return Generate(Optimize(mod, target), target);
 }
@@ -366,16 +385,16 @@ runtime::Module Generate(const IRModule& optimized, const Target& target) {
 
 std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage) {
   transform::failure::Entry entry("driver.EmitText", mod, target, stage);
-  target->CheckCode();
-  if (target->kind == "opencl") {
-    const std::vector<DeviceTarget> targets{{kDLOpenCL, target}};
-    const IRModule optimized = OptimizeForDevices(mod, targets, kDLOpenCL);
+  if (!target->traits().on_host) {
+    const int64_t device = target->device_type();
+    const std::vector<DeviceTarget> targets{{device, target}};
+    const IRModule optimized = OptimizeForDevices(mod, targets, device);
     if (stage == "relay") return AsText(optimized);
     std::string why;
     if (!CanLowerGraph(MainOf(optimized), &why, true)) {
       throw UnsupportedError("there is no " + stage + " of this program, because " + why);
     }
-    return DeviceText(LowerDevices(MainOf(optimized), targets, kDLOpenCL), Target::Host(), stage);
+    return DeviceText(LowerDevices(MainOf(optimized), targets, device), Target::Host(), stage);
   }
   IRModule optimized = Optimize(mod, target);
   if (stage == "relay") return AsText(optimized);
@@ -409,22 +428,18 @@ BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<Str
 BATON_REGISTER_GLOBAL("driver.SetDims").set_body_typed([](IRModule m, Map<String, Array<int64_t>> bounds) {
   return WithMain(m, WithAttr(MainOf(m), kDynamicDims, Any(bounds)));
 });
-/// The executable of a model with dynamic shapes; null if it cannot be one function for all of them.
+/// The executable of a model with dynamic shapes; null for targets without code for them.
 BATON_REGISTER_GLOBAL("driver.CompileDynamic").set_body_typed([](IRModule m, Target t) {
   t = Given(t);
-  t->CheckCode();
-  if (t->kind != "llvm") return runtime::Module();
-  const IRModule optimized = Optimize(m, t);
-  std::string why;
-  return CanLowerGraph(MainOf(optimized), &why) ? Generate(optimized, t) : runtime::Module();
+  if (!t->traits().on_host) return runtime::Module();
+  return Generate(Optimize(m, t), t);
 });
 BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
 BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });
 BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, Given(t)); });
 /// For programs whose functions are all called by name.
 BATON_REGISTER_GLOBAL("driver.CompileVm").set_body_typed([](IRModule m, Target t) {
-  Given(t)->CheckCode();
-  if (t->kind != "llvm") {
+  if (!Given(t)->traits().on_host) {
     throw UnsupportedError("driver.CompileVm makes code for the host alone, the target is \"" + t.str() +
                            "\"; use driver.CompileVmForDevices with a map from device to target");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PrimFuncs to a module of functions that take tensors and numbers.
-#include <baton/codegen/opencl.h>
+#include <baton/codegen/backend.h>
 #include <baton/driver/driver.h>
 #include <baton/ir/failure.h>
 #include <baton/runtime/registry.h>
@@ -115,12 +115,11 @@ IRModule LowerFunctions(const IRModule& mod, const Target& target) { return Lowe
 runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
   transform::failure::Entry entry("driver.BuildFunctions", mod, target);
   With<Target> scope(target);
-  target->CheckCode();
-  if (target->kind == "opencl") {
+  if (!target->traits().on_host) {
     for (const auto& [var, func] : mod->functions) {
       if (func.as<tir::PrimFuncNode>()) tir::VerifyWellFormed(Downcast<tir::PrimFunc>(func));
     }
-    return vm::CreateOpenCLModule(codegen::CompileToOpenCL(mod));
+    return vm::CreateDeviceModule(target->device_type(), codegen::DeviceCode(mod, target));
   }
   return runtime::MakeModule<TirModule>(mod, target, DebugOptions::FromContext());
 }

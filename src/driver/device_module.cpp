@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/device_module.h"
 
+#include <baton/codegen/backend.h>
 #include <baton/codegen/codegen.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/transform.h>
@@ -15,7 +16,7 @@ namespace {
 
 Target HostOf(const std::vector<DeviceTarget>& targets) {
   for (const DeviceTarget& t : targets) {
-    if (t.target->kind == "llvm") return t.target;
+    if (t.target->traits().on_host) return t.target;
   }
   return Target::Host();
 }
@@ -62,19 +63,22 @@ class DeviceModule final : public runtime::ModuleNode {
 
 }  // namespace
 
-std::string DeviceText(const LoweredDevices& lowered, const Target& host, const std::string& stage) {
-  if (stage == "opencl" || stage == "cl") {
-    for (const vm::GraphDevice& d : lowered.graph.devices) {
-      if (!d.code.empty()) return d.code;
-    }
-    throw UnsupportedError("the program has no part that runs on OpenCL");
+std::string CodeOfDevice(const std::vector<vm::GraphDevice>& devices, const std::string& format) {
+  for (const vm::GraphDevice& d : devices) {
+    if (!d.code.empty()) return d.code;
   }
+  throw UnsupportedError("the program has no part that runs on " + format);
+}
+
+std::string DeviceText(const LoweredDevices& lowered, const Target& host, const std::string& stage) {
+  if (codegen::IsDeviceFormat(stage)) return CodeOfDevice(lowered.graph.devices, stage);
   if (stage == "json") return lowered.graph.Save();
   if (stage == "llvm" || stage == "ll" || stage == "asm") {
     return codegen::CompileToText(LowerTir(lowered.host, host), host, stage == "asm" ? "asm" : "ll");
   }
   if (stage != "tir")
-    throw UnsupportedError("no source in format \"" + stage + "\"; there are relay, tir, opencl, json, llvm, asm");
+    throw UnsupportedError("no source in format \"" + stage +
+                           "\"; there are relay, tir, json, llvm, asm, and the kind of a device's target");
   std::string text;
   for (const IRModule& mod : {lowered.host, lowered.kernels}) {
     if (!mod.defined()) continue;

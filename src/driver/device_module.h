@@ -23,7 +23,9 @@ IRModule ForOneDevice(const IRModule& mod, int64_t device);
 std::vector<DeviceTarget> CheckDeviceTargets(const Map<String, Target>& targets);
 /// The device that takes what no annotation decides: the host, if it is among them.
 int64_t FallbackDevice(const std::vector<DeviceTarget>& targets);
-/// A stage of a device program as text: "tir", "opencl", "json" (the steps), "llvm", "asm".
+/// The text of the first device that has code of its own. Throws UnsupportedError that names `format` where none has.
+std::string CodeOfDevice(const std::vector<vm::GraphDevice>& devices, const std::string& format);
+/// A stage of a device program as text: "tir", the kind of a device's target, "json" (the steps), "llvm", "asm".
 std::string DeviceText(const LoweredDevices& lowered, const Target& host, const std::string& stage);
 
 }  // namespace baton::driver

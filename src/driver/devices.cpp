@@ -24,7 +24,23 @@ using relay::Expr;
 using relay::Function;
 using relay::Var;
 
-namespace {}  // namespace
+namespace {
+/// "cpu, ext_dev and opencl"
+std::string DevicesWithCode() {
+  std::set<int64_t> types;
+  for (const TargetKind* k : TargetKinds()) types.insert(k->devices.begin(), k->devices.end());
+  // Those of the host first.
+  std::vector<std::string> names;
+  for (const bool host : {true, false}) {
+    for (int64_t t : types) {
+      if (TargetKindFor(t)->on_host == host) names.push_back(relay::DeviceTypeName(t));
+    }
+  }
+  std::string out = names[0];
+  for (size_t i = 1; i < names.size(); ++i) out += (i + 1 == names.size() ? " and " : ", ") + names[i];
+  return out;
+}
+}  // namespace
 
 std::vector<DeviceTarget> CheckDeviceTargets(const Map<String, Target>& targets) {
   std::vector<DeviceTarget> out;
@@ -32,15 +48,15 @@ std::vector<DeviceTarget> CheckDeviceTargets(const Map<String, Target>& targets)
   for (const auto& [name, target] : targets) {
     const Device d = runtime::String2Device(name.view());
     const std::string device = relay::DeviceTypeName(d.device_type);
-    const char* kind = d.device_type == kDLCPU || d.device_type == kDLExtDev ? "llvm"
-                       : d.device_type == kDLOpenCL                          ? "opencl"
-                                                                             : nullptr;
-    if (!kind) throw UnsupportedError("no code is made for " + device + "; code is made for cpu, ext_dev and opencl");
-    if (target->kind != kind) {
-      throw UnsupportedError("the target of " + device + " is `" + target->kind.str() + "`; its code is made by " +
-                             kind);
+    const TargetKind* kind = TargetKindFor(d.device_type);
+    if (!kind) {
+      throw UnsupportedError("no code is made for " + device + "; code is made for " + DevicesWithCode());
     }
-    if (target->kind == "llvm") {
+    if (target->kind != kind->name) {
+      throw UnsupportedError("the target of " + device + " is `" + target->kind.str() + "`; its code is made by " +
+                             kind->name);
+    }
+    if (kind->on_host) {
       if (host.defined() && host.str() != target.str()) {
         throw UnsupportedError("cpu and ext_dev run on one processor, and have two targets: `" + host.str() +
                                "` and `" + target.str() + "`; give both the same");
@@ -132,10 +148,11 @@ void RequireTargets(const IRModule& mod, const std::vector<int64_t>& given) {
       return;
     }
     const std::string name = relay::DeviceTypeName(device);
+    const TargetKind* kind = TargetKindFor(device);
     DiagnosticNode d;
     d.span = by->span;
     d.message = String("the program runs on " + name + ", for which no target is given; give one: {\"" + name +
-                       "\": \"" + (device == kDLOpenCL ? "opencl" : "llvm") + "\"}");
+                       "\": \"" + (kind ? kind->name : "llvm") + "\"}");
     missing += (missing.empty() ? "" : "\n") + RenderDiagnostic(Diagnostic(std::move(d)));
   });
   unknown.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);

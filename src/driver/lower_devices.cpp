@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/lower_devices.h"
 
-#include <baton/codegen/opencl.h>
+#include <baton/codegen/backend.h>
 #include <baton/relay/device.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
@@ -119,7 +119,10 @@ class DeviceLowerer {
     int slot = -1;  // of the output that it is
   };
 
-  static bool IsHost(int64_t type) { return type == kDLCPU || type == kDLExtDev; }
+  static bool IsHost(int64_t type) {
+    const TargetKind* kind = TargetKindFor(type);
+    return kind && kind->on_host;
+  }
   int64_t IndexOf(int64_t type) const {
     for (size_t i = 0; i < targets_.size(); ++i) {
       if (targets_[i].type == type) return static_cast<int64_t>(i);
@@ -322,7 +325,7 @@ class DeviceLowerer {
     for (size_t i = 0; i < targets_.size(); ++i) {
       if (IsHost(targets_[i].type)) continue;
       out_.kernels = IRModule(others_.Loops(targets_[i].target, nullptr));
-      out_.graph.devices[i].code = codegen::CompileToOpenCL(out_.kernels);
+      out_.graph.devices[i].code = codegen::DeviceCode(out_.kernels, targets_[i].target);
     }
   }
   static std::string CallerOf(const GlobalVar& kernel) { return "baton_step_" + kernel->name_hint.str(); }

@@ -92,8 +92,9 @@ PrimExpr Handle(const tir::Var& base, const PrimExpr& offset) {
   return tir::Call(DataType::Handle(), op, {base, offset});
 }
 
-/// Whether an input has an extent that is no literal.
+/// Whether an input has an extent that is no literal, or values that sizes depend on.
 bool IsDynamicGraph(const Function& main) {
+  if (!main->GetAttr<Array<Any>>(kValueDims, Array<Any>()).empty()) return true;
   for (const relay::Var& p : main->params) {
     std::vector<TensorType> types;
     if (!FlattenType(p->checked_type(), &types)) return true;

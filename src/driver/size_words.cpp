@@ -74,6 +74,14 @@ bool IsDynamic(const TensorType& t) {
   return false;
 }
 
+std::vector<std::string> GuardTexts(const relay::Function& main) {
+  std::vector<std::string> texts;
+  for (const Any& guard : main->GetAttr<Array<Any>>(relay::kExtentGuards, Array<Any>())) {
+    texts.push_back(guard.As<Array<Any>>()[2].As<String>().str());
+  }
+  return texts;
+}
+
 bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why) {
   std::set<const Object*> bound;
   std::vector<tir::Var> used;
@@ -88,6 +96,10 @@ bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::st
         });
       }
     }
+  }
+  for (const Any& value : main->GetAttr<Array<Any>>(kValueDims, Array<Any>())) {
+    const auto v = value.As<Array<Any>>()[0].As<tir::Var>();
+    if (bound.insert(v.get()).second) dims->push_back(v);
   }
   for (const Any& guard : main->GetAttr<Array<Any>>(relay::kExtentGuards, Array<Any>())) {
     const auto fields = guard.As<Array<Any>>();
@@ -108,6 +120,7 @@ bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::st
 void SizeWords::AddDims(const relay::Function& main) {
   std::string why;
   if (!BoundDims(main, &dims_, &why)) throw CompileError(why);
+  AddValues(main);
   const auto bounds = main->GetAttr<Map<String, Array<int64_t>>>(kDynamicDims, Map<String, Array<int64_t>>());
   for (const tir::Var& v : dims_) {
     dim_words_[v.get()] = static_cast<int32_t>(shapes_.dims.size());
@@ -123,6 +136,23 @@ void SizeWords::AddDims(const relay::Function& main) {
     const auto fields = guard.As<Array<Any>>();
     guards_.push_back({fields[0].As<PrimExpr>(), fields[1].As<PrimExpr>(), fields[2].As<String>().str()});
   }
+}
+
+void SizeWords::AddValues(const relay::Function& main) {
+  std::vector<TensorType> inputs;
+  for (const relay::Var& p : main->params) FlattenSymbolic(p->checked_type(), &inputs);
+  for (const Any& value : main->GetAttr<Array<Any>>(kValueDims, Array<Any>())) {
+    const auto fields = value.As<Array<Any>>();
+    const auto input = fields[1].As<int64_t>();
+    values_.push_back({fields[0].As<tir::Var>(), input, fields[2].As<int64_t>(),
+                       inputs[static_cast<size_t>(input)]->dtype, fields[3].As<int64_t>() != 0});
+    std::erase_if(dims_, [&](const tir::Var& v) { return v.same_as(values_.back().var); });
+  }
+  for (size_t i = 0; i < values_.size(); ++i) {
+    dim_words_[values_[i].var.get()] = static_cast<int32_t>(dims_.size() + i);
+    formulas_.push_back(values_[i].var);
+  }
+  shapes_.reads_values = !values_.empty();
 }
 
 int32_t SizeWords::Formula(const PrimExpr& formula) {
@@ -178,6 +208,32 @@ void SizeWords::Finish(const std::string& symbol) {
   shapes_.sizes = symbol;
 }
 
+/// `body` with the values that it speaks of.
+tir::Stmt SizeWords::ReadValues(const tir::Var& io, tir::Stmt body) const {
+  static const Op load = Op::GetOrCreate("tir.load_handle");
+  // No extent is beyond it; two of them still have a product.
+  const PrimExpr most = PrimExpr(int64_t{1} << 40), least = PrimExpr(-(int64_t{1} << 40));
+  for (size_t i = values_.size(); i-- > 0;) {
+    const Value& v = values_[i];
+    const tir::Var data("value" + std::to_string(i), DataType::Handle());
+    tir::BufferNode b = *tir::Buffer::Make({PrimExpr(v.element + 1)}, v.dtype, data->name_hint).get();
+    b.data = data;
+    const PrimExpr element = cast(DataType::Int(64), tir::BufferLoad(tir::Buffer(std::move(b)), {PrimExpr(v.element)}));
+    if (!v.negative) {
+      body = tir::SeqStmt::Flatten(
+          Array<tir::Stmt>{Assert(v.var >= PrimExpr(0), "`" + v.var->name_hint.str() + "` is negative"), body});
+    }
+    tir::LetStmtNode value;
+    value.var = v.var, value.value = max(min(element, most), least), value.body = body;
+    tir::LetStmtNode pointer;
+    pointer.var = data;
+    pointer.value = tir::Call(DataType::Handle(), load, {io, PrimExpr(v.input)});
+    pointer.body = tir::LetStmt(std::move(value));
+    body = tir::LetStmt(std::move(pointer));
+  }
+  return body;
+}
+
 tir::PrimFunc SizeWords::Function() const {
   tir::Var dims("dims", DataType::Handle()), io("io", DataType::Handle()), threads("threads", DataType::Int(64)),
       s("s", DataType::Handle());
@@ -196,7 +252,7 @@ tir::PrimFunc SizeWords::Function() const {
         Assert(size <= FloatImm(DataType::Float(64), kTooLarge), "the shapes ask for more memory than there is"));
     seq.push_back(store(static_cast<int32_t>(dims_.size() + i), formulas_[i]));
   }
-  tir::Stmt body = tir::SeqStmt::Flatten(seq);
+  tir::Stmt body = ReadValues(io, tir::SeqStmt::Flatten(seq));
   for (size_t i = dims_.size(); i-- > 0;) {
     tir::LetStmtNode n;
     n.var = dims_[i], n.value = tir::BufferLoad(from, {PrimExpr(static_cast<int64_t>(i))}), n.body = body;
@@ -204,6 +260,42 @@ tir::PrimFunc SizeWords::Function() const {
   }
   tir::PrimFunc f({dims, io, threads, s}, tir::RenewBindings(body));
   return WithAttr(f, attr::kGlobalSymbol, runtime::Any(shapes_.sizes));
+}
+
+EntryShapes ShapesOfEntry(const relay::Function& main, const std::vector<std::string>& outputs,
+                          const std::string& symbol) {
+  EntryShapes out;
+  std::vector<tir::Var> dims;
+  std::string why;
+  std::vector<std::vector<TensorType>> inputs;
+  for (const relay::Var& p : main->params) {
+    inputs.emplace_back();
+    if (!p->checked_type_.defined() || !FlattenSymbolic(p->checked_type(), &inputs.back())) return out;
+    if (!p->checked_type().as<TensorTypeNode>()) return out;
+  }
+  const relay::Function plain = WithAttr(main, relay::kExtentGuards, Any(Array<Any>()));
+  if (!BoundDims(plain, &dims, &why) || dims.empty()) return out;
+  SizeWords words;
+  words.AddDims(plain);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    out.inputs.push_back(words.AddTensor(main->params[static_cast<int64_t>(i)]->name_hint().str(), inputs[i][0]));
+  }
+  std::set<const Object*> bound;
+  for (const tir::Var& v : dims) bound.insert(v.get());
+  std::vector<TensorType> results;
+  bool known = main->body->checked_type_.defined() && FlattenSymbolic(main->body->checked_type(), &results) &&
+               results.size() == outputs.size();
+  for (const TensorType& t : results) {
+    for (const PrimExpr& d : t->shape) {
+      tir::PostOrderVisitExpr(
+          d, [&](const PrimExpr& x) { known = known && (!x.as<tir::VarNode>() || bound.count(x.get())); });
+    }
+  }
+  for (size_t i = 0; known && i < results.size(); ++i) out.outputs.push_back(words.AddTensor(outputs[i], results[i]));
+  words.Finish(symbol);
+  out.shapes = words.shapes();
+  out.sizes = words.Function();
+  return out;
 }
 
 }  // namespace baton::driver

@@ -18,12 +18,18 @@ namespace baton::driver {
 /// Attribute of a function with symbolic extents, by the name of the dimension: [min, max, multiple].
 inline constexpr const char* kDynamicDims = "dynamic_dims";
 
+/// Attribute of a function with sizes that depend on values of its inputs, an array for each such value: [variable,
+/// number of the input (tuples flattened), element, whether it may be negative].
+inline constexpr const char* kValueDims = "value_dims";
+
 /// Tensor types of a value, tuples flattened; false for other types, and for shapes with unknown extents.
 bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out);
 /// Whether an extent of the shape is no literal.
 bool IsDynamic(const TensorType& t);
-/// Variables that the inputs of `main` fix by an extent of their own, in order. False if another one stands in the
-/// extents of inputs, or in what types assume; `*why` says which.
+/// What must hold of dimensions, as `sizes` says it: "/layer.3/Add: extents seq and past + 1 must be equal".
+std::vector<std::string> GuardTexts(const relay::Function& main);
+/// Variables that the inputs of `main` fix by an extent of their own, in order, then those of values. False if another
+/// one stands in the extents of inputs, or in what types assume; `*why` says which.
 bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why);
 
 class SizeWords {
@@ -54,6 +60,7 @@ class SizeWords {
   const runtime::DynamicShapes& shapes() const { return shapes_; }
   /// The function `sizes`. After Finish.
   tir::PrimFunc Function() const;
+  void NoGuards() { guards_.clear(); }
 
  private:
   static PrimExpr BytesFormula(const TensorType& t);
@@ -61,6 +68,17 @@ class SizeWords {
 
   std::vector<tir::Var> dims_;
   std::unordered_map<const Object*, int32_t> dim_words_;
+  /// An element of an input, whose word is a formula: the variable itself.
+  struct Value {
+    tir::Var var;
+    int64_t input = 0, element = 0;
+    DataType dtype;
+    bool negative = false;
+  };
+  void AddValues(const relay::Function& main);
+  tir::Stmt ReadValues(const tir::Var& io, tir::Stmt body) const;
+
+  std::vector<Value> values_;
   std::vector<PrimExpr> formulas_;  // of the words behind the dimensions
   struct Guard {
     PrimExpr a, b;  // equal, or `text` is the error
@@ -69,5 +87,15 @@ class SizeWords {
   std::vector<Guard> guards_;
   runtime::DynamicShapes shapes_;
 };
+
+/// What the inputs of a function have to agree in, and where they say it the shapes of its results, as a function
+/// `symbol` that computes it. Null where inputs are not named: some are no tensors, or have unknown extents.
+struct EntryShapes {
+  std::vector<runtime::TensorInfo> inputs, outputs;
+  runtime::DynamicShapes shapes;
+  tir::PrimFunc sizes;
+};
+EntryShapes ShapesOfEntry(const relay::Function& main, const std::vector<std::string>& outputs,
+                          const std::string& symbol);
 
 }  // namespace baton::driver

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/artifact_format.h"
+#include "runtime/dynamic_json.h"
 
 namespace baton::runtime {
 using namespace artifact;  // NOLINT: its format
@@ -37,42 +38,7 @@ void WriteTensors(support::JsonWriter* w, const std::vector<TensorInfo>& tensors
   w->EndArray();
 }
 
-template <class Ints>
-void WriteInts(support::JsonWriter* w, const Ints& ints) {
-  w->BeginArray();
-  for (int64_t n : ints) w->Int(n);
-  w->EndArray();
-}
-
-void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes) {
-  w->BeginObject();
-  w->Key("sizes");
-  w->String(shapes.sizes);
-  w->Key("facts");
-  WriteInts(w, std::vector<int64_t>{shapes.words, shapes.reads_values});
-  w->Key("dims");
-  w->BeginArray();
-  for (const Dim& d : shapes.dims) {
-    w->BeginObject();
-    w->Key("name");
-    w->String(d.name);
-    w->Key("bounds");
-    WriteInts(w, std::vector<int64_t>{d.min, d.max, d.multiple});
-    w->EndObject();
-  }
-  w->EndArray();
-  w->Key("extents");
-  w->BeginArray();
-  for (const std::vector<int32_t>& words : shapes.extents) WriteInts(w, words);
-  w->EndArray();
-  w->Key("buffers");  // first and last step, words of size and offset
-  std::vector<int64_t> buffers;
-  for (const DynamicBuffer& b : shapes.buffers) buffers.insert(buffers.end(), {b.first, b.last, b.bytes, b.offset});
-  WriteInts(w, buffers);
-  w->EndObject();
-}
-
-std::string Manifest(const ExecutableDesc& desc) {
+std::string Manifest(const ExecutableDesc& desc, const std::vector<std::string>& guards) {
   std::string out;
   support::JsonWriter w(&out);
   w.BeginObject();
@@ -104,7 +70,13 @@ std::string Manifest(const ExecutableDesc& desc) {
   }
   if (desc.dynamic.defined()) {
     w.Key("dynamic");
-    WriteDynamic(&w, desc.dynamic);
+    WriteDynamicShapes(&w, desc.dynamic);
+  }
+  if (!guards.empty()) {
+    w.Key("guards");
+    w.BeginArray();
+    for (const std::string& guard : guards) w.String(guard);
+    w.EndArray();
   }
   w.Key("arena_bytes");
   w.Int(static_cast<int64_t>(desc.arena_bytes));
@@ -120,11 +92,25 @@ std::string Manifest(const ExecutableDesc& desc) {
   return out;
 }
 
+/// The code with the digest of its manifest.
+std::string WithManifest(std::string_view elf, const std::string& manifest) {
+  std::string out(elf);
+  const std::string_view none(kNoManifest, kDigest);
+  const size_t at = out.find(none);
+  if (at == std::string::npos) return out;  // made elsewhere
+  if (out.find(none, at + 1) != std::string::npos) throw InternalError("WriteArtifact: two places for a digest");
+  const support::Sha256::Digest digest = support::Sha256Of(manifest.data(), manifest.size());
+  std::memcpy(out.data() + at, digest.data(), kDigest);
+  return out;
+}
+
 }  // namespace
 
-void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc) {
+void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
+                   const std::vector<std::string>& guards) {
   if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
-  const std::string manifest = Manifest(desc);
+  const std::string manifest = Manifest(desc, guards);
+  const std::string code = WithManifest({static_cast<const char*>(elf), elf_bytes}, manifest);
   support::AtomicFile file(path, true);
   support::Sha256 sha;
   uint64_t at = 0;
@@ -137,7 +123,7 @@ void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, c
     static constexpr char kZeros[64] = {};
     if (at % 64) put(kZeros, 64 - at % 64);
   };
-  put(elf, elf_bytes);
+  put(code.data(), code.size());
   align();
   const uint64_t constants_at = at;
   put(desc.constants, desc.constants_bytes);

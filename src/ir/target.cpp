@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <vector>
 
 #include "ir/thread_state.h"
@@ -126,22 +127,38 @@ const std::vector<std::string>& X86Names() {
 struct Kind {
   std::string_view name;
   DLDeviceType device;
-  bool code;  ///< whether code is made for it
 };
-// Programs name the others to choose by them, also where nothing is compiled.
-const std::vector<Kind> kKinds = {
-    {"llvm", kDLCPU, true},        {"c", kDLCPU, true},           {"opencl", kDLOpenCL, true},
-    {"cuda", kDLCUDA, false},      {"nvptx", kDLCUDA, false},     {"rocm", kDLROCM, false},
-    {"vulkan", kDLVulkan, false},  {"metal", kDLMetal, false},    {"hexagon", kDLHexagon, false},
-    {"webgpu", kDLWebGPU, false},  {"ext_dev", kDLExtDev, false}, {"aocl", kDLOpenCL, false},
-    {"sdaccel", kDLOpenCL, false}, {"stackvm", kDLCPU, false},    {"hybrid", kDLCPU, false},
-    {"composite", kDLCPU, false},  {"test", kDLCPU, false},
+// Programs name these to choose by them, though no code is made for them.
+constexpr Kind kNamesAlone[] = {
+    {"cuda", kDLCUDA},     {"nvptx", kDLCUDA},      {"rocm", kDLROCM},     {"vulkan", kDLVulkan},
+    {"metal", kDLMetal},   {"hexagon", kDLHexagon}, {"webgpu", kDLWebGPU}, {"ext_dev", kDLExtDev},
+    {"aocl", kDLOpenCL},   {"sdaccel", kDLOpenCL},  {"stackvm", kDLCPU},   {"hybrid", kDLCPU},
+    {"composite", kDLCPU}, {"test", kDLCPU},
 };
-const Kind* FindKind(std::string_view name) {
-  for (const Kind& k : kKinds) {
+const Kind* FindName(std::string_view name) {
+  for (const Kind& k : kNamesAlone) {
     if (k.name == name) return &k;
   }
   return nullptr;
+}
+
+std::map<std::string, TargetKind, std::less<>>& Kinds() {
+  static auto* kinds = new std::map<std::string, TargetKind, std::less<>>();
+  return *kinds;
+}
+const TargetKind* FindKind(std::string_view name) {
+  const auto it = Kinds().find(name);
+  return it == Kinds().end() ? nullptr : &it->second;
+}
+/// "c, llvm and opencl"
+std::string KindNames() {
+  std::string out;
+  size_t left = Kinds().size();
+  for (const auto& [name, kind] : Kinds()) {
+    out += name;
+    if (--left > 0) out += left == 1 ? " and " : ", ";
+  }
+  return out;
 }
 /// Descriptive options of a target, for programs to read; they do not affect compilation.
 bool IsLabel(std::string_view key) {
@@ -174,15 +191,37 @@ bool TargetNode::Has(std::string_view feature) const {
   return false;
 }
 
-void TargetNode::CheckCode() const {
-  const Kind* k = FindKind(kind.view());
-  if (!k || !k->code) {
-    throw UnsupportedError("no code is made for the target `" + kind.str() + "`; there is code for llvm, c and opencl");
+void RegisterTargetKind(TargetKind kind) {
+  const std::string name = kind.name;
+  if (!Kinds().emplace(name, std::move(kind)).second) throw InternalError("target kind `" + name + "` is there twice");
+}
+std::vector<const TargetKind*> TargetKinds() {
+  std::vector<const TargetKind*> out;
+  for (const auto& [name, kind] : Kinds()) out.push_back(&kind);
+  return out;
+}
+const TargetKind* TargetKindFor(int64_t device_type) {
+  const TargetKind* found = nullptr;
+  for (const auto& [name, kind] : Kinds()) {
+    const auto& d = kind.devices;
+    // Of several the one that tunes its kernels.
+    if (std::find(d.begin(), d.end(), device_type) != d.end() && (!found || kind.vector_kernels)) found = &kind;
   }
+  return found;
 }
 
+const TargetKind& TargetNode::traits() const {
+  const TargetKind* k = FindKind(kind.view());
+  if (!k) {
+    throw UnsupportedError("no code is made for the target `" + kind.str() + "`; there is code for " + KindNames());
+  }
+  return *k;
+}
+void TargetNode::CheckCode() const { traits(); }
+
 int TargetNode::device_type() const {
-  const Kind* k = FindKind(kind.view());
+  if (const TargetKind* k = FindKind(kind.view())) return static_cast<int>(k->devices[0]);
+  const Kind* k = FindName(kind.view());
   return k ? k->device : kDLCPU;
 }
 
@@ -236,12 +275,13 @@ Target Target::Make(std::string_view text) {
     return text.substr(begin, at - begin);
   };
   std::string_view kind = word();
-  static const std::vector<std::string> kinds = {"llvm", "c", "opencl"};
-  const Kind* known = FindKind(kind);
-  if (!known) {
+  const TargetKind* known = FindKind(kind);
+  if (!known && !FindName(kind)) {
+    std::vector<std::string> kinds;
+    for (const TargetKind* k : TargetKinds()) kinds.push_back(k->name);
     throw runtime::ValueError("unknown target kind \"" + std::string(kind.substr(0, 40)) + "\"" +
-                              support::DidYouMean(kind, kinds) +
-                              "; there are llvm, c and opencl, with options as in \"llvm -mcpu=skylake-avx512\"");
+                              support::DidYouMean(kind, kinds) + "; there are " + KindNames() +
+                              ", with options as in \"llvm -mcpu=skylake-avx512\"");
   }
   n.kind = String(kind);
   for (std::string_view w = word(); !w.empty(); w = word()) {
@@ -250,7 +290,7 @@ Target Target::Make(std::string_view text) {
     size_t eq = body.find('=');
     std::string_view key = body.substr(0, eq), value = eq == std::string_view::npos ? "" : body.substr(eq + 1);
     auto number = [&](int64_t lo, int64_t hi) { return OptionNumber(key, value, lo, hi); };
-    if (w[0] == '-' && (!known->code || IsLabel(key) || IsSwitch(key))) {
+    if (w[0] == '-' && (!known || IsLabel(key) || IsSwitch(key))) {
       std::string label = "-" + std::string(body);
       if (IsSwitch(key)) {
         const bool off = value == "0" || value == "False" || value == "false";
@@ -282,12 +322,12 @@ Target Target::Make(std::string_view text) {
     }
   }
   std::vector<std::string> features;
-  if (!known->code) return Target(std::move(n));
-  if (kind == "opencl") {
-    // The program is compiled where it runs: nothing of a processor is known, and nothing is used.
+  if (!known) return Target(std::move(n));
+  if (!known->no_processor.empty()) {
+    // Nothing of a processor is known, and nothing is used.
     if (!n.mcpu.empty() || !n.mtriple.empty() || !n.mattr.empty()) {
-      throw runtime::ValueError(
-          "target opencl has no options -mcpu, -mtriple and -mattr: the device's driver compiles for it");
+      throw runtime::ValueError("target " + known->name +
+                                " has no options -mcpu, -mtriple and -mattr: " + known->no_processor);
     }
   } else if (n.mcpu.empty() && n.mtriple.empty()) {
     for (const std::string& f : support::CpuFeatures()) features.push_back(f);

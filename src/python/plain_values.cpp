@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device and opaque pointers: values that are no objects.
+#include <baton/runtime/device_types.h>
 
 #include <string_view>
 
@@ -85,6 +86,9 @@ void FreeWithType(PyObject* self) {
 }
 DLDevice Of(PyObject* x) { return reinterpret_cast<PyDevice*>(x)->device; }
 PyObject* DeviceRepr(PyObject* self) {
+  if (Of(self).device_type >= runtime::kRemoteDevice) {
+    return PyUnicode_FromString(runtime::Device2String(Of(self)).c_str());
+  }
   return PyUnicode_FromFormat("%s(%d)", NameOf(Of(self).device_type), Of(self).device_id);
 }
 PyObject* DeviceCompare(PyObject* a, PyObject* b, int op) {

@@ -197,7 +197,7 @@ tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Tar
   Call anchor = AnchorOf(func);
   // Generators write for a processor's registers and caches.
   const OpDef* def = anchor.defined() ? DefOf(anchor->op) : nullptr;
-  if (def && def->traits.kernel && !(target.defined() && target->kind == "opencl")) {
+  if (def && def->traits.kernel && (!target.defined() || target->traits().vector_kernels)) {
     tir::PrimFunc f = def->traits.kernel(func, anchor, name, target);
     if (f.defined()) return f;
   }

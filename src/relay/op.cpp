@@ -54,9 +54,11 @@ Op DefineOp(OpDef def) {
   return op;
 }
 
-void SetSymbolicForm(const Op& op, SymbolicFormFn form) {
+void SetSymbolicForm(const Op& op, SymbolicFormFn form, bool negative) {
   op.SetAttrValue("FSymbolicForm", Any(reinterpret_cast<void*>(form)));
+  if (negative) op.SetAttrValue("TNegativeValues", Any(true));
 }
+bool TakesNegativeValues(const Op& op) { return !op.GetAttrValue("TNegativeValues").is_null(); }
 SymbolicFormFn SymbolicFormOf(const Op& op) {
   const Any form = op.GetAttrValue("FSymbolicForm");
   return form.is_null() ? nullptr : reinterpret_cast<SymbolicFormFn>(form.As<void*>());
@@ -263,6 +265,13 @@ Any PrecisionAttr(const Op& op) {
   return f.defined() ? Any(f) : Any();
 }
 const bool registered_precision = (Op::DefineSlot("FTVMMixedPrecisionConversionType", PrecisionAttr), true);
+
+/// What it does to elements, a number of `Values`, for passes in other languages.
+Any ValuesAttr(const Op& op) {
+  const OpDef* def = DefOf(op);
+  return def ? Any(static_cast<int64_t>(def->traits.values)) : Any();
+}
+const bool registered_values = (Op::DefineSlot("TValues", ValuesAttr), true);
 }  // namespace
 
 // ---- Gradients.

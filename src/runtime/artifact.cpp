@@ -13,11 +13,16 @@
 #include <baton/support/text.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "runtime/artifact_format.h"
+#include "runtime/dynamic_json.h"
 
 namespace baton::runtime {
 using namespace artifact;  // NOLINT: its format
@@ -57,7 +62,9 @@ std::vector<TensorInfo> ReadTensors(const Json& list) {
   return out;
 }
 
-DynamicShapes ReadDynamic(const Json& j) {
+}  // namespace
+
+DynamicShapes ReadDynamicShapes(const Json& j) {
   DynamicShapes shapes;
   shapes.sizes = j.At("sizes").AsString();
   const std::vector<int64_t> facts = ReadInts(j.At("facts")), buffers = ReadInts(j.At("buffers"));
@@ -82,6 +89,8 @@ DynamicShapes ReadDynamic(const Json& j) {
   return shapes;
 }
 
+namespace {
+
 ExecutableDesc ReadDesc(const Json& j) {
   ExecutableDesc d;
   d.entry = j.At("entry").AsString();
@@ -94,7 +103,7 @@ ExecutableDesc ReadDesc(const Json& j) {
     CheckResultTree(d.result_tree, d.outputs.size());
   }
   if (const Json* dynamic = j.Find("dynamic")) {
-    d.dynamic = ReadDynamic(*dynamic);
+    d.dynamic = ReadDynamicShapes(*dynamic);
     CheckDynamicShapes(d.dynamic, d.inputs, d.outputs);
   }
   const int64_t arena = j.At("arena_bytes").AsInt(), constants = j.At("constants_bytes").AsInt();
@@ -108,17 +117,63 @@ ExecutableDesc ReadDesc(const Json& j) {
   return d;
 }
 
+/// The descriptor of a file; closed with it.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& o) noexcept : fd_(o.fd_) { o.fd_ = -1; }
+  Descriptor& operator=(Descriptor&& o) noexcept {
+    std::swap(fd_, o.fd_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  explicit operator bool() const { return fd_ >= 0; }
+  std::string path() const { return Cat("/proc/self/fd/", fd_); }
+
+  /// A file in memory that holds these bytes and cannot be changed; none where the system has no such files.
+  static Descriptor InMemory(const uint8_t* data, size_t size) {
+    Descriptor file(memfd_create("baton-model", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    while (file && size > 0) {
+      const ssize_t n = write(file.fd_, data, size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return Descriptor();
+      data += n, size -= static_cast<size_t>(n);
+    }
+    if (file) fcntl(file.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+    return file;
+  }
+
+ private:
+  int fd_;
+};
+
+/// Profilers look for symbols in the file that code was mapped from: BATON_COPY_CODE=0 lets it run from there.
+bool CopiesCode() {
+  const char* copies = getenv("BATON_COPY_CODE");
+  return !copies || std::strcmp(copies, "0") != 0;
+}
+
+/// Models up to this size are copied whole; of larger ones the constants stay in the file, which processes share.
+constexpr size_t kCopied = 16 << 20;
+
 /// A verified artifact: nothing of it has run yet.
 struct Artifact {
   support::MappedFile file;
+  Descriptor code;  ///< a copy of the code, or with it of the whole file; none where there are no files in memory
   std::string_view manifest;
   ExecutableDesc desc;
 };
 
-Artifact OpenArtifact(const std::string& path) {
+/// `copies`: code is copied, so that a program that writes over the file does not change what runs here. `expected`:
+/// the digest that the file is to have, in hexadecimal digits; "" for any.
+Artifact OpenArtifact(const std::string& path, bool copies, const std::string& expected = "") {
   Artifact a;
   try {
     a.file = support::MappedFile(path);
+    if (copies && a.file.size() <= kCopied) a.code = Descriptor::InMemory(a.file.data(), a.file.size());
+    if (a.code) a.file = support::MappedFile(a.code.path());
   } catch (const std::runtime_error& e) {
     throw RuntimeError(e.what());
   }
@@ -130,9 +185,23 @@ Artifact OpenArtifact(const std::string& path) {
   if (size < kTrailer || std::memcmp(data + size - 8, kMagic, 8) != 0) {
     Throw(path, "the end of a compiled model is missing: the file is cut, was stripped, or is another shared library");
   }
-  const support::Sha256::Digest digest = support::Sha256Of(data, size - kDigest - 8);
+  // The digest is of the copies of what runs, as far as there are any.
+  support::MappedFile code;
+  uint64_t code_size = 0;
+  if (copies && !a.code) {
+    std::memcpy(&code_size, data + size - kTrailer, sizeof code_size);
+    if (code_size <= size - kTrailer) a.code = Descriptor::InMemory(data, code_size);
+    if (a.code) code = support::MappedFile(a.code.path());
+  }
+  support::Sha256 sha;
+  sha.Update(code.data(), code.size());
+  sha.Update(data + code.size(), size - kDigest - 8 - code.size());
+  const support::Sha256::Digest digest = sha.Finish();
   if (std::memcmp(digest.data(), data + size - kDigest - 8, kDigest) != 0) {
     Throw(path, "its digest does not match its contents: the file is damaged; compile or copy it again");
+  }
+  if (!expected.empty() && expected != support::ToHex(digest.data(), digest.size())) {
+    Throw(path, "it is another file than the one whose signature was checked");
   }
   // From here on the file is what was written, so faults below are of another version, or made on purpose.
   support::ByteReader trailer(data + size - kTrailer, kTrailer, path.c_str());
@@ -173,30 +242,31 @@ class LibraryModule final : public ModuleNode {
     // Through the descriptor: a path may name another file by now, and the loader knows libraries by path, so that a
     // model compiled anew under the same name would be answered with the old one. It stays open so that its number is
     // not reused.
-    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ >= 0) handle_ = dlopen(Cat("/proc/self/fd/", fd_).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (artifact_.code) handle_ = dlopen(artifact_.code.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle_) {  // no files in memory here, or none that may hold code
+      artifact_.code = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (artifact_.code) handle_ = dlopen(artifact_.code.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
     if (!handle_) {
       const char* why = dlerror();
-      const std::string text = why ? why : "it cannot be opened";
-      if (fd_ >= 0) close(fd_);
-      Throw(path, text);
+      Throw(path, why ? why : "it cannot be opened");
     }
     if (void* api = dlsym(handle_, "baton_backend_api")) {
       *static_cast<const BatonBackendApi**>(api) = BatonBackendGetApi();
     }
     if (void* self = dlsym(handle_, kModuleSymbol)) *static_cast<ModuleNode**>(self) = this;
+    if (!KnowsManifest()) {
+      dlclose(handle_);
+      Throw(path, "its manifest is not the one that its code was compiled with");
+    }
     if (artifact_.desc.program.empty() && !artifact_.desc.entry.empty() &&
         !dlsym(handle_, artifact_.desc.entry.c_str())) {
       const std::string text = Cat("it has no symbol `", artifact_.desc.entry, "`");
       dlclose(handle_);
-      close(fd_);
       Throw(path, text);
     }
   }
-  ~LibraryModule() override {
-    dlclose(handle_);
-    close(fd_);
-  }
+  ~LibraryModule() override { dlclose(handle_); }
   const char* type_key() const override { return "library"; }
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     if (name == "get_manifest") {
@@ -218,9 +288,16 @@ class LibraryModule final : public ModuleNode {
   }
 
  private:
+  /// Whether the code was compiled with this manifest, or does not say.
+  bool KnowsManifest() const {
+    const void* known = dlsym(handle_, kManifestSymbol);
+    if (!known) return true;
+    const support::Sha256::Digest digest = support::Sha256Of(artifact_.manifest.data(), artifact_.manifest.size());
+    return std::memcmp(known, digest.data(), kDigest) == 0;
+  }
+
   Artifact artifact_;
   std::string path_;
-  int fd_ = -1;
   void* handle_ = nullptr;
 };
 
@@ -243,19 +320,26 @@ void CheckFeatures(const std::vector<std::string>& features, const std::string& 
 
 const PackedFunc& ProgramFunction(const char* name);  // executor.cpp
 
-Module LoadArtifact(const std::string& path) {
-  Artifact artifact = OpenArtifact(path);
+namespace {
+Module LoadOf(const std::string& path, const std::string& expected) {
+  Artifact artifact = OpenArtifact(path, CopiesCode(), expected);
   const bool devices = artifact.desc.program.rfind("{\"devices\"", 0) == 0;
   const Module m = MakeModule<LibraryModule>(path, std::move(artifact));
   if (devices) ProgramFunction("vm.ImportDeviceCode")(m);
   return m;
 }
+}  // namespace
 
-std::string ReadManifest(const std::string& path) { return std::string(OpenArtifact(path).manifest); }
+Module LoadArtifact(const std::string& path) { return LoadOf(path, ""); }
+
+std::string ReadManifest(const std::string& path) { return std::string(OpenArtifact(path, false).manifest); }
 
 namespace {
 BATON_REGISTER_GLOBAL("runtime.ReadManifest").set_body(PackedFunc([](Args args, RetValue* rv) {
   *rv = ReadManifest(args[0].As<std::string>());
+}));
+BATON_REGISTER_GLOBAL("runtime.LoadArtifactOf").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = LoadOf(args[0].As<std::string>(), args[1].As<std::string>());
 }));
 }  // namespace
 

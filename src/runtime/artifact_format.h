@@ -18,6 +18,11 @@ inline constexpr char kElfMagic[] =
     "\x7f"
     "ELF";
 
+/// The SHA-256 of the manifest as the code has it, so that a manifest that was changed alone is not believed. Code that
+/// is not written to a file yet has kNoManifest there, which is no digest of anything.
+inline constexpr const char* kManifestSymbol = "baton_manifest_digest";
+inline constexpr char kNoManifest[kDigest + 1] = "baton: this code has no manifest";
+
 #if defined(__x86_64__)
 inline constexpr const char* kArch = "x86_64";
 #elif defined(__aarch64__)

@@ -87,6 +87,7 @@ class CpuApi final : public DeviceAPI {
 /// The implementation, null if there is none. Those outside the runtime lie in libraries that are loaded when first
 /// asked for.
 DeviceAPI* Find(Device d) {
+  if (d.device_type >= kRemoteDevice) return table[0].load(std::memory_order_acquire);
   if (d.device_type <= 0 || d.device_type >= kMaxType) return nullptr;
   std::atomic<DeviceAPI*>& slot = table[d.device_type];
   if (!slot.load(std::memory_order_acquire)) {
@@ -99,6 +100,10 @@ DeviceAPI* Find(Device d) {
 }  // namespace
 
 std::string Device2String(Device d) {
+  if (d.device_type >= kRemoteDevice) {
+    const Device there{static_cast<DLDeviceType>(d.device_type % kRemoteDevice), d.device_id};
+    return Cat("remote[", d.device_type / kRemoteDevice - 1, "]:", Device2String(there));
+  }
   for (const Named& n : kNames) {
     if (n.type == d.device_type) return Cat(n.name, "(", d.device_id, ")");
   }
@@ -161,11 +166,12 @@ DeviceAPI* DeviceAPI::Get(Device d) {
 }
 
 void DeviceAPI::Register(int device_type, DeviceAPI* api) {
-  if (device_type <= 0 || device_type >= kMaxType || device_type == kDLCPU) {
+  const int slot = device_type == kRemoteDevice ? 0 : device_type;
+  if (device_type <= 0 || slot >= kMaxType || device_type == kDLCPU) {
     throw ValueError(Cat("no device can be registered for type ", device_type));
   }
   DeviceAPI* none = nullptr;
-  if (!table[device_type].compare_exchange_strong(none, api) && none != api) {
+  if (!table[slot].compare_exchange_strong(none, api) && none != api) {
     throw ValueError(Cat("a device is registered already for type ", device_type));
   }
 }

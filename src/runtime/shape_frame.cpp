@@ -119,7 +119,9 @@ ShapeFrame::Plan ShapeFrame::MakePlan(const std::vector<int64_t>& s, void* const
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const DynamicBuffer& b = shapes_->buffers[i];
     const auto word = static_cast<size_t>(b.bytes);
-    plan.buffers[i].bytes = static_cast<uint64_t>(fits ? std::max(s[word], larger[word]) : s[word]);
+    // Values that sizes depend on are not rounded up: the bytes are.
+    const int64_t bytes = shapes_->reads_values ? RoundUp(Dim(), s[word]) : s[word];
+    plan.buffers[i].bytes = static_cast<uint64_t>(fits ? std::max(bytes, larger[word]) : s[word]);
     plan.buffers[i].first = b.first;
     plan.buffers[i].last = b.last;
   }
@@ -197,7 +199,8 @@ void CheckDynamicShapes(const DynamicShapes& shapes, const std::vector<TensorInf
                         const std::vector<TensorInfo>& outputs) {
   const auto n = static_cast<int32_t>(shapes.dims.size());
   bool fits = shapes.dims.size() < 4096 && shapes.words >= n && shapes.words < (1 << 24) &&
-              shapes.extents.size() == inputs.size() + outputs.size();
+              (shapes.extents.size() == inputs.size() + outputs.size() ||
+               (shapes.extents.size() == inputs.size() && shapes.buffers.empty()));
   const auto in_words = [&](int32_t word, int32_t first) { return word >= first && word < shapes.words; };
   for (const Dim& d : shapes.dims) {
     fits = fits && d.min >= 0 && d.max <= kMaxExtent && d.min <= d.max && d.multiple >= 1 && d.multiple <= kMaxExtent;

@@ -74,7 +74,7 @@ struct CacheOwner {
       return;
     }
   }
-  // No /proc, or a stack of someone else's: leave it at once. RunOnFreshStack sets bounds that are right.
+  // No /proc, or a stack that is not this thread's own: leave it at once. RunOnFreshStack sets bounds that are right.
   stacks.bounds = {here, here};
 }
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace baton::vm {
 
@@ -117,12 +118,8 @@ DeviceExecutor::DeviceExecutor(const runtime::Module& code, const std::vector<De
   std::vector<int64_t> types;
   for (const GraphDevice& d : graph_.devices) types.push_back(d.type);
   devices_ = ChooseDevices(types, given, "the model");
-  std::vector<runtime::Module> modules;
-  for (const runtime::Module& m : code_->imports()) {
-    if (std::string_view(m->type_key()) == "opencl") modules.push_back(m);
-  }
+  std::vector<runtime::Module> modules(code_->imports().begin(), code_->imports().end());
   std::vector<runtime::Module> module_of(devices_.size());
-  size_t used = 0;
   for (size_t i = 0; i < devices_.size(); ++i) {
     const GraphDevice& d = graph_.devices[i];
     arenas_.push_back(NDArray::Empty({static_cast<int64_t>(d.arena_bytes)}, DataType::UInt(8), devices_[i]));
@@ -130,7 +127,12 @@ DeviceExecutor::DeviceExecutor(const runtime::Module& code, const std::vector<De
         devices_[i].device_type == kDLCPU
             ? nullptr
             : UploadConstants(code_, desc_->constants + d.constants_begin, d.constants_bytes, devices_[i]));
-    if (!d.code.empty() && used < modules.size()) module_of[i] = modules[used++];
+    if (d.code.empty()) continue;
+    for (runtime::Module& m : modules) {
+      if (!m.defined() || !IsDeviceModule(m, d.type)) continue;
+      module_of[i] = std::exchange(m, runtime::Module());
+      break;
+    }
   }
   auto address = [&](const DevicePlace& p) -> void* {
     const auto on = static_cast<size_t>(p.device);

@@ -154,32 +154,46 @@ DeviceGraph DeviceGraph::Load(std::string_view text, size_t num_inputs, size_t n
   }
 }
 
-runtime::Module CreateOpenCLModule(const std::string& text) {
-  const PackedFunc* create = Registry::Get("opencl.CreateModule");
+namespace {
+/// "opencl"
+std::string DeviceTypeName(int64_t type) {
+  const std::string text = runtime::Device2String({static_cast<DLDeviceType>(type), 0});
+  return text.substr(0, text.find('('));
+}
+}  // namespace
+
+runtime::Module CreateDeviceModule(int64_t device_type, const std::string& text) {
+  const std::string name = DeviceTypeName(device_type);
+  const PackedFunc* create = Registry::Get(name + ".CreateModule");
   if (!create) {
     // Asking for the device loads the library that knows it.
-    const DLDevice device{kDLOpenCL, 0};
+    const DLDevice device{static_cast<DLDeviceType>(device_type), 0};
     if (const PackedFunc* exists = Registry::Get("runtime.DeviceExists")) (*exists)(device);
-    create = Registry::Get("opencl.CreateModule");
+    create = Registry::Get(name + ".CreateModule");
   }
   if (!create) {
-    throw RuntimeError(
-        "the program has code for OpenCL, which needs the library libbaton_opencl.so beside libbaton_vm.so");
+    throw RuntimeError("the program has code for " + name + ", which needs the library libbaton_" + name +
+                       ".so beside libbaton_vm.so");
   }
   return (*create)(text).As<runtime::Module>();
 }
 
+bool IsDeviceModule(const runtime::Module& m, int64_t device_type) {
+  return DeviceTypeName(device_type) == m->type_key();
+}
+
 void ImportDeviceCode(const runtime::Module& code) {
-  for (const runtime::Module& m : code->imports()) {
-    if (std::string_view(m->type_key()) == "opencl") return;
-  }
   const runtime::ExecutableDesc* desc = code->GetExecutable();
   if (!desc) return;
   const DeviceGraph graph =
       DeviceGraph::Load(desc->program, desc->inputs.size(), desc->outputs.size(), desc->constants_bytes);
   for (const GraphDevice& d : graph.devices) {
-    if (d.code.empty()) continue;
-    code->Import(CreateOpenCLModule(d.code));
+    for (const runtime::Module& m : code->imports()) {
+      if (IsDeviceModule(m, d.type)) return;
+    }
+  }
+  for (const GraphDevice& d : graph.devices) {
+    if (!d.code.empty()) code->Import(CreateDeviceModule(d.type, d.code));
   }
 }
 

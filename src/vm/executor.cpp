@@ -8,7 +8,10 @@
 #include <baton/vm/device_graph.h>
 #include <baton/vm/program.h>
 
+#include <algorithm>
 #include <atomic>
+#include <map>
+#include <memory>
 #include <mutex>
 
 #include "vm/machine.h"
@@ -35,14 +38,21 @@ class VmExecutor final : public runtime::ModuleNode {
   VmExecutor(std::shared_ptr<const Executable> exe, std::vector<Device> devices)
       : machine_(exe, std::move(devices)), exe_(std::move(exe)) {
     main_ = exe_->program.Find("main");
-    if (main_) inputs_.resize(main_->inputs.size());
+    if (!main_) return;
+    inputs_.resize(main_->inputs.size());
+    if (!main_->dynamic.defined()) return;
+    auto* sizes = reinterpret_cast<runtime::SizesFunction>(
+        exe_->code.defined() ? exe_->code->GetSymbol(main_->dynamic.sizes.c_str()) : nullptr);
+    if (!sizes) throw RuntimeError(Cat("the compiled program lacks the code of `", main_->dynamic.sizes, "`"));
+    shapes_ = std::make_unique<runtime::ShapeFrame>(&main_->dynamic, &main_->inputs, sizes);
   }
   const char* type_key() const override { return "vm"; }
 
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     static constexpr std::string_view kNames[] = {
-        "run",    "run_with",  "call",    "set_input",    "set_input_zero_copy", "get_output",
-        "invoke", "get_input", "entries", "entry_inputs", "entry_dtypes"};
+        "run",      "run_with",  "call",         "set_input",   "set_input_zero_copy", "get_output",
+        "invoke",   "get_input", "reserve",      "trim",        "get_memory",          "infer_shapes",
+        "get_dims", "entries",   "entry_inputs", "entry_dtypes"};
     if (name == "get_devices" && exe_->program.devices.size() > 1) {
       return PackedFunc([this, self](Args, RetValue* rv) {
         Array<Any> out;
@@ -71,6 +81,11 @@ class VmExecutor final : public runtime::ModuleNode {
     kGetOutput,
     kInvoke,
     kGetInput,
+    kReserve,
+    kTrim,
+    kGetMemory,
+    kInferShapes,
+    kGetDims,
     kEntries,
     kEntryInputs,
     kEntryDtypes,  ///< of a function's inputs; "" where one is no tensor
@@ -79,8 +94,9 @@ class VmExecutor final : public runtime::ModuleNode {
 
   void Call(Op op, Args args, RetValue* rv) {
     // Constant properties can be queried at any time.
-    runtime::ExecutorLock lock(op < kEntries ? &busy_ : nullptr);
+    runtime::ExecutorLock lock(op < kGetDims ? &busy_ : nullptr);
     if (op == kInvoke) return Invoke(args, rv);
+    if (op >= kReserve && op <= kGetMemory) return Memory(op, args, rv);
     if (op == kEntries) {
       Array<String> names;
       for (const Entry& e : exe_->program.entries) names.push_back(String(e.name));
@@ -103,6 +119,18 @@ class VmExecutor final : public runtime::ModuleNode {
     if (!main_) throw RuntimeError("the program has no function `main`; call `invoke(name, values...)`");
     if (op >= kQuery) return runtime::AnswerExecutorQuery(op - kQuery, main_->inputs, main_->outputs, args, rv);
     switch (op) {
+      case kInferShapes:
+        *rv = InferShapes(args);
+        return;
+      case kGetDims: {
+        Array<Any> dims;  // four a dimension
+        for (const runtime::Dim& d : main_->dynamic.dims) {
+          dims.push_back(Any(d.name));
+          for (int64_t bound : {d.min, d.max, d.multiple}) dims.push_back(Any(bound));
+        }
+        *rv = dims;
+        return;
+      }
       case kRun:
         return Run();
       case kRunWith:
@@ -113,6 +141,7 @@ class VmExecutor final : public runtime::ModuleNode {
         for (int i = 0; i < args.size(); ++i)
           inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], false);
         if (op == kCall) {
+          CheckShapes();
           *rv = machine_.Run(main_->function, inputs_);
           return;
         }
@@ -143,6 +172,80 @@ class VmExecutor final : public runtime::ModuleNode {
     }
   }
 
+  /// Asks of the inputs of main what their dimensions promise.
+  void CheckShapes() {
+    if (!shapes_) return;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (IsTensor(main_->inputs[i])) shapes_->SetInput(i, Downcast<NDArray>(inputs_[i]).tensor()->shape);
+    }
+    shapes_->Update(nullptr);
+  }
+
+  void Memory(Op op, Args args, RetValue* rv) {
+    if (op == kTrim) {
+      machine_.Trim();
+      outputs_ = Array<ObjectRef>();
+    } else if (op == kReserve) {
+      const std::vector<int64_t> sizes = args[0].As<Array<int64_t>>().ToVector();
+      const std::vector<runtime::Dim>& dims = main_ ? main_->dynamic.dims : std::vector<runtime::Dim>();
+      if (sizes.size() != dims.size()) {
+        throw ValueError(Cat("the model has ", dims.size(), " dims, got ", sizes.size()));
+      }
+      std::map<std::string, int64_t> named;
+      for (size_t i = 0; i < dims.size(); ++i) named[dims[i].name] = sizes[i];
+      if (shapes_) shapes_->Fresh()->Reserve(sizes);  // refuses what is out of bounds
+      machine_.Reserve(named);
+    } else {
+      int64_t outputs = 0;
+      for (const ObjectRef& o : outputs_) {
+        if (o.as<NDArrayObj>()) outputs += static_cast<int64_t>(Downcast<NDArray>(o).nbytes());
+      }
+      Array<int64_t> out;
+      out.push_back(static_cast<int64_t>(exe_->constants_bytes));
+      out.push_back(static_cast<int64_t>(machine_.workspace_bytes()));
+      out.push_back(outputs);
+      out.push_back(static_cast<int64_t>(machine_.num_plans()));
+      *rv = out;
+    }
+  }
+
+  /// Shapes of the results for shapes of all inputs: rank and extents of one after the other.
+  Array<int64_t> InferShapes(Args args) {
+    if (args.size() != static_cast<int>(inputs_.size())) {
+      throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
+    }
+    const bool open = std::any_of(main_->outputs.begin(), main_->outputs.end(), [](const TensorInfo& t) {
+      return !IsTensor(t) || std::count(t.shape.begin(), t.shape.end(), -1) > 0;
+    });
+    const bool known = shapes_ && main_->dynamic.extents.size() == main_->inputs.size() + main_->outputs.size();
+    if (open && !known) {
+      throw runtime::UnsupportedError("the shapes of the results depend on values, they are known after a call");
+    }
+    std::unique_ptr<runtime::ShapeFrame> frame = shapes_ ? shapes_->Fresh() : nullptr;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const TensorInfo& want = main_->inputs[i];
+      const std::vector<int64_t> shape = args[static_cast<int>(i)].As<Array<int64_t>>().ToVector();
+      bool same = shape.size() == want.shape.size();
+      for (size_t d = 0; same && d < shape.size(); ++d) {
+        same = want.shape[d] < 0 ? shape[d] >= 0 : shape[d] == want.shape[d];
+      }
+      if (!same) {
+        throw ValueError(Cat("input ", i, " `", want.name, "`: expected ", runtime::TensorInfoString(want), ", got ",
+                             runtime::TensorTypeString(shape.data(), static_cast<int>(shape.size()), want.dtype)));
+      }
+      if (frame) frame->SetInput(i, shape.data());
+    }
+    if (frame) frame->Update(nullptr);
+    Array<int64_t> out;
+    for (size_t i = 0; i < main_->outputs.size(); ++i) {
+      std::vector<int64_t> shape = main_->outputs[i].shape;
+      if (known) frame->FillShape(inputs_.size() + i, &shape);
+      out.push_back(static_cast<int64_t>(shape.size()));
+      for (int64_t n : shape) out.push_back(n);
+    }
+    return out;
+  }
+
   const Entry& Named(const runtime::ArgValue& v) const {
     const std::string name = v.As<std::string>();
     if (const Entry* e = exe_->program.Find(name)) return *e;
@@ -169,6 +272,7 @@ class VmExecutor final : public runtime::ModuleNode {
       }
     }
     outputs_ = Array<ObjectRef>();
+    CheckShapes();
     const ObjectRef value = machine_.Run(main_->function, inputs_);
     Array<ObjectRef> flat;
     std::vector<ObjectRef> work{value};
@@ -218,17 +322,19 @@ class VmExecutor final : public runtime::ModuleNode {
   const Entry* main_ = nullptr;
   std::vector<ObjectRef> inputs_;
   Array<ObjectRef> outputs_;
+  std::unique_ptr<runtime::ShapeFrame> shapes_;  // of main, if its dimensions have names
   std::atomic<bool> busy_{false};
 };
 
-/// The n-th module of kernels among a module's imports; made of its text when the first executor asks for it.
-Module DeviceCode(const Module& code, size_t n, const std::string& text) {
+/// The n-th module of kernels for a type of device among a module's imports; made of its text when the first executor
+/// asks for it.
+Module DeviceCode(const Module& code, int64_t type, size_t n, const std::string& text) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   for (const Module& m : code->imports()) {
-    if (std::string_view(m->type_key()) == "opencl" && n-- == 0) return m;
+    if (IsDeviceModule(m, type) && n-- == 0) return m;
   }
-  const Module made = CreateOpenCLModule(text);
+  const Module made = CreateDeviceModule(type, text);
   code->Import(made);
   return made;
 }
@@ -248,6 +354,7 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
   exe->program = Program::Load(desc->program, desc->constants, desc->constants_bytes, code);
   exe->code = code;
   exe->constants = desc->constants;
+  exe->constants_bytes = desc->constants_bytes;
   exe->constants_owner = code;
   std::string lacking;
   const PackedFunc* load = runtime::Registry::Get("vm.LoadPacked");
@@ -275,9 +382,9 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
             "compiler's library: ",
             lacking, "; that takes the library libbaton beside this one"));
   }
-  size_t made = 0;
+  std::map<int64_t, size_t> made;
   for (const GraphDevice& d : exe->program.devices) {
-    exe->device_code.push_back(d.code.empty() ? Module() : DeviceCode(code, made++, d.code));
+    exe->device_code.push_back(d.code.empty() ? Module() : DeviceCode(code, d.type, made[d.type]++, d.code));
   }
   std::vector<Device> devices;
   for (int i = 1; i < args.size(); ++i) devices.push_back(args[i].As<Device>());

@@ -7,6 +7,8 @@
 #include <baton/runtime/packed_func.h>
 #include <baton/support/text.h>
 
+#include <algorithm>
+
 namespace baton::vm {
 
 using runtime::Array;
@@ -33,7 +35,9 @@ NDArray ForKernel(const ObjectRef& v, const TensorInfo& want, const Kernel& kern
   const auto* n = v.as<NDArrayObj>();
   bool same =
       n && n->dl_tensor.ndim == static_cast<int>(want.shape.size()) && DataType(n->dl_tensor.dtype) == want.dtype;
-  for (size_t d = 0; same && d < want.shape.size(); ++d) same = n->dl_tensor.shape[d] == want.shape[d];
+  for (size_t d = 0; same && d < want.shape.size(); ++d) {
+    same = n->dl_tensor.shape[d] == want.shape[d] || want.shape[d] < 0;
+  }
   if (!same) {
     throw RuntimeError(Cat(
         "`", kernel.symbol, "` was given ", Kind(v), " where ",
@@ -64,6 +68,12 @@ Machine::Machine(std::shared_ptr<const Executable> executable, std::vector<Devic
         throw RuntimeError(Cat("the compiled program lacks the code of `", k.symbol, "`"));
     }
     code_.push_back(reinterpret_cast<runtime::EntryFunction>(code));
+    shapes_.push_back(nullptr);
+    if (k.dynamic.defined()) {
+      auto* sizes = reinterpret_cast<runtime::SizesFunction>(exe_->code->GetSymbol(k.dynamic.sizes.c_str()));
+      if (!sizes) throw RuntimeError(Cat("the compiled program lacks the code of `", k.dynamic.sizes, "`"));
+      shapes_.back() = std::make_unique<runtime::ShapeFrame>(&k.dynamic, &k.inputs, sizes);
+    }
     uint64_t& arena = arenas[k.steps.empty() ? 0 : d];
     arena = k.arena_bytes > arena ? k.arena_bytes : arena;
   }
@@ -128,6 +138,49 @@ void Machine::RunSteps(size_t kernel) {
   }
 }
 
+void Machine::GrowArena(uint64_t bytes) {
+  if (arenas_[0].defined() && bytes <= arenas_[0].nbytes()) return;
+  arenas_[0] = NDArray();  // before there is another
+  arenas_[0] = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8), devices_[0]);
+}
+
+void Machine::Reserve(const std::map<std::string, int64_t>& dims) {
+  for (const auto& shapes : shapes_) {
+    if (!shapes || shapes->shapes().reads_values) continue;
+    std::vector<int64_t> sizes;
+    for (const runtime::Dim& d : shapes->shapes().dims) {
+      if (const auto it = dims.find(d.name); it != dims.end()) sizes.push_back(it->second);
+    }
+    if (sizes.size() != shapes->shapes().dims.size()) continue;
+    shapes->Reserve(sizes);
+    GrowArena(shapes->arena_bytes());
+  }
+}
+
+void Machine::Trim() {
+  uint64_t bytes = 0;
+  for (size_t k = 0; k < shapes_.size(); ++k) {
+    if (shapes_[k]) shapes_[k]->Trim();
+    if (code_[k]) bytes = std::max(bytes, exe_->program.kernels[k].arena_bytes);
+  }
+  if (bytes < arenas_[0].nbytes()) {
+    arenas_[0] = NDArray();
+    GrowArena(bytes);
+  }
+}
+
+uint64_t Machine::workspace_bytes() const {
+  uint64_t bytes = 0;
+  for (const NDArray& a : arenas_) bytes += a.nbytes();
+  return bytes;
+}
+
+size_t Machine::num_plans() const {
+  size_t n = 0;
+  for (const auto& shapes : shapes_) n += shapes ? shapes->num_plans() : 0;
+  return n;
+}
+
 void Machine::TooDeep(const Function& f, size_t frames) const {
   throw RuntimeError(Cat("`", f.name, "` is called ", frames,
                          " levels deep, which is more than a machine takes; does the recursion have a "
@@ -148,14 +201,28 @@ size_t Machine::RunKernel(const int32_t* at, size_t base) {
     io_[i] = a.data();
     held_.push_back(std::move(a));
   }
+  runtime::ShapeFrame* shapes = shapes_[index].get();
+  if (shapes) {
+    for (size_t i = 0; i < n_in; ++i) shapes->SetInput(i, static_cast<const NDArray&>(held_[i]).tensor()->shape);
+    shapes->Update(io_.data());
+    GrowArena(shapes->arena_bytes());
+  }
   for (size_t i = 0; i < n_out; ++i) {
-    NDArray a = NDArray::Empty(k.outputs[i].shape, k.outputs[i].dtype, on);
+    NDArray a;
+    if (shapes) {
+      std::vector<int64_t> shape = k.outputs[i].shape;
+      shapes->FillShape(n_in + i, &shape);
+      a = NDArray::Empty(shape, k.outputs[i].dtype, on);
+    } else {
+      a = NDArray::Empty(k.outputs[i].shape, k.outputs[i].dtype, on);
+    }
     io_[n_in + i] = a.data();
     held_.push_back(std::move(a));
   }
   if (!code_[index]) {
     RunSteps(index);
-  } else if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arenas_[0].data()), nullptr) != 0) {
+  } else if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arenas_[0].data()),
+                          shapes ? shapes->words() : nullptr) != 0) {
     if (*BatonErrorMessage() == '\0') throw RuntimeError(Cat("`", k.symbol, "` failed without saying why"));
     runtime::ThrowFromSlot();
   }

@@ -5,7 +5,9 @@
 #include <baton/vm/program.h>
 #include <baton/vm/value.h>
 
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,13 @@ class Machine {
   /// and refused with an error beyond kMaxFrames calls or kMaxRegisters live registers.
   ObjectRef Run(int32_t function, std::vector<ObjectRef> args);
   const Program& program() const { return exe_->program; }
+
+  // ---- Memory of kernels with sizes that come when the program runs.
+  /// Takes it for the dimensions of these names, where a kernel depends on no others.
+  void Reserve(const std::map<std::string, int64_t>& dims);
+  void Trim();
+  uint64_t workspace_bytes() const;
+  size_t num_plans() const;
 
  private:
   struct Frame {
@@ -38,6 +47,7 @@ class Machine {
     uint64_t bytes = 0;
   };
   void PrepareSteps(size_t kernel);
+  void GrowArena(uint64_t bytes);
   void RunSteps(size_t kernel);
   [[noreturn]] void TooDeep(const Function& f, size_t frames) const;
 
@@ -85,7 +95,8 @@ class Machine {
   std::vector<NDArray> arenas_;                     // of each device; that of the CPU serves all code of the host
   std::vector<std::shared_ptr<NDArray>> uploaded_;  // constants of kernels
   std::vector<NDArray> constants_;                  // of the program, where they are wanted
-  std::vector<std::vector<Step>> steps_;            // of each kernel
+  std::vector<std::unique_ptr<runtime::ShapeFrame>> shapes_;  // of each kernel; null for static ones
+  std::vector<std::vector<Step>> steps_;                      // of each kernel
   std::vector<ObjectRef> regs_;
   std::vector<Frame> frames_;
   std::vector<void*> io_;

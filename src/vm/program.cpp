@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "runtime/dynamic_json.h"
+
 namespace baton::vm {
 
 using runtime::RuntimeError;
@@ -151,6 +153,39 @@ std::vector<TensorInfo> ReadInfos(const Json& list, int64_t least) {
   return out;
 }
 
+void WriteDynamic(support::JsonWriter* w, const runtime::DynamicShapes& dynamic, const std::vector<TensorInfo>& inputs,
+                  const std::vector<TensorInfo>& outputs) {
+  if (!dynamic.defined()) return;
+  w->Key("dynamic");
+  runtime::WriteDynamicShapes(w, dynamic);
+  w->Key("names");  // of extents
+  w->BeginArray();
+  for (const std::vector<TensorInfo>* list : {&inputs, &outputs}) {
+    for (const TensorInfo& t : *list) {
+      w->BeginArray();
+      for (const std::string& e : t.extents) w->String(e);
+      w->EndArray();
+    }
+  }
+  w->EndArray();
+}
+
+void ReadDynamic(const Json& object, runtime::DynamicShapes* dynamic, std::vector<TensorInfo>* inputs,
+                 std::vector<TensorInfo>* outputs) {
+  const Json* shapes = object.Find("dynamic");
+  if (!shapes) return;
+  *dynamic = runtime::ReadDynamicShapes(*shapes);
+  const Json& names = object.At("names");
+  if (names.size() != inputs->size() + outputs->size()) throw RuntimeError("another number of tensors with extents");
+  size_t i = 0;
+  for (std::vector<TensorInfo>* list : {inputs, outputs}) {
+    for (TensorInfo& t : *list) {
+      for (const Json& e : names[i].AsArray()) t.extents.push_back(e.AsString());
+      ++i;
+    }
+  }
+}
+
 int32_t Int32(const Json& j) {
   const int64_t v = j.AsInt();
   if (v < INT32_MIN || v > INT32_MAX) throw RuntimeError("a number beyond 32 bits");
@@ -227,8 +262,16 @@ void Program::Validate() const {
       throw RuntimeError(Cat("`", s.maker, "` is no function that programs call"));
     }
   }
-  for (const Kernel& k : kernels) device(k.device, "a kernel");
+  for (const Kernel& k : kernels) {
+    device(k.device, "a kernel");
+    if (!k.dynamic.defined()) continue;
+    CheckDynamicShapes(k.dynamic, k.inputs, k.outputs);
+    if (!k.steps.empty() || k.device || k.dynamic.extents.size() != k.inputs.size() + k.outputs.size()) {
+      throw RuntimeError(Cat("`", k.symbol, "`: sizes come when the program runs for code of the host alone"));
+    }
+  }
   for (const Entry& e : entries) {
+    if (e.dynamic.defined()) CheckDynamicShapes(e.dynamic, e.inputs, e.outputs);
     if (!e.devices.empty() && e.devices.size() != e.inputs.size()) throw RuntimeError("another number of inputs");
     for (int32_t d : e.devices) device(d < 0 ? 0 : d, "an input");
   }
@@ -264,6 +307,7 @@ std::string Program::Save(std::string* data) const {
     WriteNumbers(&w, "devices", e.devices);
     WriteInfos(&w, "inputs", e.inputs);
     WriteInfos(&w, "outputs", e.outputs);
+    WriteDynamic(&w, e.dynamic, e.inputs, e.outputs);
     w.EndObject();
   }
   w.EndArray();
@@ -296,6 +340,7 @@ std::string Program::Save(std::string* data) const {
     w.Int(static_cast<int64_t>(k.arena_bytes));
     if (k.device) w.Key("device"), w.Int(k.device);
     if (!k.steps.empty()) w.Key("steps"), SaveSteps(k.steps, &w);
+    WriteDynamic(&w, k.dynamic, k.inputs, k.outputs);
     w.EndObject();
   }
   w.EndArray();
@@ -351,6 +396,8 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
     for (const Json& e : j.At("entries").AsArray()) {
       p.entries.push_back({e.At("name").AsString(), Int32(e.At("function")), ReadInfos(e.At("inputs"), -1),
                            ReadInfos(e.At("outputs"), -1), ReadNumbers(e, "devices")});
+      Entry& entry = p.entries.back();
+      ReadDynamic(e, &entry.dynamic, &entry.inputs, &entry.outputs);
     }
     for (const Json& f : j.At("functions").AsArray()) {
       Function out;
@@ -380,7 +427,10 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
     }
     p.constant_devices = ReadNumbers(j, "constant_devices");
     for (const Json& k : j.At("kernels").AsArray()) {
-      Kernel out{k.At("symbol").AsString(), ReadInfos(k.At("inputs"), 0), ReadInfos(k.At("outputs"), 0), 0, 0, {}};
+      const int64_t least = k.Find("dynamic") ? -1 : 0;
+      Kernel out{
+          k.At("symbol").AsString(), ReadInfos(k.At("inputs"), least), ReadInfos(k.At("outputs"), least), 0, 0, {}};
+      ReadDynamic(k, &out.dynamic, &out.inputs, &out.outputs);
       const int64_t arena = k.At("arena_bytes").AsInt();
       if (arena < 0) throw RuntimeError("a negative size");
       out.arena_bytes = static_cast<uint64_t>(arena);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types, attributes, an operator's worth of nodes and a pass of somebody else's.
+// Types, attributes, an operator's worth of nodes and a pass of another project.
 #include <baton/ir/structural.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>

@@ -83,5 +83,5 @@ def test_names_in_headers_of_files():
 
 def test_a_with_that_is_not_there():
     with pytest.raises(tvm.error.UnsupportedError, match="mtriple"):
-        with tvm.rpc.connect("localhost", 9090):
+        with tvm.contrib.rpc.connect("localhost", 9090):
             pass

@@ -165,6 +165,42 @@ TEST_CASE("vm: a program for two devices runs, is saved, and runs the same when 
   }
 }
 
+TEST_CASE(
+    "vm: a kernel whose sizes come when the program runs is saved with them, and refused where they contradict it") {
+  auto open = [] {
+    Program p = Sample();
+    Kernel k{"k", {{"x", {-1, 3}, DataType::Float(32), {"n", ""}}}, {{"", {-1}, DataType::Float(32), {"2*n"}}}, 0, 0,
+             {}};
+    k.dynamic.dims.push_back({"n", 0, 64, 2});
+    k.dynamic.sizes = "k.sizes";
+    k.dynamic.words = 3;
+    k.dynamic.reads_values = true;
+    k.dynamic.extents = {{0, -1}, {1}};
+    k.dynamic.buffers.push_back({0, 1, 1, 2});
+    p.kernels.push_back(k);
+    return p;
+  };
+  const Program p = open();
+  std::string data;
+  const std::string text = p.Save(&data);
+  const NDArray aligned = NDArray::FromBytes(data.data(), {static_cast<int64_t>(data.size())}, DataType::UInt(8));
+  const Program q = Program::Load(text, aligned.ptr<uint8_t>(), data.size(), aligned);
+  std::string again;
+  CHECK(q.Save(&again) == text);
+  CHECK(q.kernels.back().dynamic.dims[0].multiple == 2);
+  CHECK(q.kernels.back().outputs[0].extents[0] == "2*n");
+  auto refused = [&](auto change) {
+    Program r = open();
+    change(&r.kernels.back());
+    CHECK_THROWS_AS(r.Validate(), Error);
+  };
+  refused([](Kernel* k) { k->dynamic.extents[0][0] = 3; });      // a word that is not there
+  refused([](Kernel* k) { k->dynamic.extents.pop_back(); });     // an output without extents
+  refused([](Kernel* k) { k->dynamic.buffers[0].offset = 0; });  // that of a dimension
+  refused([](Kernel* k) { k->dynamic.extents[0] = {-1, -1}; });  // nothing binds the dimension
+  refused([](Kernel* k) { k->outputs[0].extents.clear(); });
+}
+
 TEST_CASE("vm: programs that name devices, or places on them, that there are not are refused") {
   auto refused = [](auto change) {
     Program p = OnTwo();

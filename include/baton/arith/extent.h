@@ -10,7 +10,8 @@ namespace baton::arith {
 enum class Fact { kNo, kYes, kOpen };
 
 /// The same extent in the one form that equal polynomials have: a sum of products of symbols and of parts that are no
-/// sums (floordiv, min, max, select), in an order that depends on names alone. Symbols are not negative. A remainder is
+/// sums (floordiv, min, max, select), in an order that depends on names alone. Symbols are not negative, but for
+/// variables that are declared with the type of an integer (PrimType): values that a program reads. A remainder is
 /// written by a quotient, a quotient that goes out even is divided. Literals, symbols and `?` are their own form, and
 /// so is what this cannot read (other dtypes, other operations).
 /// \throws CompileError where a coefficient is beyond int64.

@@ -5,7 +5,27 @@
 #include <baton/ir/attrs.h>
 #include <baton/support/with.h>
 
+#include <string>
+#include <vector>
+
 namespace baton {
+
+/// What passes, schedules and the driver ask of a kind of target for which code is made. The folder of code generation
+/// that makes the code registers it: a new device adds a folder.
+struct TargetKind {
+  std::string name;
+  std::vector<int64_t> devices;  ///< that run its code, by DLPack's ids, the usual one first
+  bool on_host = false;          ///< machine code of this process; else the text of a device's program
+  bool vector_kernels = false;   ///< kernels for registers and caches: blocked layouts, packed weights, tiles
+  bool work_items = false;       ///< the rounds of parallel loops are work-items of a device of many threads
+  std::string no_processor;      ///< why it takes no options of a processor (-mcpu, ...); empty: it does
+};
+/// Adds a kind; throws InternalError for a name that is taken.
+BATON_DLL void RegisterTargetKind(TargetKind kind);
+/// Those that were registered, by name.
+BATON_DLL std::vector<const TargetKind*> TargetKinds();
+/// The kind whose code runs on a device of this type; null if there is none.
+BATON_DLL const TargetKind* TargetKindFor(int64_t device_type);
 
 struct BATON_DLL TargetNode : Node<TargetNode, Object> {
   static constexpr const char* _type_key = "Target";
@@ -18,7 +38,7 @@ struct BATON_DLL TargetNode : Node<TargetNode, Object> {
   String options;
   Array<String> features;
   static constexpr void Describe(auto& d) {
-    d(F<&TargetNode::kind>, "Code generator: \"llvm\", \"c\", \"opencl\"; or a kind that only programs ask about.");
+    d(F<&TargetNode::kind>, "Code generator, \"llvm\" for one; or a kind that only programs ask about.");
     d(F<&TargetNode::mcpu>, "Processor by LLVM's name; \"\" is this machine's.");
     d(F<&TargetNode::mtriple>, "LLVM triple; \"\" is this machine's.");
     d(F<&TargetNode::mattr>, "Further features, as \"+avx512f,-amx-tile\".");
@@ -36,6 +56,8 @@ struct BATON_DLL TargetNode : Node<TargetNode, Object> {
   int64_t vector_registers() const { return vector_bits() == 512 ? 32 : 16; }
   /// Throws UnsupportedError for a kind without a code generator.
   void CheckCode() const;
+  /// Throws as CheckCode does.
+  const TargetKind& traits() const;
   /// DLPack's id of the device type.
   int device_type() const;
   bool is_host() const { return mcpu.empty() && mtriple.empty(); }

@@ -232,6 +232,9 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
   virtual Expr PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body);
 
  protected:
+  /// Called with each node that takes the place of another: before Rewrite_ sees it, and with what Rewrite_ or a visit
+  /// makes.
+  virtual void Replaced(const ExprNode*, const Expr&) {}
   /// What `expr` became, or null if it has not been visited.
   Expr Known(const Expr& expr) const;
   /// From now on it becomes `out`, visited or not.
@@ -244,6 +247,7 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
   Expr RewriteCore(const N* op);
   bool Done(const Expr& expr) const;
   bool Same(const Expr& expr) const;
+  Expr VisitNew(const Expr& expr);
   class Results;
   std::unique_ptr<Results> results_;  ///< the nodes of the first root
 };

@@ -207,7 +207,8 @@ struct OpTraits {
   ValueOfTypesFn value_of_types = nullptr;
   int fill = -1;         ///< 0 or 1: what all elements are
   bool counted = false;  ///< a layer that programs name by its place among those of its kind (LayoutConfig.skip_layers)
-  bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read
+  bool narrow_weight = false;  ///< its kernel takes a second operand in int8 or a half float where the first is float32
+  bool shape_only = false;     ///< gives numbers about the shape of its operand, on the host; elements are not read
 };
 
 struct OpInput {
@@ -251,7 +252,9 @@ BATON_DLL Op DefineOp(OpDef def);
 /// The static form of an operator (as StaticFormFn) given values as extents, of which some are expressions of symbols.
 /// A null list is a value that is not known.
 using SymbolicFormFn = Expr (*)(const Call& call, const Array<Array<PrimExpr>>& values);
-BATON_DLL void SetSymbolicForm(const Op& op, SymbolicFormFn form);
+/// `negative`: the form is asked first with values of which nothing says that they are not negative.
+BATON_DLL void SetSymbolicForm(const Op& op, SymbolicFormFn form, bool negative = false);
+BATON_DLL bool TakesNegativeValues(const Op& op);
 /// Null for an operator that has none.
 BATON_DLL SymbolicFormFn SymbolicFormOf(const Op& op);
 /// The definition of an operator; null for one that has none.

@@ -47,7 +47,7 @@ BATON_DLL Pass FoldConstant(const FoldConstantOptions& options = {});
 
 struct FoldWeightsOptions : PassOptions<FoldWeightsOptions> {
   static constexpr auto _type_key = "relay.transform.FoldWeightsOptions";
-  int64_t max_bytes = int64_t{2} << 30;
+  int64_t max_bytes = int64_t{256} << 20;
   static constexpr void Describe(auto& d) {
     d(F<&FoldWeightsOptions::max_bytes>, "Bytes by which the pass may make a program larger.");
   }
@@ -144,6 +144,9 @@ BATON_DLL Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& optio
 
 /// Puts constant weights of nn.dense into the panels that kernels of the current target read.
 BATON_DLL Pass PackDense();
+BATON_DLL Pass NarrowWeights();
+BATON_DLL Pass WidenHalfFloats();
+BATON_DLL Pass IntegersInFloat();
 
 struct FuseOpsOptions : PassOptions<FuseOpsOptions> {
   static constexpr auto _type_key = "relay.transform.FuseOpsOptions";

@@ -39,7 +39,8 @@ struct DynamicShapes {
   std::string sizes;
   int32_t words = 0;          ///< of `s`
   bool reads_values = false;  ///< whether extents depend on values of inputs, which may change while shapes do not
-  /// Of each input, then of each output: the word of each extent, -1 for a literal one.
+  /// Of each input, then of each output: the word of each extent, -1 for a literal one. Of the inputs alone where what
+  /// the outputs are long is not known before.
   std::vector<std::vector<int32_t>> extents;
   std::vector<DynamicBuffer> buffers;
   bool defined() const { return !sizes.empty(); }
@@ -52,7 +53,7 @@ using SizesFunction = int32_t (*)(const int64_t* dims, void* const* io, int64_t 
 struct TensorInfo;
 
 /// The sizes of one executor: they belong to the shapes of the latest call.
-class ShapeFrame {
+class BATON_DLL ShapeFrame {
  public:
   /// Both outlive the frame.
   ShapeFrame(const DynamicShapes* shapes, const std::vector<TensorInfo>* inputs, SizesFunction sizes);
@@ -68,6 +69,7 @@ class ShapeFrame {
   void Reserve(const std::vector<int64_t>& dims);
   /// Forgets the plans.
   void Trim();
+  const DynamicShapes& shapes() const { return *shapes_; }
 
   const int64_t* words() const { return s_.data(); }
   /// Bytes that the arena needs for the latest shapes, and for all plans.
@@ -109,7 +111,7 @@ class ShapeFrame {
 };
 
 /// Throws RuntimeError unless all words of the description lie within it and fit `inputs` and `outputs`.
-void CheckDynamicShapes(const DynamicShapes& shapes, const std::vector<TensorInfo>& inputs,
-                        const std::vector<TensorInfo>& outputs);
+BATON_DLL void CheckDynamicShapes(const DynamicShapes& shapes, const std::vector<TensorInfo>& inputs,
+                                  const std::vector<TensorInfo>& outputs);
 
 }  // namespace baton::runtime

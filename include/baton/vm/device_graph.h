@@ -32,7 +32,7 @@ struct GraphDevice {
   int64_t type = 1;                                   ///< as in DLPack
   uint64_t arena_bytes = 0;                           ///< for what lives between steps
   uint64_t constants_begin = 0, constants_bytes = 0;  ///< its part of the module's constants
-  std::string code;                                   ///< text of an "opencl" module; empty: code of the host
+  std::string code;                                   ///< text of a module of that device; empty: code of the host
 };
 
 struct GraphStep {
@@ -68,8 +68,10 @@ BATON_DLL std::shared_ptr<NDArray> UploadConstants(const ObjectRef& owner, const
 
 /// True for programs that are device graphs.
 inline bool IsDeviceGraph(std::string_view program) { return program.rfind("{\"devices\"", 0) == 0; }
-/// A module of the kernels in a text that codegen::CompileToOpenCL made.
-BATON_DLL runtime::Module CreateOpenCLModule(const std::string& text);
+/// A module of the kernels in a text that a backend made for this type of device.
+BATON_DLL runtime::Module CreateDeviceModule(int64_t device_type, const std::string& text);
+/// Whether a module is what CreateDeviceModule makes for this type of device.
+BATON_DLL bool IsDeviceModule(const runtime::Module& m, int64_t device_type);
 /// Imports the modules of kernels that the program in `code` carries, if it has not got them.
 BATON_DLL void ImportDeviceCode(const runtime::Module& code);
 /// An executor (runtime/executor.h) of the program in `code`. `devices` say which of each type; type by type the first.

@@ -52,13 +52,14 @@ struct Function {
 };
 
 /// A stretch of tensor work on one device, compiled: an EntryFunction (executor.h), or on a device that has code of its
-/// own a row of steps.
+/// own a row of steps. Extents of inputs and outputs may be open where `dynamic` says what they are.
 struct Kernel {
   std::string symbol;
   std::vector<runtime::TensorInfo> inputs, outputs;
   uint64_t arena_bytes = 0;
   int32_t device = 0;            ///< where inputs and outputs lie, and the work is done
   std::vector<GraphStep> steps;  ///< of places on that device; empty: the entry function does it all
+  runtime::DynamicShapes dynamic = {};
 };
 
 /// A function of the host. Either one of libbaton_host over arrays, by name with its parameters; or what needs the
@@ -92,6 +93,8 @@ struct Entry {
   int32_t function = 0;
   std::vector<runtime::TensorInfo> inputs, outputs;
   std::vector<int32_t> devices;  ///< that inputs are brought to; -1: left where they are. Empty: all of them
+  /// Dimensions of the inputs; the extents of the outputs, too, where they follow from them.
+  runtime::DynamicShapes dynamic = {};
 };
 
 struct BATON_DLL Program {
@@ -149,6 +152,7 @@ struct Executable {
   Program program;
   Module code;  ///< has the kernels' symbols
   const uint8_t* constants = nullptr;
+  uint64_t constants_bytes = 0;
   ObjectRef constants_owner;
   std::vector<Module> device_code;  ///< of each of the program's devices; null for those of the host
 };

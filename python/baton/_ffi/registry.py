@@ -35,6 +35,13 @@ _LONG = {
     "relay.build_module.Build",
     "runtime.ModuleLoadFromFile",
     "runtime.LoadModule",
+    # Of arrays, modules and devices of another machine, that wait for it.
+    "runtime.ModuleGetFunction",
+    "runtime.NDArrayCopyFrom",
+    "runtime.NDArrayCopyTo",
+    "runtime.NDArrayEmpty",
+    "runtime.DeviceExists",
+    "runtime.DeviceSync",
     "node.SaveJSON",
     "node.LoadJSON",
     "relay.parser.ParseModule",

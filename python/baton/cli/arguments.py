@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 
 from .errors import Failure, UsageError, file_error
@@ -60,6 +61,11 @@ def add_verb(verbs, verb: str, text: str, examples: str) -> Parser:
     return verbs.add_parser(verb, help=text, description=text[:1].upper() + text[1:] + ".", epilog="examples:\n" + examples)
 
 
+def add_remote(parser: Parser) -> None:
+    """Another machine to run on, of the verbs that run a model."""
+    parser.add_argument("--remote", metavar="URL", help="run on that machine: ssh://user@host, tls://host:port, unix:/path (see `baton rpc-server`)")
+
+
 def positive(text: str) -> int:
     try:
         value = int(text)
@@ -88,11 +94,15 @@ def named_shape(text: str) -> tuple[str, tuple[int, ...]]:
         name = name.removesuffix(":")
     elif not sep:
         name, sep, dims = text.rpartition(":")
-    dims = dims.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")")
-    parts = [part for part in dims.replace("x", ",").replace(" ", "").split(",") if part]
+    parts = _parts(dims.replace("x", ","))
     if not sep or not name or not all(part.isdecimal() for part in parts):
         raise argparse.ArgumentTypeError(f"`{text}` is no shape; write it as name=1,3,224,224")
     return name, tuple(map(int, parts))
+
+
+def _parts(dims: str) -> list[str]:
+    dims = dims.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")")
+    return [part for part in dims.replace(" ", "").split(",") if part]
 
 
 def named_dim(text: str) -> tuple[str, int]:
@@ -100,6 +110,55 @@ def named_dim(text: str) -> tuple[str, int]:
     if not sep or not name or not size.isdecimal():
         raise argparse.ArgumentTypeError(f"`{text}` is no size of a dimension; write it as batch=8")
     return name, int(size)
+
+
+_RANGE = re.compile(r"(\d+)?\.\.(\d+)?(?:/(\d+))?")
+
+
+def _range(name: str, text: str):
+    """The open dimension `1..512/8`: bounds, and what lengths are multiples of."""
+    from ..driver.dims import MAX_EXTENT, Dim, checked
+
+    low, high, multiple = _RANGE.fullmatch(text).groups()
+    try:
+        return checked(Dim(name, int(low or 0), MAX_EXTENT if high is None else int(high), int(multiple or 1)))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def open_shape(text: str) -> tuple[str, tuple]:
+    """As named_shape, and dimensions that stay open: `ids=1,seq:1..512/8`, `x=batch,3,?,?`."""
+    from ..driver.dims import Dim
+
+    try:
+        return named_shape(text)
+    except argparse.ArgumentTypeError:
+        name, sep, dims = text.partition("=")
+    sizes = []
+    for part in _parts(dims):
+        word, colon, bounds = part.partition(":")
+        if part.isdecimal():
+            sizes.append(int(part))
+        elif part == "?":
+            sizes.append(None)
+        elif word.isidentifier() and (not colon or _RANGE.fullmatch(bounds)):
+            sizes.append(_range(word, bounds) if colon else Dim(word))
+        else:
+            sep = ""
+    if not sep or not name:
+        raise argparse.ArgumentTypeError(f"`{text}` is no shape; write it as name=1,3,224,224, or with an open dimension name=1,seq:1..512")
+    return name, tuple(sizes)
+
+
+def open_dim(text: str):
+    """As named_dim, and the bounds of a dimension that stays open: `seq=1..512/8`."""
+    name, sep, size = text.rpartition("=")
+    if sep and name and _RANGE.fullmatch(size):
+        return name, _range("d" if not name.isidentifier() else name, size)
+    try:
+        return named_dim(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"`{text}` is no size of a dimension; write it as batch=8, or open as seq=1..512") from None
 
 
 def named_value(text: str) -> tuple[str, str]:
@@ -165,21 +224,26 @@ def add_fp_option(parser) -> None:
     )  # fmt: skip
 
 
-def add_shape_options(parser) -> None:
-    parser.add_argument("--shape", type=named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape")
+def add_shape_options(parser, stay_open: bool = False) -> None:
+    """--shape and --dim; with `stay_open` dimensions may have bounds instead of a size."""
+    more = ("; open ones by name and bounds, as seq:1..512", ", or the bounds of one that stays open, as seq=1..512") if stay_open else ("", "")
     parser.add_argument(
-        "--dim", type=named_dim, action="append", default=[], metavar="NAME=8",
-        help="a dimension's size, by its name or its place in an input, as x[0]=8",
+        "--shape", type=open_shape if stay_open else named_shape, action="append", default=[], metavar="NAME=1,3,224,224",
+        help="an input's shape" + more[0],
+    )  # fmt: skip
+    parser.add_argument(
+        "--dim", type=open_dim if stay_open else named_dim, action="append", default=[], metavar="NAME=8",
+        help="a dimension's size, by its name or its place in an input, as x[0]=8" + more[1],
     )  # fmt: skip
 
 
-def add_compile_options(parser: Parser) -> None:
+def add_compile_options(parser: Parser, stay_open: bool = False) -> None:
     group = parser.add_argument_group("compiling")
     group.add_argument("--target", metavar="TARGET", help='what to compile for, such as "llvm -mcpu=skylake" or opencl (default: this machine)')
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(5), default=3, help="how hard to optimise (default: 3; 4 adds what changes rounding, such as FastMath)"
     )
-    add_shape_options(group)
+    add_shape_options(group, stay_open)
     group.add_argument("--pass-config", type=named_option, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass")
     group.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
     add_load_option(group)

@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import arguments, capsules
-from .errors import Failure
+from .errors import Failure, UsageError
 from .measure import interleave
 from .run import obtain, outputs_of, prepare
 from .terminal import Progress
@@ -25,6 +25,7 @@ def add_parser(verbs, verb, text):
         "  baton bench model.onnx\n"
         "  baton bench model.onnx --vs onnxruntime --threads 2\n"
         "  baton bench model.onnx --profile\n"
+        "  baton bench model.onnx --remote unix:/run/user/1000/board\n"
         "  baton bench model.onnx --dim batch=1 --dim seq=128 --json",
     )  # fmt: skip
     arguments.add_model(parser)
@@ -33,6 +34,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--profile", action="store_true", help="time each kernel too: Relay operators, share, GFLOP/s, share of the roofline")
     parser.add_argument("--top", type=arguments.positive, default=25, metavar="N", help="rows of the profile (default: %(default)s)")
     arguments.add_run_options(parser)
+    arguments.add_remote(parser)
     arguments.add_input_options(parser)
     arguments.add_compile_options(parser)
     arguments.add_output_options(parser)
@@ -68,9 +70,13 @@ def run(args: argparse.Namespace) -> int:
     args.threads = threads
     if args.vs and arguments.kind_of_file(args.model) != "onnx":
         raise Failure(f"--vs {args.vs} needs the ONNX file, `{args.model}` is none")
+    if args.remote and (args.vs or args.profile):
+        raise UsageError(f"--{'vs' if args.vs else 'profile'} is about this machine, --remote about another")
     executable, seconds = obtain(args)
     executable, inputs, more = prepare(args, executable, args.quiet)
     seconds += more
+    if args.remote:
+        return bench_remote(args, executable, inputs, seconds)
     start = time.perf_counter()
     ours = outputs_of(executable, executable(**inputs))
     first = time.perf_counter() - start
@@ -124,6 +130,28 @@ def run(args: argparse.Namespace) -> int:
             show_profile(answer["profile"], args.top)
     if args.vs and not answer["difference"] <= _ALARM:
         raise Failure(f"the outputs differ from {args.vs}'s by {answer['difference']:.1e} of the largest value")
+    return 0
+
+
+def bench_remote(args: argparse.Namespace, executable, inputs, seconds: float) -> int:
+    """Times the model on another machine, which takes the times itself."""
+    from ..rpc.deploy import timed
+    from .measure import Timing
+    from .run import on_remote
+
+    executable, session = on_remote(args.remote, executable)
+    start = time.perf_counter()
+    outputs_of(executable, executable(**inputs))
+    first = time.perf_counter() - start
+    timing = Timing()
+    timing.samples.extend(s * 1e3 for s in timed(executable, session.cpu(), inputs, repeat=10 * args.rounds, min_repeat_ms=10).results)
+    answer = {"model": args.model, "remote": args.remote, "threads": args.threads, "compile_seconds": seconds, "first_run_ms": first * 1e3, "peak_mb": None}
+    answer["baton"] = {"min_ms": timing.min, "median_ms": timing.median, "p99_ms": timing.percentile(0.99), "samples": len(timing.samples)}
+    if args.json:
+        json.dump(answer, sys.stdout, indent=1)
+        print()
+    else:
+        show(answer, ["baton"])
     return 0
 
 

@@ -23,7 +23,7 @@ def add_parser(verbs, verb, text):
     parser = arguments.add_verb(
         verbs, verb, text,
         "  baton compile model.onnx -o model.so\n"
-        "  baton compile model.onnx --dim batch=1 --dim seq=128 -o model.so\n"
+        "  baton compile model.onnx --dim batch=1 --dim seq=1..512 -o model.so\n"
         "  baton compile model.onnx --emit=llvm | less\n"
         '  baton compile model.onnx --target "llvm -mcpu=haswell" -o model.so',
     )  # fmt: skip
@@ -35,8 +35,9 @@ def add_parser(verbs, verb, text):
         help="what the code tells debuggers and profilers: none, names (of kernels), lines (the Relay expression of each "
         "instruction; the default), or source (lines, and their text beside the output as OUTPUT.relay)",
     )  # fmt: skip
+    parser.add_argument("--needs-compiler", action="store_true", help="write a model, too, that runs only where the compiler is")
     parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads to compile with")
-    arguments.add_compile_options(parser)
+    arguments.add_compile_options(parser, stay_open=True)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     capsules.add_options(parser)
     parser.set_defaults(run=run)
@@ -85,18 +86,22 @@ def run(args: argparse.Namespace) -> int:
     if emit == "lib":
         _check_linkable(args.target)
     from ..driver import compiler
-    from .shapes import gather_shapes
+    from .shapes import open_shapes
 
     start = time.perf_counter()
     with Progress("importing", args.quiet) as progress:
         model = compiler.Source.of(args.model)
         options = compiler.Options(**compile_options(args), instruments=progress.instruments())
-        shapes = gather_shapes(model.signature(args.shape)[0], args.shape, args.dim)
+        shapes = open_shapes(model.signature(args.shape)[0], args.shape, args.dim)
         if emit in TEXT:
             text = compiler.emit_text(model, shapes, options, emit)
         else:
             built = compiler.build_model(model, shapes, options)
             progress.stage("linking" if emit == "lib" else "writing")
+            called_back = compiler.called_back(built)
+            if called_back and not args.needs_compiler:
+                names = ", ".join(f"`{name}`" for name in called_back)
+                raise Failure(f"the model runs only where the compiler is, because of {names}", "--needs-compiler writes it all the same")
             built.save(args.output, emit)
     if emit in TEXT:
         text = text if text.endswith("\n") else text + "\n"

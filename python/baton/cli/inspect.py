@@ -53,12 +53,19 @@ def _tensor(info: dict) -> str:
 
 
 def show(facts: dict) -> None:
+    from ..driver.dims import Dim
+
     head = [facts["file"], facts["kind"], f"{facts['bytes']} bytes"]
     head += [f"{key.replace('_', ' ')} {facts[key]}" for key in ("opset", "producer", "target", "version") if facts.get(key)]
     print("   ".join(map(str, head)))
     for key in ("inputs", "outputs"):
         for place, info in enumerate(facts.get(key, [])):
             print(f"{key if not place else '':<12}{_tensor(info)}")
+    for key, lines in (("dims", [str(Dim(**dim)) for dim in facts.get("dims", ())]), ("guards", facts.get("guards", ()))):
+        for place, line in enumerate(lines):
+            print(f"{key if not place else '':<12}{line}")
+    for place, what in enumerate(facts.get("needs", [])):
+        print(f"{'needs' if not place else '':<12}{what}")
     if "weights" in facts:
         print(f"{'weights':<12}{facts['weights']} tensors, {facts['weight_bytes'] / 1e6:.1f} MB")
     if "operators" in facts:

@@ -20,7 +20,8 @@ def add_parser(verbs, verb, text):
         "  baton run model.onnx -i input_ids=ids.npy -i attention_mask=ones --save out.npz\n"
         "  baton run model.onnx --dim batch=1 --expect y=want.npy --atol 1e-5\n"
         "  baton run model.so --threads 2\n"
-        "  baton run model.onnx --device opencl",
+        "  baton run model.onnx --device opencl\n"
+        "  baton run model.onnx --remote ssh://pi@board --target 'llvm -mtriple=aarch64-linux-gnu'",
     )  # fmt: skip
     arguments.add_model(parser)
     arguments.add_input_options(parser)
@@ -33,6 +34,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--rtol", type=float, default=1e-3, help="relative tolerance of --expect (default: %(default)g)")
     parser.add_argument("--atol", type=float, default=1e-5, help="absolute tolerance of --expect (default: %(default)g)")
     arguments.add_run_options(parser)
+    arguments.add_remote(parser)
     arguments.add_compile_options(parser)
     arguments.add_output_options(parser)
     capsules.add_options(parser)
@@ -45,12 +47,14 @@ def obtain(args: argparse.Namespace):
     arguments.use_threads(args.threads)
     start = time.perf_counter()
     if kind == "artifact":
-        given = [name for name in ("target", "shape", "dim", "pass_config", "disable_pass", "load") if getattr(args, name)]
-        if given:
-            raise UsageError(f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`")
         from ..driver.executable import load
 
-        return load(args.model, arguments.device_of(args)), time.perf_counter() - start
+        executable = load(args.model, arguments.device_of(args))
+        settled = ("target", "pass_config", "disable_pass", "load") if executable.dynamic else ("target", "shape", "dim", "pass_config", "disable_pass", "load")
+        given = [name for name in settled if getattr(args, name)]
+        if given:
+            raise UsageError(f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`")
+        return executable, time.perf_counter() - start
     from ..driver.compiler import compile
 
     with Progress("importing", args.quiet) as progress:
@@ -92,11 +96,19 @@ def prepare(args: argparse.Namespace, executable, quiet: bool):
         args.dim, args.seed,
     )  # fmt: skip
     start = time.perf_counter()
-    if executable.dynamic and not executable.per_shape:
+    if executable.dynamic:
         return executable, inputs, 0.0
     with Progress("compiling", quiet):
         executable = executable.specialize({name: array.shape for name, array in inputs.items()})
     return executable, inputs, time.perf_counter() - start
+
+
+def on_remote(url: str, executable):
+    """The model on another machine, as (executable, session)."""
+    from ..rpc import connect, deploy
+
+    session = connect(url)
+    return deploy(session, executable), session
 
 
 def outputs_of(executable, result) -> dict:
@@ -135,6 +147,8 @@ def run(args: argparse.Namespace) -> int:
 
     wanted = {name: read_array(path) for name, path in expected.items()}
     executable, inputs, more = prepare(args, executable, args.quiet)
+    if args.remote:
+        executable = on_remote(args.remote, executable)[0]
     start = time.perf_counter()
     result = executable(**inputs)
     ran = time.perf_counter() - start

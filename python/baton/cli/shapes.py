@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from .errors import Failure, UsageError
 
 
@@ -55,10 +57,46 @@ def bind(info, shape, sizes: dict) -> None:
             raise UsageError(f"dimension `{dim}` is {sizes[dim]} in one place and {size} in input `{info.name}`")
 
 
+_FUNCTIONS = {"min": min, "max": max, "floordiv": lambda a, b: a // b}
+
+
+def evaluate(formula: str, sizes: dict) -> int | None:
+    """The value of a dimension such as `past + seq` or `floordiv(n, 2)`; None where a name in it has no size."""
+
+    def of(e):
+        match e:
+            case ast.Constant(value=int(number)):
+                return number
+            case ast.Name(id=name):
+                return sizes[name]
+            case ast.BinOp(left=a, op=ast.Add(), right=b):
+                return of(a) + of(b)
+            case ast.BinOp(left=a, op=ast.Sub(), right=b):
+                return of(a) - of(b)
+            case ast.BinOp(left=a, op=ast.Mult(), right=b):
+                return of(a) * of(b)
+            case ast.Call(func=ast.Name(id=name), args=[a, b]):
+                return _FUNCTIONS[name](of(a), of(b))
+        raise KeyError(formula)
+
+    try:
+        return of(ast.parse(formula, mode="eval").body)
+    except (KeyError, SyntaxError, ZeroDivisionError):
+        return None
+
+
+def _sized(dim, sizes: dict):
+    if not isinstance(dim, str):
+        return dim
+    size = sizes.get(dim)
+    size = evaluate(dim, sizes) if size is None else size
+    return dim if size is None else size
+
+
 def closed(info, shapes: dict, sizes: dict) -> tuple[int, ...]:
     """The shape of an input; wrong usage that names the dimensions that are still open."""
     shape = shapes.get(info.name)
-    shape = tuple(sizes.get(dim, dim) for dim in info.shape) if shape is None else shape
+    shape = tuple(_sized(dim, sizes) for dim in info.shape) if shape is None else shape
     open_dims = [str(dim) for dim in shape if not isinstance(dim, int)]
     if open_dims:
         ways = " ".join(f"--dim {dim}=1" for dim in dict.fromkeys(open_dims))
@@ -73,6 +111,46 @@ def gather_shapes(infos, shapes: dict, dims: dict[str, int]) -> dict[str, tuple[
     for info in infos:
         bind(info, shapes.get(info.name), sizes)
     return {info.name: closed(info, shapes, sizes) for info in infos}
+
+
+def open_shapes(infos, shapes: dict, dims: dict) -> dict[str, tuple]:
+    """A shape for each input: sizes, and for what stays open a `baton.Dim`, or None where the model says all."""
+    numbers = {name: size for name, size in dims.items() if isinstance(size, int)}
+    infos, sizes = settled(infos, {}, numbers)
+    for name, shape in shapes.items():
+        known(name, infos, "--shape")
+        info = next(info for info in infos if info.name == name)
+        if len(shape) != len(info.shape):
+            raise UsageError(f"input `{name}` has {len(info.shape)} dimensions, --shape gives {len(shape)}")
+        for have, size in zip(info.shape, shape, strict=True):
+            if isinstance(have, int) and size is not None and size != have:
+                raise UsageError(f"input `{name}` has shape ({', '.join(map(str, info.shape))}), not ({', '.join(map(str, shape))})")
+            if not isinstance(have, int) and isinstance(size, int) and sizes.setdefault(have, size) != size:
+                raise UsageError(f"dimension `{have}` is {sizes[have]} in one place and {size} in input `{name}`")
+    bounds = _bounds(infos, {name: dim for name, dim in dims.items() if not isinstance(dim, int)})
+    out = {}
+    for info in infos:
+        given = shapes.get(info.name, (None,) * len(info.shape))
+        out[info.name] = tuple(
+            have if isinstance(have, int) else sizes[have] if have in sizes else bounds.get(have) if dim is None else dim
+            for have, dim in zip(info.shape, given, strict=True)
+        )
+    return out
+
+
+def _bounds(infos, dims: dict) -> dict:
+    """Bounds by the name of a dimension, which may be given by its place."""
+    places = {f"{info.name}[{k}]": (f"{info.name}_{k}", dim) for info in infos for k, dim in enumerate(info.shape)}
+    symbols = sorted({dim for _, dim in places.values() if not isinstance(dim, int)})
+    out = {}
+    for given, bounds in dims.items():
+        own, dim = places.get(given, (given, given))
+        if isinstance(dim, int):
+            raise UsageError(f"--dim: `{given}` is {dim} in the model, it is not open")
+        if dim not in symbols:
+            raise UsageError(f"--dim: the model has no dimension `{given}`; it has {', '.join(symbols) or 'none'}", _near(given, symbols))
+        out[dim] = bounds._replace(name=dim if dim.isidentifier() else own)
+    return out
 
 
 def given_shapes(infos, shapes: dict, dims: dict[str, int]) -> dict[str, tuple[int, ...]]:

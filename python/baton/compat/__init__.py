@@ -28,6 +28,7 @@ MODULES = {
     "baton.contrib.mkl": "baton.compat.cblas",
     "baton.contrib.mkldnn": "baton.compat.cblas",
     "baton.contrib.nvcc": "baton.compat.nvcc",
+    "baton.contrib.random": "baton.compat.contrib_random",
     "baton.contrib.pipeline_executor": "baton.compat.pipeline_executor",
     "baton.contrib.util": "baton.contrib.utils",
     "baton.ir.container": "baton.runtime.container",
@@ -45,6 +46,8 @@ MODULES = {
     "baton.relay.backend.utils": "baton.compat.backend_utils",
     "baton.relay.backend.vm": "baton.driver.vm",
     "baton.relay.build_module": "baton.driver.relay_build",
+    "baton.relay.feature": "baton.relay.analysis",
+    "baton.relay.frontend.change_datatype": "baton.compat.change_datatype",
     "baton.relay.frontend.common": "baton.compat.frontend_common",
     "baton.relay.op._make": "baton.relay.op",
     "baton.relay.op._reduce": "baton.relay.op",
@@ -68,10 +71,11 @@ MODULES = {
     "baton.support": "baton.compat.support",
     "baton.target.tag": "baton.target",
     "baton.te.tag": "baton.te.operation",
+    "baton.te.tensor_intrin": "baton.compat.te_absent",
     "baton.testing._ffi_api": "baton.testing",
     "baton.testing.popen_pool": "baton.testing",
     "baton.testing.utils": "baton.testing",
-    "baton.tir.generic": "baton.tir.op",
+    "baton.tir.generic": "baton.compat.tir_generic",
     "baton.topi.arm_cpu": "baton.compat.topi_targets",
     "baton.topi.bifrost": "baton.compat.topi_targets",
     "baton.topi.broadcast": "baton.topi",
@@ -88,6 +92,8 @@ MODULES = {
     "baton.topi.rocm": "baton.compat.topi_targets",
     "baton.topi.tensor": "baton.topi",
     "baton.topi.transform": "baton.topi",
+    "baton.topi.vision.rcnn": "baton.compat.topi_vision",
+    "baton.topi.vision.ssd": "baton.compat.topi_vision",
     "baton.topi.x86": "baton.compat.topi_targets",
 }
 
@@ -113,14 +119,19 @@ NAMES = {
     },
     "baton.ir.base": {"Node": "baton.runtime:Object"},
     "baton.relay": {
+        "Prelude": "baton.relay.prelude:Prelude",
+        "TypeConstraint": "baton.ir:TypeConstraint",
         "bind_params_by_name": "baton.driver.relay_build:bind_params_by_name",
         "build": "baton.driver.relay_build:build",
         "build_config": "baton.compat.names:build_config",
         "create_executor": "baton.driver.relay_build:create_executor",
         "debug": "baton.relay.op:debug",
+        "feature": "baton.relay.analysis",
         "load_param_dict": "baton.runtime.params:load_param_dict",
         "optimize": "baton.driver.relay_build:optimize",
+        "quantize": "baton.relay.quantize",
         "save_param_dict": "baton.runtime.params:save_param_dict",
+        "setrecursionlimit": "sys:setrecursionlimit",
         "testing": "baton.relay.testing",
     },
     "baton.relay.analysis": {
@@ -147,7 +158,7 @@ NAMES = {
         "astext": "baton.ir.base:astext",
         "register_relay_node": "baton._ffi:register_object",
     },
-    "baton.relay.op": {"contrib": "baton.relay.op.contrib"},
+    "baton.relay.op": {"OpStrategy": "baton.relay.op.strategy:OpStrategy", "contrib": "baton.relay.op.contrib"},
     "baton.relay.op.op": {"OpStrategy": "baton.relay.op.strategy:OpStrategy"},
     "baton.relay.transform": {
         "ManifestAlloc": "baton.relay.transform.memory_alloc:ManifestAlloc",
@@ -157,14 +168,50 @@ NAMES = {
         "VirtualDevice": "baton.target:SEScope",
         "build_config": "baton.compat.names:build_config",
     },
-    "baton.te": {"gradient": "baton.te.autodiff:gradient"},
+    "baton.te": {
+        "BaseComputeOp": "baton.compat.te_absent:BaseComputeOp",
+        "HybridOp": "baton.compat.te_absent:HybridOp",
+        "ScanOp": "baton.compat.te_absent:ScanOp",
+        "SpecializedCondition": "baton.compat.te_absent:SpecializedCondition",
+        "TensorComputeOp": "baton.compat.te_absent:TensorComputeOp",
+        "TensorIntrin": "baton.compat.te_absent:TensorIntrin",
+        "TensorIntrinCall": "baton.compat.te_absent:TensorIntrinCall",
+        "decl_tensor_intrin": "baton.compat.te_absent:decl_tensor_intrin",
+        "gradient": "baton.te.autodiff:gradient",
+    },
+    "baton.te.operation": {
+        "create_schedule": "baton.te:create_schedule",
+        "scan": "baton.te:scan",
+        "thread_axis": "baton.te:thread_axis",
+    },
     "baton.relay.testing": {"Prelude": "baton.relay.prelude:Prelude"},
     "baton.testing": {"FrontendTestModule": "baton.compat.support:FrontendTestModule"},
+    "baton.topi": {
+        "InvalidShapeError": "baton.topi.utils:InvalidShapeError",
+        "const_vector": "baton.topi.utils:const_vector",
+        "extern": "baton.te:extern",
+    },
+    "baton.topi.nn": {
+        "concatenate": "baton.topi:concatenate",
+        "equal_const_int": "baton.topi.utils:equal_const_int",
+        "get_const_int": "baton.topi.utils:get_const_int",
+        "get_const_tuple": "baton.topi.utils:get_const_tuple",
+        "get_pad_tuple": "baton.compat.topi_nn_utils:get_pad_tuple",
+        "get_pad_tuple1d": "baton.compat.topi_nn_utils:get_pad_tuple1d",
+        "get_pad_tuple3d": "baton.compat.topi_nn_utils:get_pad_tuple3d",
+        "add": "baton.topi:add",
+        "simplify": "baton.topi.utils:simplify",
+        "simulated_dequantize": "baton.compat.topi_qnn:simulated_dequantize",
+        "simulated_quantize": "baton.compat.topi_qnn:simulated_quantize",
+        "strided_slice": "baton.topi:strided_slice",
+    },
+    "baton.topi.vision": {"reorg": "baton.compat.topi_vision:reorg"},
     "baton.tir": {
         "comm_reducer": "baton.te:comm_reducer",
         "sum": "baton.te:sum",
     },
     "baton.runtime": {
+        "const": "baton.tir:const",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
@@ -186,7 +233,7 @@ _NO_TUNING = "the compiler schedules kernels itself, and relay.build needs no tu
 _BY_ONNX = "export the model to ONNX and read it with relay.frontend.from_onnx"
 _NO_LIBRARY = "the compiler has kernels of its own; te.compute and topi say what they compute"
 _NO_LIBRARY_TAKES = "kernels are the compiler's own; relay.op.contrib.register_pattern_table and PartitionGraph divide a program for a compiler of yours"
-_NO_SUCH_DEVICE = "there is code for the targets llvm, c and opencl"
+_NO_SUCH_DEVICE = "there is code for the targets c, llvm and opencl"
 _SHIP_IT = "compile for the other machine with target=\"llvm -mtriple=...\", export_library() and load it there"
 ABSENT = {
     "baton.arith.int_solver": "arith.detect_linear_equation gives coefficients, arith.deduce_bound the values of one variable",
@@ -207,7 +254,6 @@ ABSENT = {
     "baton.contrib.mxnet": _BY_ONNX,
     "baton.contrib.nnpack": _NO_LIBRARY,
     "baton.contrib.peak": "bench/ in the repository measures kernels",
-    "baton.contrib.random": "relay.random.uniform, relay.random.normal and NumPy make random numbers",
     "baton.contrib.rocblas": _NO_LIBRARY,
     "baton.contrib.rocm": _NO_SUCH_DEVICE,
     "baton.contrib.rpc": _SHIP_IT,
@@ -223,7 +269,6 @@ ABSENT = {
     "baton.contrib.verilator": _NO_SUCH_DEVICE,
     "baton.contrib.xcode": _NO_SUCH_DEVICE,
     "baton.driver.tvmc": "baton.compile and the command `baton` compile, run and tell of models",
-    "baton.exec": _SHIP_IT,
     "baton.ir.memory_pools": "memory is planned by the compiler",
     "baton.meta_schedule": _NO_TUNING,
     "baton.micro": "target=\"c\" writes C code for small machines",
@@ -265,7 +310,6 @@ ABSENT = {
     "baton.relay.testing.yolo_detection": _BY_ONNX,
     "baton.relay.transform.memory_alloc": "relay.vm.compile plans memory itself",
     "baton.relay.transform.memory_plan": "relay.vm.compile plans memory itself",
-    "baton.rpc": _SHIP_IT,
     "baton.runtime.executor": "contrib.graph_executor runs what relay.build gives",
     "baton.script": "loops are written with tir.ir_builder, or with te",
     "baton.target.datatype": "dtypes are those of baton.DataType; casts and lookups of others are operators of a program",
@@ -280,7 +324,7 @@ ABSENT = {
     "baton.tir.usmp": "memory is planned by the compiler",
     "baton.vta": _NO_SUCH_DEVICE,
 }
-NAMES["baton.relay.frontend"] = {
+NAMES["baton.relay.frontend"] = {"ChangeDatatype": "baton.compat.change_datatype:ChangeDatatype"} | {
     f"from_{_name}": f"baton.relay.frontend.{_path}:from_{_name}"
     for _name, _path in {
         "caffe": "caffe",

@@ -26,7 +26,7 @@ def get_target_compute_version(target=None):
 
 def find_cuda_path():
     """Not there: no code is made for NVIDIA's GPUs."""
-    raise UnsupportedError("no code is made for NVIDIA's GPUs; there is code for llvm, c and opencl")
+    raise UnsupportedError("no code is made for NVIDIA's GPUs; there is code for c, llvm and opencl")
 
 
 def have_fp16(compute_version):
@@ -56,7 +56,7 @@ def have_tensorcore(compute_version=None, target=None):
 
 def compile_cuda(code, target_format="ptx", arch=None, options=None, path_target=None):
     """Not there: no code is made for NVIDIA's GPUs."""
-    raise UnsupportedError("no code is made for NVIDIA's GPUs; there is code for llvm, c and opencl")
+    raise UnsupportedError("no code is made for NVIDIA's GPUs; there is code for c, llvm and opencl")
 
 
 __all__ = ["compile_cuda", "find_cuda_path", "get_target_compute_version", "have_bf16", "have_fp16", "have_int8", "have_tensorcore", "parse_compute_version"]

@@ -32,6 +32,22 @@ def get_pad_tuple1d(padding, kernel):
     return left, width - left
 
 
+def get_pad_tuple3d(padding, kernel):
+    """(front, top, left, back, bottom, right) of padding: a number, three, all six, "VALID" or "SAME"."""
+    if isinstance(padding, (tuple, list)) and len(padding) == 6:
+        return tuple(padding)
+    if isinstance(padding, str):
+        if padding not in ("VALID", "SAME"):
+            raise ValueError(f"padding is {padding!r}; it is numbers, \"VALID\" or \"SAME\"")
+        whole = [0 if padding == "VALID" else int(k) - 1 for k in kernel]
+    else:
+        whole = [2 * p for p in (padding if isinstance(padding, (tuple, list)) else [padding] * 3)]
+    if len(whole) != 3:
+        raise ValueError(f"padding has {len(whole)} numbers; it has 1, 3 or 6")
+    before = [(w + 1) // 2 for w in whole]
+    return (*before, *(w - b for w, b in zip(whole, before, strict=True)))
+
+
 def infer_pad(data, data_pad):
     """(height, width) of the padding that made one tensor of another; (0, 0) for none."""
     if data_pad is None:
@@ -44,4 +60,4 @@ def infer_stride(data, kernel, out):
     return tuple((int(data.shape[i]) - int(kernel.shape[i])) // max(int(out.shape[i]) - 1, 1) for i in (2, 3))
 
 
-__all__ = ["get_pad_tuple", "get_pad_tuple1d", "infer_pad", "infer_stride"]
+__all__ = ["get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple3d", "infer_pad", "infer_stride"]

@@ -9,8 +9,10 @@ from ..topi.schedules import plain_schedule
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name.startswith("schedule_"):
+    if name.startswith("schedule_") or name == "default_schedule":
         value = plain_schedule
+    elif name in ("dense_nopack", "dense_pack"):
+        value = topi.nn.dense
     else:
         value = getattr(topi.nn, name, None) or getattr(topi, name)
     globals()[name] = value

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 from ..error import RuntimeError
+from ..runtime.object_file import finish_library
 
 
 def get_cc():
@@ -29,8 +30,10 @@ def _run(output, objects, options, cc):
 
 
 def create_shared(output, objects, options=None, cc=None):
-    """Links objects or sources to a shared library."""
+    """Links objects or sources to a shared library. One of an object that `Module.save` wrote is read by `runtime.load_module`."""
+    objects = [objects] if isinstance(objects, (str, os.PathLike)) else list(objects)
     _run(output, objects, ["-shared", "-fPIC", *(options or [])], cc)
+    finish_library(output, objects)
 
 
 def create_executable(output, objects, options=None, cc=None):

@@ -36,8 +36,9 @@ class GraphModule:
         self._set_input, self._run, self._get_output = module["set_input"], module["run"], module["get_output"]
         self._get_input, self._inputs, self._outputs = module["get_input"], module["get_num_inputs"], module["get_num_outputs"]
         self._dtypes = None
+        self._remote = module.type_key == "rpc"
         for f in (self._set_input, self._get_output, self._get_input, self._inputs, self._outputs):
-            f.release_gil = False
+            f.release_gil = self._remote  # those of another machine wait for it
 
     def set_input(self, key=None, value=None, **params):
         """Copies a value to an input, by name or number; and those of `params`, by name. Of `params`, what is no input is left
@@ -106,6 +107,8 @@ class GraphModule:
         """An output of the last run; copied to `out` if given."""
         if out is None:
             return self._get_output(index)
+        if self._remote:
+            return self._get_output(index).copyto(out)
         self._get_output(index, out)
         return out
 

@@ -12,7 +12,7 @@ from .._ffi.base import load_compiler
 from ..error import CompileError, RuntimeError, UnsupportedError
 from . import forms, passes
 from .dims import Dim, OpenShapes
-from .executable import DynamicExecutable, Executable, TensorInfo
+from .executable import Executable, TensorInfo
 from .options import Options, capsule
 
 load_compiler()
@@ -163,8 +163,7 @@ def compile(  # noqa: A001 - the name users expect
     source: a path of an ONNX file or of Relay text (.relay), the bytes of an ONNX file, a ModelProto, Relay text, an
     IRModule, or a Relay function. shape: input name to shape, for inputs whose dimensions the model leaves open: an int,
     or for one that stays open a name or a `baton.Dim` with bounds, or None for the model's own. A model with open
-    dimensions is compiled once for all shapes; where it cannot be (`Executable.per_shape`), anew for each set of shapes that
-    it is called with. target: as "llvm
+    dimensions is compiled once for all shapes. target: as "llvm
     -mcpu=skylake" or "opencl"; a dict by device, or a list, for a program on several devices. device: where it runs, if not
     on the first of each kind. opt_level: 0 to 4. config, disabled_pass, instruments: as in
     `baton.transform.PassContext`.
@@ -189,14 +188,8 @@ def compile(  # noqa: A001 - the name users expect
     merged = tuple(info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in inputs)
     if all(isinstance(size, int) for info in merged for size in info.shape):
         return specialize({info.name: info.shape for info in merged})
-    if not options.targets:
-        module = build_dynamic(model, given, options)
-        if module is not None:
-            return Executable(module[0], device=device, specialize=specialize, forms=module[1])
-    if given.dims and any(d != type(d)(d.name) for d in given.dims.values()):
-        raise UnsupportedError("the bounds of dimensions hold for models that are compiled once for all shapes; this one is not")
-    model.check_data()  # what is known now is said now, not at the first call
-    return DynamicExecutable(merged, outputs, specialize)
+    built, said = build_open(model, given, options)
+    return Executable(built, device=device, specialize=specialize, forms=said)
 
 
 def _merged(shape, given):
@@ -206,17 +199,22 @@ def _merged(shape, given):
     return tuple(have if dim is None else dim for have, dim in zip(shape, given, strict=True))
 
 
-def build_dynamic(model: Source, shapes: OpenShapes, options: Options):
-    """(the runtime module of a model as one program for all shapes, what its inputs and outputs stand for); None where it cannot
-    be one.
-    """
+def build_open(model: Source, shapes: OpenShapes, options: Options):
+    """(the runtime module of a model as one program for all shapes, what its inputs and outputs stand for)."""
+    model.check_data()
     with capsule(), options.context():
-        try:
-            module = model.read_open(shapes)
-            built = get_global_func("driver.CompileDynamic")(module, options.target)
-        except (CompileError, UnsupportedError):
-            return None  # an operator may need lengths; what is wrong with the model itself, code for a shape says too
-        return None if built is None else (built, forms.of_module(module))
+        if not options.targets and str(options.target.kind) == "llvm":
+            try:
+                module = model.read_open(shapes)
+                return get_global_func("driver.CompileDynamic")(module, options.target), forms.of_module(module)
+            except (CompileError, UnsupportedError):
+                # An importer may need lengths. Without names for them it leaves them to the program.
+                if any(d != Dim(d.name) for d in shapes.dims.values()):
+                    raise
+        module = model.read({name: [d if isinstance(d, int) else -1 for d in dims] for name, dims in shapes.shapes.items()})
+        if options.targets:
+            return get_global_func("driver.CompileForDevices")(module, options.targets), forms.of_module(module)
+        return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)
 
 
 def _check_target(options: Options) -> None:
@@ -249,9 +247,18 @@ def _check_shapes(inputs, shapes: OpenShapes) -> None:
             raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")
 
 
-def build_model(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
-    """The runtime module of a model with inputs of these shapes."""
-    return _built(model, shapes, options)[0]
+def called_back(built) -> tuple[str, ...]:
+    """Operators of a runtime module that run where the compiler is alone."""
+    try:
+        return tuple(dict.fromkeys(map(str, built["called_back"]())))
+    except AttributeError:
+        return ()
+
+
+def build_model(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options):
+    """The runtime module of a model with inputs of these shapes, as `compile` takes them."""
+    given = OpenShapes(shapes)
+    return _built(model, shapes, options)[0] if given.static else build_open(model, given, options)[0]
 
 
 def _built(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
@@ -263,10 +270,12 @@ def _built(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Option
         return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)
 
 
-def emit_text(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options, stage: str) -> str:
+def emit_text(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options, stage: str) -> str:
     """A stage on the way to code, as text: relay (after all passes), tir, llvm or asm."""
+    given = OpenShapes(shapes)
     with capsule(), options.context():
-        return str(get_global_func("driver.EmitText")(model.read(shapes), options.target, stage))
+        module = model.read(shapes) if given.static else model.read_open(given)
+        return str(get_global_func("driver.EmitText")(module, options.target, stage))
 
 
 def describe(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> dict:

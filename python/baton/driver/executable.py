@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .._core import Array
+from .._ffi import get_global_func
 from ..error import RuntimeError as BatonRuntimeError
 from ..error import UnsupportedError
 from ..runtime import Module, load_module
@@ -74,9 +74,6 @@ class Executable:
     runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for.
     """
 
-    per_shape = False
-    """Whether code is made at the first call with each set of shapes."""
-
     def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None, forms: str = ""):
         self._module = module
         self._specialize = specialize
@@ -116,6 +113,16 @@ class Executable:
         get = self._function("get_dims")
         flat = list(get()) if get else []
         return tuple(Dim(str(flat[i]), *map(int, flat[i + 1 : i + 4])) for i in range(0, len(flat), 4))
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """What must hold of the open dimensions beside their bounds, each with its place in the model: "/layer.3/Add: extents seq and
+        past + 1 must be equal". A call whose shapes break one is a ValueError that quotes it.
+        """
+        try:
+            return tuple(map(str, self._module["guards"]()))
+        except AttributeError:
+            return tuple(self._raw_manifest().get("guards", ()))
 
     def shapes(self, *args, **kwargs) -> tuple[tuple[int, ...], ...]:
         """Shapes of the outputs for inputs of these shapes, which are given as arrays are in a call: m.shapes(ids=(1, 7))."""
@@ -230,12 +237,27 @@ class Executable:
                 raise ValueError(f"input `{info.name}` has shape {info.shape}, {tuple(shapes[info.name])} was given")
         return self
 
-    def save(self, path: str | os.PathLike, kind: str = "lib") -> None:
+    @property
+    def called_back(self) -> tuple[str, ...]:
+        """Operators that run where the compiler is alone: their shapes follow from values, and no function of a library computes them."""
+        try:
+            names = self._module["called_back"]()
+        except AttributeError:
+            packed = self._program().get("packed", [])
+            names = [slot[0] for slot in packed if isinstance(slot, list)]
+        return tuple(dict.fromkeys(map(str, names)))
+
+    def save(self, path: str | os.PathLike, kind: str = "lib", needs_compiler: bool = False) -> None:
         """Writes the compiled model, whole or not at all. `kind` is lib (a shared object that `baton.load` reads) or
-        obj.
+        obj. A model that runs only where the compiler is (`called_back`) is refused unless `needs_compiler` is set.
         """
         if kind not in ("lib", "obj"):
             raise UnsupportedError(f"a model is saved as `lib` or `obj`, not as `{kind}`")
+        if self.called_back and not needs_compiler:
+            names = ", ".join(f"`{name}`" for name in self.called_back)
+            raise UnsupportedError(
+                f"the model runs only where the compiler is, because of {names}: fix what its shapes depend on, or save it with needs_compiler=True"
+            )
         self._module.save(os.fsdecode(path), kind)
 
     def source(self, kind: str) -> str:
@@ -269,25 +291,40 @@ class Executable:
         return json.loads(str(run(arrays, rounds)))
 
     def describe(self) -> dict:
-        """Facts for people: inputs, outputs, and where it is known target and version."""
+        """Facts for people: inputs, outputs, open dimensions with what must hold of them, and where it is known target and version."""
         tensors = {
             key: [{"name": i.name, "dtype": i.dtype, "shape": list(i.shape)} for i in infos]
             for key, infos in (("inputs", self.inputs), ("outputs", self.outputs))
         }
-        return {**tensors, **self._manifest()}
+        open_ = {"dims": [dim._asdict() for dim in self.dims], "guards": list(self.guards)} if self.dynamic else {}
+        return {**tensors, **open_, **self._manifest()}
 
-    def _manifest(self) -> dict:
+    def _raw_manifest(self) -> dict:
         import json
 
         try:
-            manifest = json.loads(str(self._module.get_source("json")))
+            return json.loads(str(self._module.get_source("json")))
         except (UnsupportedError, ValueError):
+            return {}
+
+    def _program(self) -> dict:
+        import json
+
+        return json.loads(self._raw_manifest().get("program", "") or "{}")
+
+    def _manifest(self) -> dict:
+        manifest = self._raw_manifest()
+        if not manifest:
             return {}
         known = {key: manifest[key] for key in ("target", "version") if key in manifest}
         if "constants_bytes" in manifest:
             known["constant_bytes"] = manifest["constants_bytes"]
         if "arena_bytes" in manifest:
             known["workspace_bytes"] = manifest["arena_bytes"]
+        program = self._program()
+        needs = ["libbaton_runtime"] + ["libbaton_vm"] * bool(program)
+        needs += ["libbaton_host"] * any(isinstance(slot, dict) for slot in program.get("packed", []))
+        known["needs"] = needs + [f"the compiler, for {name}" for name in self.called_back]
         return known
 
     def __repr__(self) -> str:
@@ -320,90 +357,22 @@ def _extent(extents, i: int) -> str | None:
     return str(names[i]) or None if i < len(names) else None
 
 
-class DynamicExecutable(Executable):
-    """A model that cannot be one program for all shapes: compiled for each set of input shapes when it is first called with
-    them.
-    """
-
-    per_shape = True
-
-    def __init__(self, inputs, outputs, specialize: Callable[[dict], Executable]):
-        self.inputs, self.outputs, self.artifact = tuple(inputs), tuple(outputs), None
-        self._order = tuple(info.name for info in self.inputs)
-        self._specialize, self._known, self._lock = specialize, {}, threading.Lock()
-
-    @property
-    def dims(self):
-        names = dict.fromkeys(d for info in self.inputs for d in info.shape if isinstance(d, str))
-        return tuple(Dim(name) for name in names)
-
-    def shapes(self, *args, **kwargs):
-        raise UnsupportedError(f"{self!r} is compiled for each set of shapes: the shapes of its results are known after a call")
-
-    def reserve(self, **dims):
-        raise UnsupportedError(f"{self!r} is compiled for each set of shapes: take .specialize(shapes)")
-
-    def memory(self):
-        total = {"constants": 0, "workspace": 0, "outputs": 0, "plans": 0}
-        for made in self._known.values():
-            total = {key: total[key] + size for key, size in made.memory().items()}
-        return total
-
-    def trim(self):
-        """Forgets all code that was made for past shapes."""
-        with self._lock:
-            self._known.clear()
-
-    @property
-    def module(self) -> Module:
-        raise UnsupportedError(f"{self!r} has open dimensions: take the module of .specialize(shapes)")
-
-    def __call__(self, *args, **kwargs):
-        arrays = self._bind(args, kwargs)
-        key = tuple(shape_of(array) for array in arrays)
-        made = self._known.get(key) or self.specialize(dict(zip(self._order, key, strict=True)))
-        return made(*arrays)
-
-    def specialize(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
-        """The executable for these shapes, one for each input; compiled on the first request, the same one after."""
-        sizes: dict = {}
-        for info in self.inputs:
-            if info.name not in shapes:
-                raise ValueError(f"the shape of input `{info.name}` is missing")
-            shape, earlier = tuple(shapes[info.name]), dict(sizes)
-            fits = len(shape) == len(info.shape) and all(
-                size == want if isinstance(want, int) else want is None or sizes.setdefault(want, size) == size
-                for want, size in zip(info.shape, shape, strict=True)
-            )
-            if not fits:
-                wanted = f"({', '.join('?' if d is None else str(d) for d in info.shape)})"
-                known = ", ".join(f"{name} = {size}" for name, size in earlier.items())
-                where = f" where {known}" if known else ""
-                raise ValueError(f"input `{info.name}` has shape {wanted}{where}, {shape} was given")
-        key = tuple(tuple(shapes[name]) for name in self._order)
-        with self._lock:
-            if key not in self._known:
-                self._known[key] = self._specialize(dict(zip(self._order, key, strict=True)))
-            return self._known[key]
-
-    def save(self, path, kind="lib"):
-        raise UnsupportedError(f"{self!r} has open dimensions: save .specialize(shapes), or compile with shape={{...}}")
-
-    def source(self, kind):
-        raise UnsupportedError(f"{self!r} has open dimensions: take the source of .specialize(shapes)")
-
-    def describe(self):
-        return {
-            key: [{"name": i.name, "dtype": i.dtype, "shape": list(i.shape)} for i in infos]
-            for key, infos in (("inputs", self.inputs), ("outputs", self.outputs))
-        }
-
-
-def load(path: str | os.PathLike, device=None) -> Executable:
+def load(path: str | os.PathLike, device=None, *, public_key=None, signature: str | os.PathLike | None = None) -> Executable:
     """A model that `Executable.save` or `baton compile` wrote. The compiler is neither needed nor loaded. `device`: where it
     runs, or a list of devices.
+
+    A compiled model is code. Its digest finds damage, and is no signature: who changes the file can change the digest. With
+    `public_key` (a PEM file, its bytes, or a key of the package `cryptography`; Ed25519) nothing is loaded unless `baton sign` signed
+    the file with the key's other half; `signature` is the signature's file, `path` + ".sig" by default.
     """
-    module = load_module(os.fsdecode(path))
+    if public_key is not None:
+        from .signature import verify
+
+        module = get_global_func("runtime.LoadArtifactOf")(os.fsdecode(path), verify(path, public_key, signature))
+    elif signature is not None:
+        raise TypeError("a signature is checked with a public_key, which is missing")
+    else:
+        module = load_module(os.fsdecode(path))
     return Executable(module, artifact=os.fsdecode(path), device=device, forms=_forms_of(module))
 
 

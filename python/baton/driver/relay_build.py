@@ -119,4 +119,9 @@ def create_executor(kind="debug", mod=None, device=None, target="llvm", params=N
     return kinds[kind](mod, device or nd.cpu(), target)
 
 
-__all__ = ["BuildModule", "Executor", "bind_params_by_name", "build", "create_executor", "optimize"]
+def evaluator(func):
+    """What computes a function from arrays: an array, or a list of them."""
+    return create_executor("vm", IRModule.from_expr(func)).evaluate()
+
+
+__all__ = ["BuildModule", "Executor", "bind_params_by_name", "build", "create_executor", "evaluator", "optimize"]

@@ -82,21 +82,44 @@ def attrs_doc(key):
     return f"Attributes of {', '.join(f'`{n}`' for n in found)}." if found else ""
 
 
+_RULES = {}  # (intrinsic, kind of target) -> [(level, how it is lowered)], highest level first
+
+
+def _intrinsic(name):
+    if name.startswith("tir.") and name not in Op.list_op_names():
+        return _ffi_api.RegisterOp(name, "")
+    return Op.get(name)
+
+
+def intrinsic_rules(target):
+    """How intrinsics are lowered for a kind of target: functions by name, highest level first."""
+    found = {}
+    for kind in (target, "default"):
+        for (name, of), rules in _RULES.items():
+            if of == kind:
+                found.setdefault(name, []).extend(f for _, f in rules)
+    return found
+
+
 def register_op_attr(op_name, attr_key, value=None, level=10):
-    """Sets an attribute of an operator; without a value it is a decorator."""
+    """Sets an attribute of an operator; without a value it is a decorator. An intrinsic of TIR that there is not, as "tir.mylog", is made."""
 
     def register(v):
-        Op.get(op_name).set_attr(attr_key, v, level)
+        _intrinsic(op_name).set_attr(attr_key, v, level)
         return v
 
     return register(value) if value is not None else register
 
 
 def register_intrin_lowering(op_name, target, *, f=None, level=10):
-    """Sets how an intrinsic is lowered for a kind of target; without `f` it is a decorator."""
+    """Sets how an intrinsic is lowered for a kind of target, or "default": `f(call)` gives another expression, or None to leave it. Without `f`
+    it is a decorator. The rule of the highest level holds."""
 
     def register(fn):
-        Op.get(op_name).set_attr(f"{target}.FLowerIntrinsic", fn, level)
+        _intrinsic(op_name)
+        rules = _RULES.setdefault((op_name, target), [])
+        rules.append((level, fn))
+        rules.sort(key=lambda rule: -rule[0])
         return fn
 
     return register(f) if f is not None else register

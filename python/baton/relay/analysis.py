@@ -187,6 +187,11 @@ def list_op_freqs(mod):
     return counts
 
 
+def list_op_types(mod):
+    """Names of the operators that are called, each once."""
+    return list(list_op_freqs(mod))
+
+
 def get_total_mac_number(expr):
     """Multiplications of convolutions and matrix products; types must be inferred."""
     total = 0

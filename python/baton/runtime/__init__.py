@@ -25,6 +25,11 @@ def __getattr__(name):
     return cls
 
 
+def convert_to_object(value, span=None):
+    """The value as an object: containers, texts, numbers."""
+    return convert(value)
+
+
 __all__ = [
     "ADT",
     "Array",
@@ -43,6 +48,7 @@ __all__ = [
     "String",
     "container",
     "convert",
+    "convert_to_object",
     "cpu",
     "cuda",
     "data_type",

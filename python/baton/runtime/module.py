@@ -3,9 +3,11 @@
 
 import collections
 import os
+import re
 
 from .._core import Object, PackedFunc
 from .._ffi import get_global_func, register_object
+from .object_file import write_object
 
 # Functions of modules run code of any length, so they do not hold Python's lock.
 
@@ -32,10 +34,13 @@ class Module(Object):
 
     @property
     def entry_func(self):
-        """The function "main"."""
-        return self.get_function("main", True)
+        """The function "main", or the only one."""
+        return self.get_function(self.entry_name, True)
 
-    entry_name = "main"
+    @property
+    def entry_name(self):
+        """Name of what calling the module calls."""
+        return "main" if self.implements_function("main", True) else _ENTRIES.get(self.handle, "main")
 
     def __call__(self, *args):
         return self.entry_func(*args)
@@ -57,7 +62,8 @@ class Module(Object):
         return get_global_func("runtime.ModuleGetFunction")(self, name, bool(query_imports)) is not None
 
     def get_source(self, fmt=""):
-        """Source or text of the code in a format, as "ll" or "asm"."""
+        """Source or text of the code in a format, as "ll" or "asm"; LLVM without one."""
+        fmt = fmt or ("llvm" if self.type_key == "aot" else "")
         return get_global_func("runtime.ModuleGetSource")(self, fmt)
 
     @property
@@ -70,12 +76,30 @@ class Module(Object):
         get_global_func("runtime.ModuleImport")(self, module)
 
     def save(self, file_name, fmt=""):
-        """Writes the module to a file, whole or not at all."""
+        """Writes the module to a file, whole or not at all: a library, or with the format or the ending ".o", ".ll" or ".s" its object code,
+        LLVM or assembly. `contrib.cc.create_shared` links objects of functions to a library that `load_module` reads."""
+        path = os.fsdecode(file_name)
+        save, ending = get_global_func("runtime.ModuleSaveToFile"), path.rpartition(".")[2]
+        fmt = fmt or (ending if ending in ("o", "obj", "ll", "s", "asm") else "")
+        if fmt in ("o", "obj") and self.type_key == "llvm":
+            write_object(path, lambda to: save(self, to, "o"), lambda to: save(self, to, ""))
+        else:
+            save(self, path, fmt)
+
+    def export_library(self, file_name, fcompile=None, addons=None, workspace_dir=None, *, fmt="", **_):
+        """Writes a shared library that the runtime alone can load. `fcompile`, `addons` and `workspace_dir` are accepted for older programs:
+        the library is linked without a compiler."""
         get_global_func("runtime.ModuleSaveToFile")(self, os.fsdecode(file_name), fmt)
 
-    def export_library(self, file_name, *, fmt="", **_):
-        """Writes a shared library that the runtime alone can load."""
-        self.save(file_name, fmt)
+    @property
+    def format(self):
+        """Format that it is saved in: "so"."""
+        return "so"
+
+    @property
+    def is_dso_exportable(self):
+        """Whether it is code that a library holds."""
+        return self.type_key in ("llvm", "aot", "library")
 
     def get_lib(self):
         """The module itself: code, weights and graph are one."""
@@ -127,10 +151,20 @@ class Module(Object):
 
     def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, cooldown_interval_ms=0, repeats_to_cooldown=1, f_preproc=""):
         """A function that times `func_name` on its arguments: seconds a call, averaged over `number` calls, `repeat` times.
-        With `min_repeat_ms`, `number` grows until a round takes that long."""
+        With `min_repeat_ms`, `number` grows until a round takes that long. A function of a remote module is timed there, without the
+        network."""
         import time
 
+        from .devices import cpu
+
         func = self.get_function(func_name)
+        if self.type_key == "rpc":
+            remote = get_global_func("rpc.TimeEvaluator")(
+                func, dev or cpu(), number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown, f_preproc
+            )
+            remote.release_gil = True
+            return lambda *args: BenchmarkResult(float(seconds) for seconds in remote(*args))
+        model = self if func_name == "run" and self.implements_function("get_input_info") else None
 
         def wait():  # devices with a queue of their own go on when a call is over
             if dev is not None and dev.device_type != 1:
@@ -138,7 +172,7 @@ class Module(Object):
 
         def evaluate(*args):
             count = number
-            func(*args)  # the first call pays for what is made once
+            _run_once(model, lambda: func(*args)) if model is not None else func(*args)  # the first call pays for what is made once
             wait()
             while min_repeat_ms:
                 begin = time.perf_counter()
@@ -161,6 +195,24 @@ class Module(Object):
             return BenchmarkResult(results)
 
         return evaluate
+
+
+def _run_once(model, run):
+    """Runs a model; inputs that have no value yet are set to zeros, so that it can be timed."""
+    import numpy as np
+
+    from .ndarray import array
+
+    while True:
+        try:
+            return run()
+        except ValueError as e:
+            unset = re.match(r"input (\d+) .*has not been set", str(e))
+            if not unset:
+                raise
+            i = int(unset[1])
+            _, shape, dtype, *_ = model["get_input_info"](i)
+            model["set_input"](i, array(np.zeros([int(d) for d in shape], str(dtype))))
 
 
 class BenchmarkResult:
@@ -195,7 +247,16 @@ def load_module(path, fmt=""):
 
         exists(opencl(0))  # loads the library that knows such modules
         return get_global_func("opencl.LoadModule")(path)
-    return get_global_func("runtime.ModuleLoadFromFile")(path)
+    module = get_global_func("runtime.ModuleLoadFromFile")(path)
+    if not module.implements_function("main"):
+        with open(path, "rb") as f:
+            names = set(re.findall(rb"\0baton_spec_([^\0]+)(?=\0)", f.read()))
+        if len(names) == 1:
+            _ENTRIES[module.handle] = names.pop().decode()
+    return module
+
+
+_ENTRIES = {}  # handle of a loaded library -> name of its only function
 
 
 def system_lib(symbol_prefix=""):

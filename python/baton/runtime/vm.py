@@ -40,6 +40,17 @@ class Executable:
 
         return sorted(set(re.findall(r"^(\w+): \d+ parameters", str(self.bytecode), re.MULTILINE)) or {"main"})
 
+    module = property(lambda self: self.mod, doc="The module with the code.")
+
+    def get_function_params(self, func_name):
+        """Names of the parameters of a function; of `main` alone they are kept."""
+        if func_name not in self.globals:
+            raise ValueError(f"no function is called `{func_name}`; there are {', '.join(self.globals)}")
+        if func_name != "main":
+            return []
+        executor = self.mod["default"](cpu())
+        return [str(executor["get_input_name"](i)) for i in range(executor["get_num_inputs"]())]
+
     @property
     def primitive_ops(self):
         """Names of the kernels that it calls."""
@@ -88,6 +99,8 @@ class VirtualMachine:
 
     One thread at a time: make a machine for each, they share code and weights.
     """
+
+    NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2  # accepted as `memory_cfg`; there is one allocator
 
     def __init__(self, exe, device=None, memory_cfg=None):
         self.exe = exe if isinstance(exe, Executable) else Executable(exe)

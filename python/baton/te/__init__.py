@@ -7,6 +7,7 @@ from ..tir import (  # noqa: A004
     abs,
     acos,
     acosh,
+    add,
     all,
     any,
     asin,
@@ -35,6 +36,7 @@ from ..tir import (  # noqa: A004
     log10,
     max_value,
     min_value,
+    multiply,
     nearbyint,
     popcount,
     power,
@@ -44,8 +46,10 @@ from ..tir import (  # noqa: A004
     sin,
     sinh,
     sqrt,
+    subtract,
     tan,
     tanh,
+    trace,
     trunc,
     truncdiv,
     truncmod,
@@ -67,13 +71,15 @@ from .operation import (  # noqa: A004
     tag_scope,
     var,
 )
+from .scan import scan
 from .schedule import Schedule, Stage, create_schedule, thread_axis
-from .tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
+from .tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor, TensorSlice
 
 attach_classes(__name__, "te.")
 
 __all__ = [
     "ComputeOp",
+    "ExternOp",
     "Operation",
     "PlaceholderOp",
     "Schedule",
@@ -83,6 +89,7 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "add",
     "all",
     "all_of",
     "any",
@@ -120,6 +127,7 @@ __all__ = [
     "max_value",
     "min",
     "min_value",
+    "multiply",
     "nearbyint",
     "placeholder",
     "popcount",
@@ -128,16 +136,19 @@ __all__ = [
     "reduce_axis",
     "round",
     "rsqrt",
+    "scan",
     "sigmoid",
     "sin",
     "sinh",
     "size_var",
     "sqrt",
+    "subtract",
     "sum",
     "tag_scope",
     "tan",
     "tanh",
     "thread_axis",
+    "trace",
     "trunc",
     "truncdiv",
     "truncmod",

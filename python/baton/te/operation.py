@@ -109,6 +109,12 @@ def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, 
         len(shape) > 0 and isinstance(shape[0], (list, tuple)) or type(shape).__name__ != "Array" and len(shape) > 0 and type(shape[0]).__name__ == "Array"
     )
     shapes = [_shape(s) for s in shape] if several else [_shape(shape)]
+    if in_buffers is not None and type(in_buffers).__name__ == "Buffer":
+        in_buffers = [in_buffers]
+    if out_buffers is not None and type(out_buffers).__name__ == "Buffer":
+        out_buffers = [out_buffers]
+    if dtype is None and out_buffers:
+        dtype = [str(b.dtype) for b in out_buffers]
     if dtype is None:
         if len({str(t.dtype) for t in inputs}) != 1:
             raise ValueError("extern needs dtype where its inputs do not have one in common")
@@ -157,28 +163,35 @@ def _expr(source):
     return op.convert(source.asobject() if isinstance(source, TensorSlice) else source)
 
 
-def sum(expr, axis):  # noqa: A001
-    """The sum over axes of a reduction."""
-    return _ffi_api.sum(_expr(expr), _axes(axis))
+def _reduction(make, expr, axis, where, init):
+    if init is not None:
+        raise ValueError("`init` is not there; combine the result with it")
+    made = make(_expr(expr), _axes(axis))
+    return made if where is None else reduce_of(made.combiner, list(made.source), list(made.axis), _expr(where))
 
 
-def prod(expr, axis):
-    """The product over axes of a reduction."""
-    return _ffi_api.prod(_expr(expr), _axes(axis))
+def sum(expr, axis, where=None, init=None):  # noqa: A001
+    """The sum over axes of a reduction, of the elements for which `where` holds."""
+    return _reduction(_ffi_api.sum, expr, axis, where, init)
 
 
-def max(expr, other=None, *, axis=None):  # noqa: A001
+def prod(expr, axis, where=None, init=None):
+    """The product over axes of a reduction, of the elements for which `where` holds."""
+    return _reduction(_ffi_api.prod, expr, axis, where, init)
+
+
+def max(expr, other=None, where=None, init=None, *, axis=None):  # noqa: A001
     """The largest over axes of a reduction, or the larger of two values."""
     if isinstance(other, (IterVar, list, tuple)):
         axis = other
-    return op.max(_expr(expr), _expr(other)) if axis is None else _ffi_api.max(_expr(expr), _axes(axis))
+    return op.max(_expr(expr), _expr(other)) if axis is None else _reduction(_ffi_api.max, expr, axis, where, init)
 
 
-def min(expr, other=None, *, axis=None):  # noqa: A001
+def min(expr, other=None, where=None, init=None, *, axis=None):  # noqa: A001
     """The smallest over axes of a reduction, or the smaller of two values."""
     if isinstance(other, (IterVar, list, tuple)):
         axis = other
-    return op.min(_expr(expr), _expr(other)) if axis is None else _ffi_api.min(_expr(expr), _axes(axis))
+    return op.min(_expr(expr), _expr(other)) if axis is None else _reduction(_ffi_api.min, expr, axis, where, init)
 
 
 def any_of(expr, axis):

@@ -5,7 +5,7 @@ import numbers
 
 from .._core import Object
 from .._ffi.hook import Hook
-from ..ir import PrimExpr
+from ..ir import PrimExpr, make_node
 from ..tir.expr import IterVar
 from . import _ffi_api
 from .reads import tensors_read
@@ -33,6 +33,7 @@ class PlaceholderOp(Operation, key="te.PlaceholderOp"):
     """An input."""
 
     __slots__ = ()
+    input_tensors = ()
 
 
 class ComputeOp(Operation, key="te.ComputeOp"):
@@ -54,6 +55,28 @@ class ComputeOp(Operation, key="te.ComputeOp"):
     def input_tensors(self):
         """The tensors that it reads."""
         return tensors_read(self.body)
+
+
+class ExternOp(Operation, key="te.ExternOp"):
+    """A statement over whole buffers."""
+
+    __slots__ = ()
+    axis = reduce_axis = ()
+
+    @property
+    def num_outputs(self):
+        """How many tensors it computes."""
+        return len(self.output_buffers)
+
+    @property
+    def input_tensors(self):
+        """The tensors that it reads."""
+        return list(self.inputs)
+
+    def output(self, index=0):
+        """One of its outputs."""
+        buffer = self.output_buffers[index]
+        return make_node("te.Tensor", shape=list(buffer.shape), dtype=str(buffer.dtype), op=self, value_index=index)
 
 
 class TensorSlice:

@@ -4,7 +4,9 @@
 from .. import ir as _ir  # noqa: F401
 from .._ffi.object import attach_classes
 from ..ir import PrimExpr, Range
-from . import analysis, expr, function, ir_builder, op, stmt, stmt_functor, transform
+from . import absent, analysis, expr, function, ir_builder, op, stmt, stmt_functor, transform
+from .absent import *  # noqa: F403
+from .absent import __all__ as _absent_names
 from .buffer import Buffer, decl_buffer
 from .data_layout import BijectiveLayout, Layout, bijective_layout, layout
 from .expr import (
@@ -20,7 +22,9 @@ from .expr import (
     Broadcast,
     BufferLoad,
     Call,
+    CallEffectKind,
     Cast,
+    CommReducer,
     Div,
     EqualOp,
     FloatImm,
@@ -36,7 +40,9 @@ from .expr import (
     Not,
     NotEqualOp,
     Or,
+    ProducerLoad,
     Ramp,
+    Reduce,
     Select,
     Shuffle,
     SizeVar,
@@ -78,7 +84,9 @@ __all__ = [
     "BufferLoad",
     "BufferStore",
     "Call",
+    "CallEffectKind",
     "Cast",
+    "CommReducer",
     "Div",
     "EQ",
     "EqualOp",
@@ -108,8 +116,10 @@ __all__ = [
     "Or",
     "PrimExpr",
     "PrimFunc",
+    "ProducerLoad",
     "Ramp",
     "Range",
+    "Reduce",
     "Select",
     "SeqStmt",
     "Shuffle",
@@ -118,6 +128,7 @@ __all__ = [
     "StringImm",
     "Sub",
     "Var",
+    "absent",
     "analysis",
     "bijective_layout",
     "decl_buffer",
@@ -131,5 +142,6 @@ __all__ = [
     "stmt_list",
     "stmt_seq",
     "transform",
+    *_absent_names,
     *_ops,
 ]

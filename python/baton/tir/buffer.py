@@ -18,6 +18,28 @@ class Buffer(Object, key="tir.Buffer"):
         """ "" or "global": memory; "local": registers and stack."""
         return _ffi_api.BufferScope(self)
 
+    @property
+    def strides(self):
+        """None: elements are in row-major order."""
+        return []
+
+    @property
+    def elem_offset(self):
+        """0: the first element stands at the pointer."""
+        return _ffi_api.const(0, "int64")
+
+    offset_factor = buffer_type = property(lambda self: 1, doc="1: buffers are dense.")
+
+    def access_ptr(self, access_mask, ptr_type="handle", content_lanes=1, offset=0):
+        """The pointer to the elements. Calls get no pointer into the middle: `offset` is 0."""
+        from ..error import UnsupportedError
+
+        if not isinstance(access_mask, int) and set(str(access_mask)) - set("rw"):
+            raise ValueError(f'access_mask is {access_mask!r}; it is of "r" and "w"')
+        if getattr(offset, "value", offset) != 0:
+            raise UnsupportedError(f"access_ptr of `{self.name}` with an offset: give the function the offset as one more argument")
+        return self.data
+
     def __getitem__(self, indices):
         from .expr import BufferLoad
 

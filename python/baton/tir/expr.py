@@ -214,18 +214,28 @@ class Call(PrimExpr, key="tir.Call"):
         self.__init_handle_by_constructor__(_ffi_api.Call, dtype, op, list(args))
 
 
+_TAGS = {}  # handle of a variable -> (the variable, which it keeps alive; its threads)
+
+
 class IterVar(Object, key="tir.IterVar"):
     """A loop variable of a tensor expression, with its domain. Serves as an expression."""
 
     __slots__ = ()
-    DataPar, CommReduce, Ordered, Unrolled, Vectorized, Parallelized = 0, 2, 3, 5, 6, 7
+    DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
 
-    def __init__(self, dom, var, iter_type, span=None):
+    def __init__(self, dom, var, iter_type, thread_tag="", span=None):
         from ..ir import Range
 
         if isinstance(dom, (list, tuple)):
             dom = Range(*dom)
         super().__init__(dom=dom, var=Var(var) if isinstance(var, str) else var, iter_type=iter_type)
+        if thread_tag:
+            _TAGS[self.var.handle] = (self.var, str(thread_tag))
+
+    @property
+    def thread_tag(self):
+        """The threads that it runs over, as "threadIdx.x"; "" for none."""
+        return _TAGS.get(self.var.handle, (None, ""))[1]
 
     def __getattr__(self, name):
         # Arithmetic on it is that of its variable.
@@ -313,17 +323,43 @@ class Reduce(PrimExpr, key="tir.Reduce"):
 
     __slots__ = ()
 
+    def __init__(self, combiner, src, rdom, condition, value_index, init=None, span=None):
+        if init:
+            raise ValueError("tir.Reduce: `init` is not there; combine the result with it")
+        source = [src] if isinstance(src, PrimExpr) else list(src)
+        super().__init__(
+            dtype=source[int(value_index)].dtype,
+            combiner=combiner,
+            source=source,
+            axis=list(rdom),
+            condition=IntImm("bool", 1) if condition is None or condition is True else condition,
+            value_index=int(value_index),
+        )
+
 
 class CommReducer(Object, key="tir.CommReducer"):
     """The combiner of a reduction."""
 
     __slots__ = ()
 
+    def __init__(self, lhs, rhs, result, identity_element, span=None):
+        super().__init__(lhs=list(lhs), rhs=list(rhs), result=list(result), identity_element=list(identity_element))
+
 
 class ProducerLoad(PrimExpr, key="tir.ProducerLoad"):
     """An element of a tensor, as a value."""
 
     __slots__ = ()
+
+    def __init__(self, producer, indices, span=None):
+        super().__init__(dtype=str(producer.dtype), producer=producer, indices=list(indices))
+
+
+class CallEffectKind:
+    """What a call may do besides giving a value."""
+
+    ExprAnnotation, Pure, ReadState, UpdateState, SpecialCallArg, EmbedInfo, ControlJump = range(7)
+    Opaque = UpdateState
 
 
 __all__ = [
@@ -334,6 +370,7 @@ __all__ = [
     "Broadcast",
     "BufferLoad",
     "Call",
+    "CallEffectKind",
     "Cast",
     "CommReducer",
     "ConstExpr",

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building expressions: operators that fold literals, and intrinsics."""
 
-from .._ffi import get_global_func
+import inspect
+
+from .._ffi import get_global_func, register_func
 from . import _ffi_api
 
 
@@ -31,18 +33,24 @@ def convert(expr):
     return const(expr) if isinstance(expr, (bool, int, float)) else expr
 
 
-def _make(names, arity):
-    letters = "abc"[:arity]
+def _make(names, parameters):
+    kinds = inspect.Parameter
+    signature = inspect.Signature([*(kinds(p, kinds.POSITIONAL_OR_KEYWORD) for p in parameters), kinds("span", kinds.POSITIONAL_OR_KEYWORD, default=None)])
 
     def one(name):
-        def call(*args, span=None):
-            if len(args) != arity:
-                raise TypeError(f"tir.{name} takes {arity} arguments, got {len(args)}")
+        def call(*args, **kwargs):
+            if kwargs or len(args) != len(parameters):
+                try:
+                    given = signature.bind(*args, **kwargs).arguments
+                except TypeError as e:
+                    raise TypeError(f"tir.{name} takes {', '.join(parameters)}: {e}") from None
+                args = [given[p] for p in parameters]
             return _api(name)(*args)
 
         call.__name__ = call.__qualname__ = name
-        call.__doc__ = f"{name}({', '.join(letters)}), literals folded."
+        call.__doc__ = f"{name}({', '.join(parameters)}), literals folded."
         call.__module__ = __name__
+        call.__signature__ = signature
         return call
 
     return {name: one(name) for name in names}
@@ -52,9 +60,13 @@ _UNARY = (
     "exp exp2 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf floor ceil trunc round "
     "nearbyint fabs isnan isinf isfinite popcount bitwise_not sigmoid abs"
 ).split()
-_BINARY = "truncdiv truncmod floordiv floormod ceildiv fmod atan2 bitwise_and bitwise_or bitwise_xor shift_left shift_right".split()
-globals().update(_make(_UNARY, 1))
-globals().update(_make(_BINARY, 2))
+_INT_BINARY = "truncdiv truncmod floordiv floormod ceildiv".split()
+_BINARY = "fmod atan2 bitwise_and bitwise_or bitwise_xor shift_left shift_right".split()
+globals().update(_make(_UNARY, ["x"]))
+globals().update(_make(_INT_BINARY, ["a", "b"]))
+globals().update(_make(("fmod", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"), ["x", "y"]))
+globals().update(_make(["atan2"], ["x1", "x2"]))
+_LIBM = "hypot copysign nextafter".split()
 
 
 def power(x, y, span=None):
@@ -72,6 +84,131 @@ def div(a, b, span=None):
     a, b = convert(a), convert(b)
     whole = isinstance(a, PrimExpr) and a.dtype.startswith(("int", "uint"))
     return _api("truncdiv" if whole else "div")(a, b)
+
+
+def exp10(x):
+    """10 to the power of x."""
+    return power(const(10.0, x.dtype), x)
+
+
+def ldexp(x1, x2):
+    """x1 times 2 to the power of the integer x2."""
+    return convert(x1) * globals()["exp2"](cast(x1.dtype, x2))
+
+
+def _of_libm(name):
+    def call(x1, x2):
+        x1, x2 = convert(x1), convert(x2)
+        if x1.dtype not in ("float32", "float64"):
+            raise TypeError(f"tir.{name} takes float32 or float64, got {x1.dtype}")
+        return call_pure_extern(x1.dtype, name + ("f" if x1.dtype == "float32" else ""), x1, x2)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{name}(x1, x2) of the C library."
+    return call
+
+
+globals().update({name: _of_libm(name) for name in _LIBM})
+
+
+def clz(x):
+    """How many leading bits are zero, as int32."""
+    from .expr import Let, Var
+
+    x = convert(x)
+    bits = int("".join(c for c in x.dtype if c.isdigit()))
+    value, step, steps = cast(f"uint{bits}", x), 1, []
+    while step < bits:
+        var = Var(f"clz{step}", value.dtype)
+        steps.append((var, value))
+        value, step = var | (var >> const(step, var.dtype)), step * 2
+    result = const(bits, "int32") - cast("int32", globals()["popcount"](value))
+    for var, value in reversed(steps):
+        result = Let(var, value, result)
+    return result
+
+
+def likely(cond, span=None):
+    """A condition that mostly holds. The hint is not used: returns the condition."""
+    return convert(cond)
+
+
+def q_multiply_shift(x, y, q, s):
+    """x * y of fixed-point numbers with `q` bits behind the point, times 2 to the power of `s`, rounded half up: int32."""
+    shift = int(q) - int(s)
+    product = cast("int64", x) * cast("int64", convert(y))
+    rounded = product + const(1 << (shift - 1), "int64") if shift > 0 else product
+    return cast("int32", rounded >> const(shift, "int64") if shift > 0 else rounded << const(-shift, "int64"))
+
+
+_LLVM = {
+    "ctpop": "popcount",
+    "ctlz": "clz",
+    "log1p": "log1p",
+    "minnum": "min",
+    "maxnum": "max",
+    "rint": "nearbyint",
+    **{name: name for name in "exp exp2 log log2 log10 sqrt sin cos floor ceil trunc round nearbyint fabs pow copysign".split()},
+}
+
+
+def call_llvm_intrin(dtype, name, *args, span=None):
+    """An intrinsic of LLVM that this module has a function for, as "llvm.sqrt.f32"; the first argument, how many of them give its
+    type, is left out. Raises UnsupportedError for others."""
+    from ..error import UnsupportedError
+
+    words = name.split(".")
+    short = words[1] if words[0] == "llvm" and len(words) > 1 else name
+    values = [convert(a) for a in args[1:]]
+    if short in ("fma", "fmuladd"):
+        return values[0] * values[1] + values[2]
+    if short not in _LLVM:
+        raise UnsupportedError(
+            f"{name}: tir has functions for what processors compute, as tir.exp, tir.sqrt, tir.popcount; C functions are called by tir.call_extern"
+        )
+    values = values[:1] if short == "ctlz" else values
+    found = globals()[_LLVM[short]](*values)
+    return found if found.dtype == str(dtype) else cast(dtype, found)
+
+
+call_llvm_pure_intrin = call_llvm_intrin
+
+
+def trace(args, trace_action="tvm.default_trace_action"):
+    """The last of the arguments, given to a registered function when the program computes it: its result is the value."""
+    if not isinstance(args, (list, tuple)):
+        raise TypeError("trace takes a list of expressions")
+    if trace_action == "tvm.default_trace_action" and get_global_func(trace_action, allow_missing=True) is None:
+        register_func(trace_action, _print_values)
+    values = [convert(a) for a in args]
+    return call_packed(trace_action, *values, dtype=values[-1].dtype)
+
+
+def _print_values(*values):
+    print(list(values))
+    return values[-1]
+
+
+def ret(val):
+    """Not supported: a PrimFunc writes its results to buffers."""
+    from ..error import UnsupportedError
+
+    raise UnsupportedError("tir.ret: a PrimFunc writes its results to buffers; give it one more, of shape (1,)")
+
+
+def multiply(lhs, rhs, span=None):
+    """lhs * rhs."""
+    return _api("mul")(convert(lhs), convert(rhs))
+
+
+def subtract(lhs, rhs, span=None):
+    """lhs - rhs."""
+    return _api("sub")(convert(lhs), convert(rhs))
+
+
+def add(lhs, rhs, span=None):
+    """lhs + rhs."""
+    return _api("add")(convert(lhs), convert(rhs))
 
 
 indexdiv, indexmod = globals()["floordiv"], globals()["floormod"]
@@ -170,26 +307,40 @@ def call_packed(*args, dtype="int32", span=None):
 
 
 __all__ = [
+    "add",
     "all",
     "any",
     "call_extern",
     "call_intrin",
+    "call_llvm_intrin",
+    "call_llvm_pure_intrin",
     "call_packed",
     "call_pure_extern",
     "cast",
+    "clz",
     "const",
     "convert",
     "div",
+    "exp10",
     "if_then_else",
     "indexdiv",
     "indexmod",
+    "ldexp",
+    "likely",
     "max",
     "max_value",
     "min",
     "min_value",
+    "multiply",
     "pow",
     "power",
+    "q_multiply_shift",
     "reinterpret",
+    "ret",
+    "subtract",
+    "trace",
     *_UNARY,
+    *_INT_BINARY,
     *_BINARY,
+    *_LIBM,
 ]

@@ -4,6 +4,7 @@
 import enum
 
 from .._core import Object
+from ..error import UnsupportedError
 from . import _ffi_api
 
 
@@ -20,6 +21,7 @@ class ForKind(enum.IntEnum):
     PARALLEL = 1
     VECTORIZED = 2
     UNROLLED = 3
+    THREAD_BINDING = 4
 
 
 class BufferStore(Stmt, key="tir.BufferStore"):
@@ -48,6 +50,8 @@ class For(Stmt, key="tir.For"):
     def __init__(self, loop_var, min_val, extent, kind=ForKind.SERIAL, body=None, thread_binding=None, annotations=None, span=None):
         if body is None:
             raise TypeError("tir.For needs its body")
+        if kind == ForKind.THREAD_BINDING:
+            raise UnsupportedError("PrimFuncs have no loops over threads of a device; use ForKind.PARALLEL")
         super().__init__(loop_var=loop_var, min=min_val, extent=extent, kind=int(kind), body=body, annotations=dict(annotations or {}), span=span)
 
 

@@ -7,7 +7,7 @@
     f = baton.build([A, B, C], target="llvm")
 """
 
-from . import image, nn, sparse, tag, testing, utils, vision
+from . import image, nn, random, sparse, tag, testing, utils, vision
 from .functions import apply, find_operator, operators
 
 
@@ -44,19 +44,6 @@ def elemwise_sum(xs):
     for x in others:
         total = apply(find_operator("add"), total, x)
     return total
-
-
-def floor_mod(lhs, rhs):
-    """The remainder that has the divisor's sign."""
-    return apply(find_operator("floor_mod"), lhs, rhs)
-
-
-def floor_divide(lhs, rhs):
-    """The quotient rounded down."""
-    return apply(find_operator("floor_divide"), lhs, rhs)
-
-
-floordiv, floormod = floor_divide, floor_mod
 
 
 def div(a, b):
@@ -99,15 +86,12 @@ __all__ = [
     "elemwise_sum",
     "expand_like",
     "flip",
-    "floor_divide",
-    "floor_mod",
-    "floordiv",
-    "floormod",
     "full",
     "image",
     "matmul",
     "nn",
     "operators",
+    "random",
     "shape",
     "sparse",
     "tag",
@@ -117,4 +101,11 @@ __all__ = [
     "vision",
 ]
 
-__getattr__, __dir__ = operators("", __name__, globals())
+_find, __dir__ = operators("", __name__, globals())
+# Names of older programs.
+_OLD = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "mod": "mod", "maximum": "maximum", "minimum": "minimum", "pow": "power"}
+
+
+def __getattr__(name):
+    name = {"floordiv": "floor_divide", "floormod": "floor_mod"}.get(name, name)
+    return _find(_OLD[name[10:]] if name.startswith("broadcast_") and name[10:] in _OLD else name)

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on tensors of tensor expressions: `topi.add(A, B)` is what `relay.add` computes, as a te.Tensor."""
 
+import inspect
+
+from .. import tir
 from .._ffi.hook import Hook
+from ..error import UnsupportedError
+from .signatures import SIGNATURES
 
 # Relay defines what operators compute: here are their names and forms on tensors.
 find_operator = Hook("topi.find_operator")
@@ -14,16 +19,56 @@ def apply(function, *args, **kwargs):
     return _on_tensors(function, args, kwargs)
 
 
-def wrapped(function, name, module):
+# Operators on expressions that are no tensors: what they are in `tir`.
+_SCALARS = {"divide": "div", "floor_divide": "floordiv", "floor_mod": "floormod", "maximum": "max", "minimum": "min", "mod": "truncmod"} | {
+    name: name
+    for name in "abs acos acosh asin asinh atan atanh add ceil cos cosh erf exp floor isfinite isinf isnan log log10 log2 multiply power round rsqrt sigmoid sin sinh sqrt subtract tan tanh trunc".split()
+}
+
+
+def _signature(parameters):
+    return inspect.signature(eval(f"lambda {parameters}: None", {}))  # noqa: S307 - rows of signatures.py
+
+
+def wrapped(function, name, module, prefix=""):
     """The function on tensors that corresponds to a function of Relay."""
+    given, relay = SIGNATURES.get(prefix + name, (None, None))
+    signature = _signature(given) if given else None
 
     def call(*args, **kwargs):
+        if signature is not None:
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError:
+                # As Relay's parameters are called.
+                return apply(function, *args, **kwargs)
+            bound.apply_defaults()
+            values = bound.arguments
+            if name in _SCALARS and not prefix and all(is_scalar(v) for v in values.values()):
+                return getattr(tir, _SCALARS[name])(*map(tir.op.convert, values.values()))
+            _refuse(name, values, relay)
+            pairs = [(to, v) for to, v in zip(relay, values.values(), strict=True) if to != "-" and v is not None]
+            kwargs = dict(pairs[1:])
+            args = [pairs[0][1]]
         return apply(function, *args, **kwargs)
 
+    if signature is not None:
+        call.__signature__ = signature
     call.__name__ = call.__qualname__ = name
     call.__module__ = module
     call.__doc__ = f"{(function.__doc__ or '').splitlines()[0] if function.__doc__ else name}\n\nTakes and gives tensors of tensor expressions; parameters as of `baton.relay.{name}`."
     return call
+
+
+def is_scalar(value):
+    """Whether a value is a number, or an expression that is no tensor."""
+    return isinstance(value, (int, float, tir.PrimExpr, tir.IterVar))
+
+
+def _refuse(name, values, relay):
+    for (key, value), to in zip(values.items(), relay, strict=True):
+        if to == "-" and value is not None and key == "valid_count":
+            raise UnsupportedError(f"topi.{name}: {key} is not there; all elements count")
 
 
 def operators(prefix, module, own):
@@ -33,7 +78,7 @@ def operators(prefix, module, own):
         function = None if name.startswith("_") else find_operator(prefix + name)
         if not callable(function):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = own[name] = wrapped(function, name, module)
+        value = own[name] = wrapped(function, name, module, prefix)
         return value
 
     def names():

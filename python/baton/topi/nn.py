@@ -127,6 +127,18 @@ def adaptive_pool(data, output_size, pool_type, layout="NCHW"):
     return apply(getattr(_relay(), f"adaptive_{pool_type}_pool2d"), data, output_size, layout=layout)
 
 
+def adaptive_pool1d(data, output_size, pool_type, layout="NCW"):
+    """The largest or the mean element ("max", "avg") of `output_size` windows along a length."""
+    _pool(1, pool_type)
+    return apply(getattr(_relay(), f"adaptive_{pool_type}_pool1d"), data, output_size, layout=layout)
+
+
+def adaptive_pool3d(data, output_size, pool_type, layout="NCDHW"):
+    """The largest or the mean element ("max", "avg") of `output_size` windows of a volume."""
+    _pool(3, pool_type)
+    return apply(getattr(_relay(), f"adaptive_{pool_type}_pool3d"), data, output_size, layout=layout)
+
+
 def pad(data, pad_before, pad_after=None, pad_value=0.0, name="PadInput"):
     """Elements before and after each dimension; the same after as before if not given."""
     after = pad_before if pad_after is None else pad_after
@@ -144,7 +156,7 @@ def flatten(data):
     return apply(_relay().batch_flatten, data)
 
 
-def dense(data, weight, bias=None, out_dtype=None):
+def dense(data, weight, bias=None, out_dtype=None, auto_scheduler_rewritten_layout=""):
     """`data` times the transpose of `weight`, plus a bias if there is one."""
     product = apply(_relay().dense, data, weight, out_dtype=out_dtype or "")
     return product if bias is None else apply(_relay().bias_add, product, bias, axis=-1)
@@ -180,6 +192,93 @@ def _scale_shift(x, scale, shift, shape):
     return find_operator("add")(find_operator("multiply")(x, _flat(scale, shape)), _flat(shift, shape))
 
 
+def scale_shift_nchwc(Input, Scale, Shift):  # noqa: N803
+    """Each channel of (N, C / c, H, W, c) times a number, plus a number; both are (C / c, c)."""
+    shape = (_dims(Scale)[0], 1, 1, _dims(Scale)[1])
+    return apply(_scale_shift, Input, Scale, Shift, shape)
+
+
+def batch_to_space_nd(data, block_shape, crop_begin_list, crop_end_list):
+    """Images of a batch as blocks of larger ones, without some elements at their ends."""
+    return apply(_relay().batch_to_space_nd, data, block_shape, list(zip(crop_begin_list, crop_end_list, strict=True)))
+
+
+def space_to_batch_nd(data, block_shape, pad_before, pad_after, pad_value=0.0):
+    """Places within blocks of images as a batch, after padding."""
+    return apply(_relay().space_to_batch_nd, data, block_shape, list(zip(pad_before, pad_after, strict=True)), pad_value)
+
+
+def sparse_dense(dense_data, sparse_data, sparse_indices, sparse_indptr, sparse_lhs=False):
+    """`nn.dense` where one operand is sparse, in compressed rows."""
+    return apply(_relay().sparse_dense, dense_data, (sparse_data, sparse_indices, sparse_indptr), sparse_lhs=sparse_lhs)
+
+
+def sparse_transpose(sparse_data, sparse_indices, sparse_indptr):
+    """The transpose of a sparse square matrix in compressed rows."""
+    return apply(_relay().sparse_transpose, (sparse_data, sparse_indices, sparse_indptr))
+
+
+def sparse_add(dense_data, sparse_data, sparse_indices, sparse_indptr):
+    """The sum of a matrix and a sparse one in compressed rows."""
+    return apply(_relay().sparse_add, dense_data, (sparse_data, sparse_indices, sparse_indptr))
+
+
+def bitserial_dense(data, weight, data_bits, weight_bits, pack_dtype="uint32", out_dtype="int16", unipolar=True):
+    """`dense` of numbers of few bits; with `unipolar` a bit of a weight is -1 or 1."""
+    return apply(_relay().bitserial_dense, data, weight, None, data_bits, weight_bits, pack_dtype, out_dtype, unipolar)
+
+
+def _bitserial(data, kernel, stride, padding, activation_bits, weight_bits, layout, kernel_layout, pack_dtype, out_dtype, unipolar):
+    window = [_dims(kernel)[kernel_layout.index(letter)] for letter in "HW"]
+    bits = {"activation_bits": activation_bits, "weight_bits": weight_bits, "pack_dtype": pack_dtype, "unipolar": unipolar}
+    return apply(
+        _relay().bitserial_conv2d,
+        data,
+        kernel,
+        stride,
+        padding,
+        _channels(kernel, kernel_layout),
+        window,
+        data_layout=layout,
+        kernel_layout=kernel_layout,
+        out_dtype=out_dtype,
+        **bits,
+    )
+
+
+def bitserial_conv2d_nchw(data, kernel, stride, padding, activation_bits, weight_bits, pack_dtype="uint32", out_dtype="int16", unipolar=True):
+    """`conv2d_nchw` of numbers of few bits; with `unipolar` a bit of a weight is -1 or 1."""
+    return _bitserial(data, kernel, stride, padding, activation_bits, weight_bits, "NCHW", "OIHW", pack_dtype, out_dtype, unipolar)
+
+
+def bitserial_conv2d_nhwc(data, kernel, stride, padding, activation_bits, weight_bits, pack_dtype="uint32", out_dtype="int16", unipolar=True):
+    """`conv2d_nhwc` of numbers of few bits, weights (H, W, I, O); with `unipolar` a bit of a weight is -1 or 1."""
+    return _bitserial(data, kernel, stride, padding, activation_bits, weight_bits, "NHWC", "HWIO", pack_dtype, out_dtype, unipolar)
+
+
+def binarize_pack(data, axis=None, name="PackedInput"):
+    """Signs along an axis (the last), 32 in a uint32: 1 for what is not negative."""
+
+    def pack(x):
+        signs = find_operator("cast")(find_operator("greater_equal")(x, find_operator("zeros_like")(x)), "uint32")
+        at = len(data.shape) - 1 if axis is None else axis
+        return find_operator("squeeze")(_relay().bitpack(signs, 1, at, at + 1, "uint32"), [at + 1])
+
+    return apply(pack, data)
+
+
+def binary_dense(data, weight):
+    """`dense` of packed signs (`binarize_pack`): how many agree less how many differ."""
+    from .. import te
+    from ..tir import popcount
+
+    rows, words = _dims(data)
+    units, _ = _dims(weight)
+    k = te.reduce_axis((0, words), name="k")
+    differ = te.compute((rows, units), lambda i, j: te.sum(popcount(data[i, k] ^ weight[j, k]).astype("int32"), axis=k), tag="binary_dense")
+    return te.compute((rows, units), lambda i, j: 32 * words - 2 * differ(i, j), tag="elemwise")
+
+
 def softmax_common(x, axis=-1, use_fast_exp=False):
     """Exponentials that sum to 1 along an axis."""
     return apply(_relay().fast_softmax if use_fast_exp else _relay().softmax, x, axis)
@@ -187,7 +286,15 @@ def softmax_common(x, axis=-1, use_fast_exp=False):
 
 __all__ = [
     "adaptive_pool",
+    "adaptive_pool1d",
+    "adaptive_pool3d",
     "batch_matmul",
+    "batch_to_space_nd",
+    "binarize_pack",
+    "binary_dense",
+    "bitserial_conv2d_nchw",
+    "bitserial_conv2d_nhwc",
+    "bitserial_dense",
     "conv1d",
     "conv1d_ncw",
     "conv1d_nwc",
@@ -219,8 +326,13 @@ __all__ = [
     "pool3d",
     "pool_grad",
     "scale_shift_nchw",
+    "scale_shift_nchwc",
     "scale_shift_nhwc",
     "softmax_common",
+    "space_to_batch_nd",
+    "sparse_add",
+    "sparse_dense",
+    "sparse_transpose",
     "unpack_NCHWc_to_nchw",
 ]
 

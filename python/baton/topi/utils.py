@@ -2,6 +2,10 @@
 """Shapes as numbers of Python."""
 
 
+class InvalidShapeError(ValueError):
+    """A shape that an operator or a schedule does not take."""
+
+
 def get_const_int(expr):
     """The value of a TIR literal, or of a number. Raises ValueError for other expressions."""
     if isinstance(expr, int):
@@ -136,3 +140,53 @@ def traverse_inline(s, final_op, callback):
                 s[op].compute_inline()
             work.extend(t.op for t in op.input_tensors if len(t.op.input_tensors) > 0)
         callback(op)
+
+
+def get_float_tuple(in_tuple):
+    """Numbers and literals as a tuple of floats."""
+    return tuple(get_const_float(x) for x in in_tuple)
+
+
+def is_dynamic_shape(shape):
+    """Whether an extent is not known: a variable, or `tir.Any`."""
+    return any(not isinstance(x, int) and not isinstance(getattr(x, "value", None), int) for x in shape)
+
+
+def ceil_div(a, b):
+    """The quotient rounded up."""
+    return -(-a // b) if isinstance(a, int) and isinstance(b, int) else (a + b - 1) // b
+
+
+def swap(arr, axis):
+    """The places of dimensions with `axis` and the last one exchanged."""
+    order = list(range(len(arr)))
+    order[axis], order[-1] = order[-1], order[axis]
+    return order
+
+
+def nchw_pack_layout(layout_info):
+    """Whether a layout is NCHW with blocks of images and channels, as NCHW1n16c."""
+    return str(layout_info)[:4] == "NCHW" and "c" in str(layout_info) and "n" in str(layout_info)
+
+
+def nchw_xc_layout(layout_info):
+    """Whether a layout is NCHW with blocks of channels, as NCHW16c."""
+    text = str(layout_info)
+    return text[:4] == "NCHW" and "c" in text and text[4:-1].isnumeric()
+
+
+def within_index(b, e, s, i):
+    """Whether `i` is one of the indices from `b` up to `e` (not included) in steps of `s`."""
+    from .. import tir
+
+    forward = tir.all(i >= b, i < e)
+    backward = tir.all(i <= b, i > e)
+    return tir.all(tir.Select(tir.op.convert(s) > 0, forward, backward), tir.floormod(i - b, tir.op.convert(s)) == 0)
+
+
+def make_idx(b, e, s, z, i):
+    """Which index of a slice `b:e:s` of `z` elements `i` is; that of the nearest element for one that is no part of it."""
+    from .. import tir
+
+    lower, upper = tir.min(tir.op.convert(b), tir.op.convert(e)), tir.max(tir.op.convert(b), tir.op.convert(e))
+    return tir.if_then_else(tir.any(i < lower, i >= upper), z, tir.if_then_else(tir.op.convert(s) > 0, tir.floordiv(i - b, s), tir.floordiv(b - i, -s)))

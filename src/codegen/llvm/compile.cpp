@@ -6,7 +6,6 @@
 #include <baton/tir/lower.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
-#include <llvm-c/ErrorHandling.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -19,6 +18,8 @@
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/jobs.h"
+#include "codegen/llvm/memory_limit.h"
+#include "runtime/artifact_format.h"
 
 namespace baton::codegen {
 namespace {
@@ -32,8 +33,7 @@ std::string TakeMessage(char* text) {
 void InitLLVM() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // LLVM would end the process; its frames hold nothing that unwinding must release but memory.
-    LLVMInstallFatalErrorHandler([](const char* reason) { throw InternalError(std::string("LLVM: ") + reason); });
+    InstallErrorHandlers();
     LLVMInitializeAllTargetInfos();
     LLVMInitializeAllTargets();
     LLVMInitializeAllTargetMCs();
@@ -45,6 +45,7 @@ void InitLLVM() {
 struct Machine {
   LLVMTargetMachineRef tm = nullptr;
   std::string cpu, features, triple;
+  const Unwinding unwinding;
   explicit Machine(const Target& target) {
     InitLLVM();
     triple = target->mtriple.empty() ? TakeMessage(LLVMGetDefaultTargetTriple()) : target->mtriple.str();
@@ -81,7 +82,9 @@ struct Machine {
     if (!tm) throw runtime::ValueError("LLVM cannot make code for " + target.str());
   }
   Machine(const Machine&) = delete;
-  ~Machine() { LLVMDisposeTargetMachine(tm); }
+  ~Machine() {
+    if (!unwinding) LLVMDisposeTargetMachine(tm);
+  }
 };
 
 using Named = std::pair<GlobalVar, tir::PrimFunc>;
@@ -89,9 +92,11 @@ using Named = std::pair<GlobalVar, tir::PrimFunc>;
 struct CompiledModule {
   LLVMContextRef ctx = LLVMContextCreate();
   LLVMModuleRef module = nullptr;
+  const Unwinding unwinding;
   CompiledModule() = default;
   CompiledModule(const CompiledModule&) = delete;
   ~CompiledModule() {
+    if (unwinding) return;
     if (module) LLVMDisposeModule(module);
     LLVMContextDispose(ctx);
   }
@@ -110,6 +115,10 @@ void Emit(CompiledModule* m, const Machine& machine, const Target& target, const
   if (define_api) {
     LLVMSetInitializer(api, LLVMConstNull(ptr));
     LLVMSetInitializer(self, LLVMConstNull(ptr));
+    LLVMValueRef none =
+        LLVMConstStringInContext(m->ctx, runtime::artifact::kNoManifest, runtime::artifact::kDigest, true);
+    LLVMValueRef digest = LLVMAddGlobal(m->module, LLVMTypeOf(none), runtime::artifact::kManifestSymbol);
+    LLVMSetInitializer(digest, none);  // no constant: it is written when the rest of the file is known
   }
   std::optional<DebugInfo> debug;
   if (level == DebugLevel::kLines) debug.emplace(m->module);
@@ -208,6 +217,10 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
     split[p].push_back(i);
     load[p] += n;
   }
+  // Seen of networks: about a kilobyte a node of the program.
+  int64_t nodes = 0;
+  for (const auto& [n, i] : order) nodes += n;
+  RequireMemory(kLeastMemory + static_cast<uint64_t>(nodes) * 1024);
   ObjectCode code;
   code.debug = debug;
   for (const auto& [var, func] : all) {
@@ -244,6 +257,7 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
 }
 
 std::string CompileToText(const IRModule& mod, const Target& target, const std::string& format, DebugLevel debug) {
+  RequireMemory(kLeastMemory);
   Machine machine(target);
   CompiledModule m;
   Emit(&m, machine, target, mod, PrimFuncs(mod), true, debug);

@@ -11,8 +11,10 @@
 #include <llvm/Config/llvm-config.h>
 
 #include <mutex>
+#include <new>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/memory_limit.h"
 #include "codegen/llvm/perf.h"
 
 namespace baton::codegen {
@@ -72,6 +74,8 @@ class JitModule : public runtime::ModuleNode {
       }
       if (void* api = Find(kBackendApiSymbol)) *static_cast<const BatonBackendApi**>(api) = BatonBackendGetApi();
       if (void* self = Find(runtime::kModuleSymbol)) *static_cast<runtime::ModuleNode**>(self) = this;
+    } catch (const std::bad_alloc&) {
+      throw;  // from within LLVM: the JIT is not touched again
     } catch (...) {
       LLVMOrcDisposeLLJIT(jit_);
       throw;
@@ -109,7 +113,12 @@ class JitModule : public runtime::ModuleNode {
 
 }  // namespace
 
-runtime::Module LoadObjects(const ObjectCode& code) { return runtime::MakeModule<JitModule>(code); }
+runtime::Module LoadObjects(const ObjectCode& code) {
+  uint64_t bytes = 0;
+  for (const std::string& object : code.objects) bytes += object.size();
+  RequireMemory(kLeastMemory / 8 + 2 * bytes);
+  return runtime::MakeModule<JitModule>(code);
+}
 
 BATON_REGISTER_GLOBAL("target.llvm_version_major").set_body_typed([] { return int64_t{LLVM_VERSION_MAJOR}; });
 

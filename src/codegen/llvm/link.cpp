@@ -10,6 +10,8 @@
 #include <mutex>
 #include <vector>
 
+#include "codegen/llvm/memory_limit.h"
+
 #ifdef BATON_HAVE_LLD
 #include <lld/Common/Driver.h>
 #include <llvm/Support/raw_ostream.h>
@@ -81,7 +83,8 @@ bool LinkInProcess(const std::vector<std::string>& args, std::string* error) {
   for (const std::string& a : args) argv.push_back(a.c_str());
   std::string out;
   llvm::raw_string_ostream os(out);
-  lld::Result r = lld::lldMain(argv, os, os, {{lld::Gnu, &lld::elf::link}});
+  usable = false;  // also where an exception leaves it half way
+  const lld::Result r = lld::lldMain(argv, os, os, {{lld::Gnu, &lld::elf::link}});
   usable = r.canRunAgain;
   *error = os.str();
   return r.retCode == 0;
@@ -95,6 +98,9 @@ bool LinkInProcess(const std::vector<std::string>& args, std::string* error) {
 }  // namespace
 
 std::string LinkShared(const ObjectCode& code, const Target&) {
+  uint64_t object_bytes = 0;
+  for (const std::string& object : code.objects) object_bytes += object.size();
+  RequireMemory(kLeastMemory / 2 + 4 * object_bytes);
   TempDir dir;
   std::string out = dir.File("model.so");
   std::vector<std::string> args{"-shared", "-o",      out,   "--gc-sections",    "-z",

@@ -60,6 +60,7 @@ FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda
     const relay::ExprIndex::Placement& info = index_.placement(order[i]);
     merged[static_cast<size_t>(info.own_scope)] = merged[static_cast<size_t>(info.scope)];
   }
+  if (!program_->several()) NameParameters();
   FindNeeded();
   FindUsers();
   lists_.resize(index_.num_scopes());
@@ -305,6 +306,9 @@ const VmLambda& FunctionBuilder::LambdaOf(const FunctionNode* f) {
     made->name = lambda_.name + ".fn" + std::to_string(lambdas_.size());
     made->func = GetRef<Function>(f);
     made->captured = CapturesOf(f, &made->elsewhere);
+    for (const ExprNode* c : made->captured) {
+      made->captured_types.push_back(IsOpenTensors(c) ? OpenType(GetRef<Expr>(c)) : Type());
+    }
     made->self = f;
     made->alias = lambda_.alias;
     made->index = program_->AddLambda(*made);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "driver/vm/compile.h"
+#include "driver/vm/open_region.h"
 
 namespace baton::driver {
 
@@ -40,6 +41,7 @@ struct VmLambda {
   std::shared_ptr<PointerMap<relay::Expr>> alias;
   /// Values of enclosing functions that unused lets refer to: no code is made for them.
   std::vector<const relay::ExprNode*> elsewhere = {};
+  std::vector<Type> captured_types = {};  ///< with symbols of the function around it
 };
 
 /// The tables that all functions of a program share.
@@ -58,6 +60,7 @@ class ProgramBuilder {
   /// The host function of a call.
   int32_t Packed(const relay::CallNode* call);
   const vm::PackedSlot& PackedAt(int32_t slot) const { return out_.program.packed[static_cast<size_t>(slot)]; }
+  PointerMap<tir::Var> SharedVars(const relay::Function& f);
   /// A kernel of this body; inputs are its parameters.
   int32_t Kernel(const relay::Function& graph, int32_t device);
 
@@ -88,6 +91,7 @@ class ProgramBuilder {
   std::map<std::tuple<std::string, std::string, int32_t>, int32_t> host_;  // by maker, parameters, device
   std::map<uint64_t, std::vector<int32_t>> kernels_;                       ///< of a hash
   std::map<std::string, int32_t> messages_;
+  std::map<std::string, tir::Var> size_vars_;
 };
 
 class FunctionBuilder {
@@ -137,11 +141,26 @@ class FunctionBuilder {
   void EmitPattern(const relay::Pattern& pattern, int32_t data, Label else_label);
 
   // ---- Stretches of tensor work: regions.cpp.
-  size_t EmitRegion(const std::vector<Node*>& list, size_t at);
+  size_t EmitRegion(const std::vector<Node*>& list, size_t at, size_t most = SIZE_MAX);
   void EmitKernel(const std::vector<Node*>& nodes, int32_t device);
   /// Makes the value of `n` out of the registers of its tensors from `next` on.
   int32_t PackResult(Node* n, int32_t next);
   Expr RegionInput(Node* n, const Type& type, Array<relay::Var>* params, std::vector<int32_t>* in);
+
+  // ---- The same with extents that are open: open_kernels.cpp.
+  bool IsOpenTensors(Node* n) const;
+  bool IsOpenKernel(Node* n) const;
+  void NameParameters();
+  void NoteBinders(Node* n, const Type& type);
+  void NameResult(Node* n, const Type& type, const OpenRegion& region);
+  Type WithNames(const Type& type);
+  Type OpenType(const Expr& e);
+  Type Joined(const Type& a, const Type& b);
+  Type TypeOfCall(const relay::CallNode* call);
+  bool AddOpen(OpenRegion* region, Node* n);
+  bool AddAllOpen(OpenRegion* region, const std::vector<Node*>& before, Node* n);
+  bool HasOpen(const std::vector<Node*>& nodes) const;
+  bool EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region);
 
   ProgramBuilder* program_;
   const VmLambda& lambda_;
@@ -157,6 +176,12 @@ class FunctionBuilder {
   std::vector<size_t> labels_;
   std::vector<size_t> jumps_;  // words that hold a label
   int32_t next_register_ = 0;
+
+  PointerMap<Type> open_types_;  // of values, with symbols for extents that are open
+  PointerMap<Node*> binders_;    // a value that has the symbol as an extent
+  std::vector<std::pair<PrimExpr, PrimExpr>> value_extents_;
+  PointerSet closed_;  // calls whose extents do not follow from what they read
+  int64_t next_symbol_ = 0;
 };
 
 }  // namespace baton::driver

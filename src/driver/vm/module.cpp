@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/codegen/backend.h>
 #include <baton/codegen/codegen.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/device.h>
@@ -6,6 +7,8 @@
 #include <baton/tir/printer.h>
 
 #include "driver/compiled_graph.h"
+#include "driver/device_module.h"
+#include "driver/size_words.h"
 #include "driver/vm/compile.h"
 
 namespace baton::driver {
@@ -26,7 +29,7 @@ class VmModule : public runtime::ModuleNode {
     std::vector<std::vector<size_t>> others(exe->program.NumDevices());
     for (size_t i = 0; i < translated.graphs.size(); ++i) {
       const auto d = static_cast<size_t>(exe->program.kernels[i].device);
-      if (TargetOf(exe->program, d)->kind == "llvm") {
+      if (TargetOf(exe->program, d)->traits().on_host) {
         host.push_back(translated.graphs[i]);
         host_kernels.push_back(i);
       } else {
@@ -36,8 +39,15 @@ class VmModule : public runtime::ModuleNode {
     debug_ = DebugOptions::FromContext();
     lowered_ = LowerGraphs(host, target_, debug_.Lowering());
     debug_.WriteSource(lowered_.debug_source);
-    for (size_t i = 0; i < host_kernels.size(); ++i)
-      exe->program.kernels[host_kernels[i]].arena_bytes = lowered_.graphs[i].arena_bytes;
+    for (size_t i = 0; i < host_kernels.size(); ++i) {
+      vm::Kernel& k = exe->program.kernels[host_kernels[i]];
+      k.arena_bytes = lowered_.graphs[i].arena_bytes;
+      if (!lowered_.graphs[i].dynamic.defined()) continue;
+      k.dynamic = lowered_.graphs[i].dynamic;
+      k.inputs = lowered_.graphs[i].inputs;
+      k.outputs = lowered_.graphs[i].outputs;
+    }
+    if (devices_.empty()) NameDimsOfMain(&exe->program);
     for (size_t d = 0; d < others.size(); ++d) {
       if (others[d].empty()) continue;
       std::vector<relay::Function> graphs;
@@ -67,13 +77,14 @@ class VmModule : public runtime::ModuleNode {
     }
     exe->program.Validate();
     for (const vm::GraphDevice& d : exe->program.devices)
-      exe->device_code.push_back(d.code.empty() ? runtime::Module() : vm::CreateOpenCLModule(d.code));
-    if (!lowered_.graphs.empty() && target_->mtriple.empty()) {
+      exe->device_code.push_back(d.code.empty() ? runtime::Module() : vm::CreateDeviceModule(d.type, d.code));
+    if (HasCode() && target_->mtriple.empty()) {
       objects_ = codegen::CompileToObjects(LowerTir(lowered_.mod, target_), target_, 2, debug_.level);
       exe->code = codegen::LoadObjects(objects_);
     }
     NDArray constants = PackConstants(lowered_.constants, lowered_.constants_bytes);
     exe->constants = constants.ptr<uint8_t>();
+    exe->constants_bytes = lowered_.constants_bytes;
     exe->constants_owner = constants;
     exe_ = exe;
   }
@@ -82,13 +93,22 @@ class VmModule : public runtime::ModuleNode {
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     if (name == "default") {
       return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
-        if (!lowered_.graphs.empty() && !exe_->code.defined()) {
+        if (HasCode() && !exe_->code.defined()) {
           throw RuntimeError("the program was compiled for " + target_.str() + ", which is not this machine");
         }
         runtime::CheckFeatures(objects_.features, "the program");
         std::vector<Device> devices;
         for (int i = 0; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
         *rv = vm::CreateExecutor(exe_, devices);
+      });
+    }
+    if (name == "called_back") {  // what runs where the compiler is: names of operators
+      return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) {
+        Array<String> names;
+        for (const vm::PackedSlot& s : exe_->program.packed) {
+          if (s.NeedsCompiler()) names.push_back(String(s.name));
+        }
+        *rv = names;
       });
     }
     if (name == "why") return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = why_; });
@@ -106,14 +126,11 @@ class VmModule : public runtime::ModuleNode {
       }
       return out;
     }
-    if (format == "opencl" || format == "cl") {
-      for (const vm::GraphDevice& d : exe_->program.devices) {
-        if (!d.code.empty()) return d.code;
-      }
-      throw UnsupportedError("the program has no part that runs on OpenCL");
+    if (codegen::IsDeviceFormat(std::string(format))) {
+      return CodeOfDevice(exe_->program.devices, std::string(format));
     }
     if (format == "llvm" || format == "ll" || format == "asm") {
-      if (lowered_.graphs.empty()) return "";
+      if (!HasCode()) return "";
       return codegen::CompileToText(LowerTir(lowered_.mod, target_), target_, format == "asm" ? "asm" : "ll");
     }
     throw UnsupportedError("no source in format \"" + std::string(format) + "\"; there are relay, vm, tir, llvm, asm");
@@ -165,6 +182,23 @@ class VmModule : public runtime::ModuleNode {
     return target_;
   }
 
+  bool HasCode() const { return lowered_.mod.defined() && !lowered_.mod->functions.empty(); }
+
+  /// What the dimensions of main's inputs are called, and the function that compares them.
+  void NameDimsOfMain(vm::Program* program) {
+    for (vm::Entry& e : program->entries) {
+      if (e.name != "main") continue;
+      std::vector<std::string> outputs;
+      for (const runtime::TensorInfo& t : e.outputs) outputs.push_back(t.name);
+      EntryShapes entry = ShapesOfEntry(Downcast<relay::Function>(mod_->Lookup("main")), outputs, "baton_main.sizes");
+      if (!entry.sizes.defined()) continue;
+      e.dynamic = entry.shapes;
+      e.inputs = entry.inputs;
+      if (!entry.outputs.empty()) e.outputs = entry.outputs;
+      lowered_.mod.CopyOnWrite()->Update(GlobalVar(String(entry.shapes.sizes)), entry.sizes);
+    }
+  }
+
   IRModule mod_, device_kernels_;
   Target target_;
   std::string why_;
@@ -185,7 +219,7 @@ runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<D
                                     std::string why) {
   Target host = Target::Host();
   for (const DeviceTarget& t : targets) {
-    if (t.target->kind == "llvm") host = t.target;
+    if (t.target->traits().on_host) host = t.target;
   }
   runtime::Module m = runtime::MakeModule<VmModule>(planned, host, std::move(why), targets, fallback);
   for (const runtime::Module& code : static_cast<const VmModule*>(m.get())->device_code()) {

@@ -214,7 +214,7 @@ int32_t ProgramBuilder::PackedOf(Function f, const std::string& name, int32_t de
   bool there = false;
   for (const DeviceTarget& t : targets_) {
     // A second device in host memory is served by the host.
-    if (device == 0 || t.type != out_.program.devices[static_cast<size_t>(device)].type || t.target->kind == "llvm" ||
+    if (device == 0 || t.type != out_.program.devices[static_cast<size_t>(device)].type || t.target->traits().on_host ||
         !MakesDeviceCode(f))
       continue;
     f = WithAttr(f, kCodeFor, Any(String(t.target.str())));

@@ -26,14 +26,28 @@ bool IsStatic(const Expr& e) {
 }
 
 /// Makes one kernel of what follows from `at`, as far as it is tensor work, and returns what comes then; `at` itself if
-/// no kernel begins here. Tuples and their fields that stand in the way are moved before or behind it.
-size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
+/// no kernel begins here. Tuples and their fields that stand in the way are moved before or behind it. `most`: nodes
+/// that it takes.
+size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at, size_t most) {
   std::vector<Node*> region, behind;
   PointerSet in_region, waits;
   bool work = false;
-  int32_t device = 0;  // of the region
+  int32_t device = 0;                // of the region
+  std::unique_ptr<OpenRegion> open;  // once an extent is no literal
+  auto take = [&](Node* n) {
+    if (!open && !IsStatic(GetRef<Expr>(n))) open = std::make_unique<OpenRegion>();
+    if (!open && As<CallNode>(n) && !IsStaticKernel(n)) open = std::make_unique<OpenRegion>();
+    if (open && !AddAllOpen(open.get(), region, n)) {
+      if (region.empty()) closed_.Add(n);
+      if (!HasOpen(region)) open = nullptr;
+      return false;
+    }
+    region.push_back(n);
+    in_region.Add(n);
+    return true;
+  };
   size_t i = at;
-  for (; i < list.size(); ++i) {
+  for (; i < list.size() && region.size() < most; ++i) {
     Node* n = list[i];
     if (registers_.Has(n)) continue;
     bool uses_region = false, uses_waiting = false;
@@ -46,24 +60,23 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
     const auto* field = As<TupleGetItemNode>(n);
     if (region.empty()) device = program_->DeviceOf(n);
     const bool here = program_->DeviceOf(n) == device;
-    if (IsStaticKernel(n)) {
+    auto fits = [&](Node* u) { return IsStaticKernel(u) || IsOpenKernel(u); };
+    const bool tensors = IsStatic(GetRef<Expr>(n)) || IsOpenTensors(n);
+    if (fits(n)) {
       const auto* call = As<CallNode>(n);
       for (const Expr& a : call->args) look(a);
-      if (uses_waiting || !here) break;
-      work = work || IsPrimitive(call->op);
-      region.push_back(n);
-      in_region.Add(n);
+      if (uses_waiting || !here || !take(n)) break;
+      work = work || IsPrimitive(call->op) || !IsStaticKernel(n);
     } else if (tuple) {
       for (const Expr& f : tuple->fields) look(f);
       // A tuple that only kernels read is no value of its own.
-      bool inside = here && !uses_waiting && IsStatic(GetRef<Expr>(n)) && users_.Has(n);
+      bool inside = here && !uses_waiting && tensors && users_.Has(n);
       if (inside) {
-        for (Node* u : *users_.Find(n)) inside = inside && IsStaticKernel(u);
+        for (Node* u : *users_.Find(n)) inside = inside && fits(u);
       }
       inside = inside && Resolve(lambda_.func->body).get() != n;
       if (inside) {
-        region.push_back(n);
-        in_region.Add(n);
+        if (!take(n)) break;
       } else if (uses_region || uses_waiting) {
         behind.push_back(n);
         waits.Add(n);
@@ -74,9 +87,8 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
       }
     } else if (field) {
       look(field->tuple);
-      if (uses_region && IsStatic(GetRef<Expr>(n))) {
-        region.push_back(n);
-        in_region.Add(n);
+      if (uses_region && tensors) {
+        if (!take(n)) break;
       } else if (uses_waiting || uses_region) {
         behind.push_back(n);
         waits.Add(n);
@@ -90,7 +102,14 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
     }
   }
   if (!work) return at;
-  EmitKernel(region, device);
+  if (!open) {
+    EmitKernel(region, device);
+  } else if (!EmitOpenKernel(region, open.get())) {
+    // A shorter stretch may do.
+    if (region.size() > 1) return EmitRegion(list, at, region.size() / 2);
+    closed_.Add(region[0]);
+    return at;
+  }
   for (Node* n : behind) EmitNode(n, false);
   return i;
 }

@@ -347,7 +347,7 @@ Expr MixedModeMutator::VisitExpr(const Expr& root) {
             if (const auto* put = memo_.find(e)) return results_->Set(i, put->second);
           }
           baton::transform::progress::AtExpr(e);
-          results_->Set(i, ExprFunctor::VisitExpr(e));
+          results_->Set(i, VisitNew(e));
         });
       }
       return results_->Result(id);
@@ -357,9 +357,15 @@ Expr MixedModeMutator::VisitExpr(const Expr& root) {
       root, [&](const Expr& e) { return Done(e); },
       [&](const Expr& e) {
         baton::transform::progress::AtExpr(e);
-        Put(e, ExprFunctor::VisitExpr(e));
+        Put(e, VisitNew(e));
       });
   return Known(root);
+}
+
+Expr MixedModeMutator::VisitNew(const Expr& e) {
+  Expr out = ExprFunctor::VisitExpr(e);
+  if (!out.same_as(e)) Replaced(static_cast<const ExprNode*>(e.get()), out);
+  return out;
 }
 
 template <class N>
@@ -394,6 +400,7 @@ Expr MixedModeMutator::RewriteCore(const N* op) {
     });
     post = same ? GetRef<Expr>(op) : ExprMutator::VisitExpr_(op);
   }
+  if (post.get() != op) Replaced(op, post);
   Expr out = Rewrite_(op, post);
   // The bisection of rewrites limits how many a pass may make.
   return out.same_as(post) || baton::transform::RewriteAllowed() ? out : post;
@@ -436,6 +443,7 @@ Expr MixedModeMutator::VisitExpr_(const LetNode* op) {
   while (!chain.empty()) {
     auto& [let, value] = chain.back();
     body = PostVisitLet_(let, value, body);
+    if (body.get() != let) Replaced(let, body);
     Put(GetRef<Expr>(let), body);
     chain.pop_back();
   }

@@ -31,7 +31,17 @@ MaybeElements OfConstant(const runtime::NDArray& value) {
 
 PrimExpr Decided(const PrimExpr& condition) {
   const arith::Fact f = arith::ExtentCondition(condition);
-  return f == arith::Fact::kOpen ? PrimExpr() : PrimExpr(int64_t{f == arith::Fact::kYes});
+  return f == arith::Fact::kOpen ? tir::Select(condition, PrimExpr(1), PrimExpr(0))
+                                 : PrimExpr(int64_t{f == arith::Fact::kYes});
+}
+
+/// One of two, by a truth value.
+PrimExpr Chosen(const PrimExpr& c, const PrimExpr& a, const PrimExpr& b) {
+  const int64_t known = DimOf(c);
+  if (known >= 0) return known != 0 ? a : b;
+  const auto* open = c.as<tir::SelectNode>();
+  const bool plain = open && DimOf(open->true_value) == 1 && DimOf(open->false_value) == 0;
+  return tir::Select(plain ? open->condition : tir::NE(c, PrimExpr(0)), a, b);
 }
 
 /// One element of a call of two operands; null where it is not known.
@@ -62,8 +72,7 @@ MaybeElements Elementwise(const Expr& op, const std::vector<Elements>& in) {
     auto at = [&](size_t k) { return in[k][in[k].size() == 1 ? 0 : i]; };
     PrimExpr e;
     if (op.same_as(op::where)) {
-      const int64_t c = DimOf(at(0));
-      if (c >= 0) e = c != 0 ? at(1) : at(2);
+      e = Chosen(at(0), at(1), at(2));
     } else {
       e = Two(op, at(0), at(1));
     }
@@ -126,6 +135,7 @@ MaybeElements KnownValues::Find(const Expr& e) {
   } else if (const auto* call = e.as<CallNode>()) {
     out = OfCall(call);
   }
+  if (!out && leaf_) out = leaf_(e);
   if (!out || static_cast<int64_t>(out->size()) != count) return std::nullopt;
   for (PrimExpr& x : *out) {
     if (!arith::ToCanonicalExtent(&x)) return std::nullopt;

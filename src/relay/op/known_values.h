@@ -5,7 +5,9 @@
 #include <baton/relay/expr.h>
 #include <baton/support/pointer_map.h>
 
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace baton::relay {
@@ -17,6 +19,12 @@ class KnownValues {
   using Elements = std::vector<PrimExpr>;
   static constexpr size_t kMax = 16;
 
+  /// What stands for the elements of an expression that nothing else says; none by default.
+  using Leaf = std::function<std::optional<Elements>(const Expr&)>;
+
+  KnownValues() = default;
+  explicit KnownValues(Leaf leaf) : leaf_(std::move(leaf)) {}
+
   /// The elements, each canonical; nothing where one of them is not known.
   std::optional<Elements> Of(const Expr& e);
 
@@ -25,6 +33,7 @@ class KnownValues {
   std::optional<Elements> OfCall(const CallNode* call);
   std::optional<Elements> OfTuple(const Expr& tuple);
 
+  Leaf leaf_;
   std::vector<std::pair<Expr, std::optional<Elements>>> found_;
   PointerMap<uint32_t> index_;
 };

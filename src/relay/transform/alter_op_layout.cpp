@@ -258,7 +258,7 @@ Pass AlterOpLayout() {
           f = altered;
         }
         const Target target = Target::Current();
-        if (target->kind == "opencl") return f;  // its kernels read images as they are
+        if (!target->traits().vector_kernels) return f;  // kernels read images as they are
         // Blocks begin at convolutions and pools.
         const bool any = AnyCallWhere(f, [](const OpNode* op) { return op->name.view().starts_with("nn."); });
         return any ? Downcast<Function>(LayoutMutator(target->Lanes(DataType::Float(32))).Mutate(f)) : f;

@@ -20,6 +20,8 @@ constexpr size_t kFoldGrowth = 16;
 constexpr size_t kFoldSlack = 1 << 20;
 // What a value may have that is only computed on the way to a smaller one, and all such values of a function together.
 constexpr size_t kMaxTransientBytes = size_t{256} << 20;
+// Operations that one run over a function may take: a second or two. What is beyond stays in the program.
+constexpr double kMaxFlops = 1e10;
 
 /// Whether an expression is a constant: a Constant, or a Tuple of constants. Answers are kept for tuples alone.
 class ConstantChecker : private ExprVisitor {
@@ -117,17 +119,55 @@ class ConstantFolder : public MixedModeMutator {
       if (bytes > kFoldGrowth * in_bytes + kFoldSlack) {
         if (bytes > growth_) {
           // Too large to keep; values computed from it may be small.
-          if (passing_bytes_ + bytes <= kMaxTransientBytes) {
+          if (transient_bytes_ + bytes <= kMaxTransientBytes && Affordable(pre)) {
             transient_[post.get()] = {post, ObjectRef(), in_bytes};
-            passing_bytes_ += bytes;
+            transient_bytes_ += bytes;
           }
           return post;
         }
         growth_ -= bytes;
       }
     }
-    return WithTypeOf(pre, ConstEvaluate(call, post));
+    Expr* known = Known(call);
+    if (known && known->defined()) return *known;
+    if (!Affordable(pre)) return post;
+    const Expr folded = WithTypeOf(pre, ConstEvaluate(call, post));
+    if (known && folded.as<ConstantNode>()) *known = folded;
+    return folded;
   }
+
+  /// Counts the operations of a call, and of the values that it needs first.
+  bool Affordable(const CallNode* pre) {
+    if (!pre->checked_type_.defined()) return true;
+    flops_ += std::max(FlopsOf(pre), static_cast<double>(BytesOf(Downcast<Type>(pre->checked_type_))));
+    return flops_ <= kMaxFlops;
+  }
+
+  /// A call of constants that has been folded: steps of an unrolled loop share what they make of one weight.
+  struct FoldedCall {
+    RelayExpr op;
+    Array<Expr> args;
+    Attrs attrs;
+    Expr folded;
+  };
+  /// What such a call was folded to, or where to keep it; null for calls that are not looked up.
+  Expr* Known(const CallNode* call) {
+    uint64_t h = reinterpret_cast<uintptr_t>(call->op.get());
+    for (const Expr& a : call->args) {
+      if (!a.as<ConstantNode>()) return nullptr;
+      h = h * 0x9e3779b97f4a7c15ULL + reinterpret_cast<uintptr_t>(a.get());
+    }
+    std::vector<FoldedCall>& calls = folded_[h];
+    for (FoldedCall& f : calls) {
+      if (f.op.same_as(call->op) && f.args.size() == call->args.size() &&
+          std::equal(f.args.begin(), f.args.end(), call->args.begin(), SameObject) &&
+          (f.attrs.same_as(call->attrs) || StructuralEqual(f.attrs, call->attrs)))
+        return &f.folded;
+    }
+    calls.push_back({call->op, call->args, call->attrs, Expr()});
+    return &calls.back().folded;
+  }
+  static bool SameObject(const Expr& a, const Expr& b) { return a.same_as(b); }
 
   /// A constant has the very type that what it replaces had, where that was as precise.
   static Expr WithTypeOf(const CallNode* pre, Expr folded) {
@@ -217,7 +257,9 @@ class ConstantFolder : public MixedModeMutator {
   size_t growth_;
   bool fold_qnn_;
   std::unordered_map<const Object*, TransientValue> transient_;
-  size_t passing_bytes_ = 0;
+  size_t transient_bytes_ = 0;
+  double flops_ = 0;
+  std::unordered_map<uint64_t, std::vector<FoldedCall>> folded_;
   ConstantChecker checker_;
   std::optional<TupleFields> fields_;
 };

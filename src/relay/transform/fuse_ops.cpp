@@ -260,8 +260,8 @@ class Fuser {
       Fuser* f;
       Expr Rewrite_(const CallNode* pre, const Expr& post) final {
         const auto* called = pre->op.as<FunctionNode>();
-        if (called && called->HasNonzeroAttr(attr::kPrimitive)) return Typed(pre, WithArrays(pre, post));
-        return Typed(pre, f->Emit(pre, post, this));
+        if (called && called->HasNonzeroAttr(attr::kPrimitive)) return WithArrays(pre, post);
+        return f->Emit(pre, post, this);
       }
       Expr VisitExpr_(const FunctionNode* op) final {
         // Functions that are kernels already stay, but they take arrays from outside.
@@ -278,7 +278,7 @@ class Fuser {
         for (const Constant& c : lifted.arrays) args.push_back(c);
         Call call(lifted.func, args, Attrs(), Array<Type>());
         call->checked_type_ = op->body->checked_type_;
-        return Typed(op, Function(params, call, op->ret_type, op->type_params));
+        return Function(params, call, op->ret_type, op->type_params);
       }
       /// A call of a kernel that holds arrays hands them over itself.
       static Expr WithArrays(const CallNode* pre, const Expr& post) {

@@ -146,7 +146,7 @@ Pass PackDense() {
       .reassociates = true,
       .run = [](Function f, IRModule, PassContext) -> Function {
         const Target target = Target::Current();
-        if (target->kind == "opencl") return f;  // its kernels read weights as they are
+        if (!target->traits().vector_kernels) return f;  // kernels read weights as they are
         return AnyCallOf(f, op::dense) ? Downcast<Function>(Packer(target, f).Mutate(f)) : f;
       },
   });

@@ -162,8 +162,7 @@ class Simplifier : public TypeKeeper {
     return TypeKeeper::VisitExpr_(f);
   }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
-    Typed(pre, post);
-    if (impure_.Has(pre)) return Known(pre, post);  // a row may drop an operand, and effects with it
+    if (impure_.Has(pre)) return Simple(post);  // a row may drop an operand, and effects with it
     Expr e = post;
     for (;;) {
       Expr next = Apply(e);
@@ -180,10 +179,10 @@ class Simplifier : public TypeKeeper {
     Put(e, e);
     return e;
   }
-  Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Known(pre, post); }
+  Expr Rewrite_(const TupleNode*, const Expr& post) final { return Simple(post); }
   Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final {
     const auto* g = post.as<TupleGetItemNode>();
-    if (impure_.Has(pre)) return Known(pre, post);
+    if (impure_.Has(pre)) return Simple(post);
     if (const auto* t = g->tuple.as<TupleNode>()) {
       Note("(x0, x1, ...).i -> xi");
       return t->fields[g->index];
@@ -198,11 +197,11 @@ class Simplifier : public TypeKeeper {
         return call->args[0];
       }
     }
-    return Known(pre, post);
+    return Simple(post);
   }
-  Expr Known(const ExprNode* pre, const Expr& post) {
+  Expr Simple(const Expr& post) {
     Put(post, post);
-    return Typed(pre, post);
+    return post;
   }
   void Note(const char* row) {
     if (trace_) trace_->push_back(String(row));

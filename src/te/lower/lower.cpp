@@ -72,7 +72,7 @@ class Lowerer {
   Lowerer(const Array<Tensor>& inputs, const Array<Tensor>& outputs, const Target& target)
       : outputs_(outputs),
         buffers_(inputs, outputs),
-        nests_(buffers_.names(), target.defined() && target->kind == "opencl"),
+        nests_(buffers_.names(), target.defined() && target->traits().work_items),
         graph_(BuildStages(outputs, &buffers_)) {}
 
   tir::PrimFunc Run(const String& name) {

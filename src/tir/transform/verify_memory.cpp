@@ -53,8 +53,7 @@ class AccessFinder : public StmtExprVisitor {
 std::string CheckMemory(const PrimFunc& func) {
   Target target = func->GetAttr<Target>(baton::attr::kTarget);
   if (!target.defined()) target = Target::Current();
-  if (target->kind == "llvm" || target->kind == "c" || func->GetAttr<int64_t>("calling_conv", 0) == kKernelConvention)
-    return "";
+  if (target->device_type() == kDLCPU || func->GetAttr<int64_t>("calling_conv", 0) == kKernelConvention) return "";
   AccessFinder finder;
   finder.VisitStmt(func->body);
   return finder.found;

@@ -52,10 +52,32 @@ def test_sizes_of_relay_text(baton, compiler, tmp_path):
 
 @pytest.mark.parametrize("flags, words", [
     (["--dim", "m=3"], "no dimension `m`; it has n, x[0]"), (["--dim", "x[2]=3"], "`x[2]` is 4 in the model"),
-    (["--dim", "n=3", "--dim", "x[1]=4"], "`n` is 3 and 4"), (["--shape", "xx=1"], "no input `xx`"), (["--dim", "n=3"], "`x[0]` in input `x` is not known"),
+    (["--dim", "n=3", "--dim", "x[1]=4"], "`n` is 3 and 4"), (["--shape", "xx=1"], "no input `xx`"),
+    (["--dim", "m=1..3"], "no dimension `m`; it has n, x[0]"), (["--dim", "x[2]=1..4"], "`x[2]` is 4 in the model"),
+    (["--dim", "n=5..3"], "no length is at least 5, at most 3"), (["--shape", "x=2,n:5,4"], "`x=2,n:5,4` is no shape"),
+    (["--shape", "x=2,n:1..5"], "has 3 dimensions, --shape gives 2"), (["--shape", "x=2,n:..9,5"], "has shape (x[0], n, 4), not (2, n:0..9, 5)"),
 ])  # fmt: skip
 def test_wrong_sizes(baton, compiler, model, flags, words):
     assert words in baton("compile", model, "-o", "m.so", *flags, code=2).stderr
+
+
+def test_a_run_needs_every_size(baton, compiler, model):
+    assert "`x_0` in input `x` is not known" in baton("run", model, "--dim", "n=3", code=2).stderr
+
+
+@pytest.mark.parametrize("flags, dims", [
+    ([], "n, x_0"), (["--dim", "n=1..8/2"], "n:1..8/2, x_0"), (["--shape", "x=?,n:..5,4", "--dim", "x[0]=2..3"], "n:0..5, x_0:2..3"), (["--dim", "n=3"], "x_0"),
+    (["--shape", "x=batch:1..,2,4"], "batch:1.."),
+])  # fmt: skip
+def test_a_file_serves_every_size(baton, compiler, model, tmp_path, flags, dims):
+    import baton as package
+
+    baton("compile", model, "-o", "open.so", *flags)
+    loaded = package.load(tmp_path / "open.so")
+    assert ", ".join(sorted(map(str, loaded.dims))) == dims
+    shape = "2,3,4" if flags == ["--dim", "n=3"] else "2,2,4"
+    assert f"[{shape.replace(',', ', ')}]" in baton("run", "open.so", "--shape", f"x={shape}").stdout
+    assert "nn.relu" in baton("compile", model, "--emit=relay", *flags).stdout
 
 
 def test_two_extents_without_names_differ(baton, compiler, tmp_path):
@@ -70,3 +92,22 @@ def test_an_input_without_a_rank_has_that_of_its_shape(baton, compiler, tmp_path
     path = write(tmp_path / "m.onnx", [node("Relu", ["x"], ["y"])], inputs=[value("x", None)], outputs=[value("y", None)])
     assert "[2, 3]" in baton("run", path, "--shape", "x=2,3").stdout
     assert "has no rank" in baton("run", path, code=1).stderr
+
+
+def test_a_dimension_that_is_a_formula_follows_from_others(baton, compiler, tmp_path):
+    (tmp_path / "in.relay").write_text(
+        "def @main(%past: Tensor[(n, 2), float32], %new: Tensor[(m, 2), float32], %mask: Tensor[(n + m*2), float32]) { (%past, %new, %mask) }\n"
+    )
+    baton("compile", "in.relay", "-o", "m.so")
+    out = baton("run", "m.so", "--dim", "n=3", "--dim", "m=2").stdout
+    assert "[3, 2]" in out and "[2, 2]" in out and "float32[7]" in out
+    assert "`m`" in baton("run", "m.so", "--dim", "n=3", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "formula, value", [("n", 6), ("n + m*2", 10), ("max(n - 7, 1)", 1), ("floordiv(n + 1, m)", 3), ("n + k", None), ("n(", None), ("min(n)", None)]
+)
+def test_values_of_formulas(formula, value):
+    from baton.cli.shapes import evaluate
+
+    assert evaluate(formula, {"n": 6, "m": 2}) == value

@@ -41,9 +41,16 @@ from baton.cli import VERBS, build_parser
         (["opt", "in.relay", "--isolate-memory", "3"], "add --isolate"),
         (["opt", "in.relay", "--isolate", "--isolate-seconds", "0"], "`0` is no number of seconds above 0"),
         (["replay", "f.capsule", "--seconds", "-1"], "`-1` is no number of seconds above 0"),
+        (["sign", "m.so"], "--key --check"),
+        (["sign", "m.so", "--key", "a", "--check", "b"], "not allowed with"),
         (["completion"], "shell"),
         (["completion", "tcsh"], "tcsh"),
         (["doctor", "extra"], "extra"),
+        (["rpc-key", "new"], "where to?"),
+        (["rpc-key", "new", "-o", "in.relay"], "exists already"),
+        (["rpc-key", "show"], "which key file?"),
+        (["rpc-server", "--key-file", "k", "--listen", "unix:s"], "--key-file belongs to tls://"),
+        (["rpc-server", "--idle", "0"], "number of seconds above 0"),
     ],
 )
 def test_wrong_usage(baton, tmp_path, args, words):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("baton._core", reason="the extension is not built")
-from baton.driver.executable import DynamicExecutable, Executable, TensorInfo  # noqa: E402
+from baton.driver.executable import Executable, TensorInfo  # noqa: E402
 from baton.error import UnsupportedError  # noqa: E402
 from baton.runtime import convert  # noqa: E402
 
@@ -118,43 +118,6 @@ def test_executor_survives_an_error():
     with pytest.raises(TypeError):
         exe(A.astype(np.int32), B)
     assert exe(A, B) == 33 and exe.module.made == 1
-
-
-def dynamic():
-    built = []
-
-    def specialize(shapes):
-        built.append(shapes)
-        return Executable(Code([[name, shape, "float32"] for name, shape in shapes.items()], [["y", (), "float32"]]))
-
-    inputs = [TensorInfo("a", "float32", ("n", 2)), TensorInfo("b", "float32", ("n", None))]
-    return DynamicExecutable(inputs, [TensorInfo("y", "float32", ())], specialize), built
-
-
-def test_dynamic_compiles_once_a_shape():
-    exe, built = dynamic()
-    one = np.ones
-    assert exe(one((3, 2), "f"), one((3, 1), "f")) == 9 and exe(a=one((3, 2), "f"), b=one((3, 1), "f")) == 9
-    assert built == [{"a": (3, 2), "b": (3, 1)}]
-    exe(one((1, 2), "f"), one((1, 1), "f"))
-    assert len(built) == 2 and exe.dynamic and "a float32[n, 2], b float32[n, ?]" in repr(exe)
-
-
-@pytest.mark.parametrize("a, b, words", [((3, 2), (4, 1), r"where n = 3, \(4, 1\)"), ((3, 5), (3, 1), r"`a`"), ((3,), (3, 1), r"`a`")])
-def test_dynamic_checks_shapes_before_compiling(a, b, words):
-    exe, built = dynamic()
-    with pytest.raises(ValueError, match=words):
-        exe(np.ones(a, "f"), np.ones(b, "f"))
-    assert not built
-
-
-def test_dynamic_has_no_code_of_its_own(tmp_path):
-    exe, _ = dynamic()
-    for attempt in (lambda: exe.save(tmp_path / "m.so"), lambda: exe.source("llvm"), lambda: exe.module):
-        with pytest.raises(UnsupportedError, match="specialize"):
-            attempt()
-    assert exe.describe()["inputs"][0] == {"name": "a", "dtype": "float32", "shape": ["n", 2]}
-    assert not list(tmp_path.iterdir())
 
 
 def test_module_without_a_model():

@@ -51,7 +51,7 @@ def test_values(model, weights, n):
 
 
 def test_signature(model):
-    assert model.dynamic and not model.per_shape
+    assert model.dynamic
     assert model.dims == (baton.Dim("n"),)
     assert model.inputs[0].shape == ("n", 24) and model.outputs[1].shape == ("n",)
     assert model.shapes((5, 24), (16, 24), (16,)) == ((5, 16), (5,))
@@ -156,7 +156,7 @@ def test_memory_follows_reserve_and_trim():
 
 def test_unknown_dims_get_names():
     m = baton.compile('#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, 3), float32]) { nn.relu(%x) }')
-    assert m.inputs[0].shape == ("x_0", 3) and not m.per_shape
+    assert m.inputs[0].shape == ("x_0", 3)
     assert m(np.ones((4, 3), "float32")).shape == (4, 3)
 
 
@@ -199,7 +199,7 @@ def test_images_of_any_size_and_number():
     weights = {"w0": rng.standard_normal((16, 3, 3, 3)).astype("float32"), "w1": rng.standard_normal((32, 16, 3, 3)).astype("float32")}
     mod = baton.relay.build_module.bind_params_by_name(relay.parse(CNN)["main"], weights)
     model = baton.compile(mod)
-    assert not model.per_shape and [d.name for d in model.dims] == ["batch", "h", "w"]
+    assert [d.name for d in model.dims] == ["batch", "h", "w"]
     for shape in [(1, 3, 8, 8), (2, 3, 33, 17), (5, 3, 20, 64), (1, 3, 2, 2)]:
         x = rng.standard_normal(shape).astype("float32")
         got = model(x).numpy()
@@ -227,7 +227,6 @@ def attention(q, k, mask):
 def test_extents_that_broadcast_when_they_run():
     """A dimension that is 1 in one call and the batch in another: broadcasting is decided by the shapes that come."""
     model = baton.compile(ATTENTION)
-    assert not model.per_shape
     rng = np.random.default_rng(4)
     for b, s, t, m in [(1, 1, 1, 1), (3, 5, 7, 1), (3, 5, 7, 3), (2, 17, 33, 2), (4, 1, 64, 1)]:
         args = [rng.standard_normal(x).astype("float32") for x in [(b, 4, s, 8), (b, 4, t, 8), (m, 1, 1, t)]]
@@ -247,20 +246,31 @@ def test_a_model_of_many_steps():
     for _ in range(700):
         y = relay.annotation.stop_fusion(relay.nn.relu(y) - relay.const(np.float32(0.001)))
     model = baton.compile(relay.Function([x], y))
-    assert not model.per_shape
     for rows in (1, 5, 2):
         a = np.full((rows, 3), 10, "float32")
         np.testing.assert_allclose(model(a).numpy(), a - 0.7, rtol=1e-4)
     assert len(model.profile(np.ones((2, 3), "float32"), rounds=1)["steps"]) >= 700
 
 
-def test_operators_that_need_lengths_leave_the_model_to_code_for_each_shape():
+def test_operators_that_need_lengths_are_compiled_when_they_come():
     from baton import relay
 
     n = baton.tir.Var("n", "int64")
     grad, data = relay.var("g", shape=(n, 3, 4, 4)), relay.var("x", shape=(n, 3, 8, 8))
     model = baton.compile(relay.Function([grad, data], relay.nn.avg_pool2d_grad(grad, data, pool_size=(2, 2), strides=(2, 2))))
-    assert model.per_shape
+    assert model.dynamic
     for rows in (1, 2):
         got = model(np.ones((rows, 3, 4, 4), "float32"), np.ones((rows, 3, 8, 8), "float32"))
         np.testing.assert_allclose(got.numpy(), np.full((rows, 3, 8, 8), 0.25, "float32"))
+
+
+def test_guards_say_what_must_hold(tmp_path):
+    m = baton.compile("def @main(%x: Tensor[(n, 2), float32], %y: Tensor[(m, 2), float32]) { (add(%x, %y), concatenate((%x, %y), axis=1)) }\n")
+    assert m.guards and any("extents m and n must be equal" in guard or "extents n and m must be equal" in guard for guard in m.guards)
+    m.save(tmp_path / "m.so")
+    loaded = baton.load(tmp_path / "m.so")
+    assert loaded.guards == m.guards and loaded.describe()["guards"] == list(m.guards)
+    assert [dim["name"] for dim in loaded.describe()["dims"]] == ["n", "m"]
+    with pytest.raises(ValueError, match="must be equal"):
+        loaded(np.zeros((1, 2), "float32"), np.zeros((3, 2), "float32"))
+    assert baton.compile("def @main(%x: Tensor[(n, 2), float32]) { nn.relu(%x) }\n").guards == ()

@@ -30,6 +30,7 @@ SAMPLES = {
     "runtime.String": "Op",
 }
 GIVEN = {
+    "random.normal": {"shape": [2]},
     "random.uniform": {"shape": [2]},
     "nn.contrib_dense_pack": {"weight_layout": "NC8n"},
     "device_copy": {"src_device": "cpu", "dst_device": "cpu"},

@@ -21,6 +21,7 @@ test_annotations = table(
         for op in ("annotation.compiler_begin", "annotation.compiler_end")
         for x in (f32(2, 3), i64(), boolean(0, 2))
     ],
+    *[Case("annotation.cast_hint", same, x, dtype="int8", fold=False) for x in (f32(2, 3), i64(), boolean(0, 2))],
     Case("on_device", same, u8(3), device_type=each(-1, 1), fold=False),
     Case("on_device", same, u8(3), device_type=1, is_fixed=True, fold=False),  # which needs a device
     Case("device_copy", same, u8(3), src_dev_type=each(-1, 1), dst_dev_type=1, fold=False),

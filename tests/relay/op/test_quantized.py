@@ -108,6 +108,19 @@ test_scales = table(
     ),
     dynamic=True,
 )
+
+
+def simulated(x, scale, low, high, kind=1, sign=True, rounding="round"):
+    return x if kind == 0 else (np.clip(np.rint(x / scale.astype(x.dtype)), low, high) * scale).astype(x.dtype)
+
+
+SIMULATED, BOUNDS = "relay.op.annotation.simulated_quantize", (Value(-3, "float32"), Value(5, "float32"))
+test_simulated = table(
+    Case(SIMULATED, simulated, f32(2, 3), QUARTER, *BOUNDS, kind=each(0, 1, 2, 3), fold=False),
+    Case(SIMULATED, simulated, f64(3), HALF, *BOUNDS, kind=2, sign=each(True, False), fold=False),
+    Case(SIMULATED, simulated, Value([-1e30, -0.75, -0.25, 0.25, 0.75, 1e30], "float32"), HALF, *BOUNDS, fold=False),
+    dynamic=True,
+)
 test_products = table(
     Case(
         "qnn.conv2d",
@@ -225,6 +238,11 @@ test_rejects = rejects(
         Reject(f"qnn.{op}", "R5", F, S, Z, **{key: "float32"})
         for op, key in (("quantize", "out_dtype"), ("simulated_quantize", "out_dtype"), ("simulated_dequantize", "in_dtype"))
     ),
+    Reject(SIMULATED, "R1", I, S, S, S),
+    Reject(SIMULATED, "R2", F, VS, S, S),
+    Reject(SIMULATED, "R2", F, S, S, Z),
+    Reject(SIMULATED, "R3", F, S, S, S, kind=4, says="kind is 4"),
+    Reject(SIMULATED, "R4", F, S, S, S, rounding="floor", says='rounding is "floor"'),
     Reject("qnn.requantize", "R1", F, S, Z, S, Z),
     Reject("qnn.requantize", "R2", I, S, Z, VS, Z),
     Reject("qnn.requantize", "R3", I, S, Z, S, S),

@@ -124,3 +124,13 @@ def test_fold_weights_keeps_to_its_budget(budget, folded):
     relay.analysis.post_order_visit(out["main"], lambda e: constants.append(e.data) if isinstance(e, relay.Constant) and len(e.data.shape) else None)
     assert [(c.shape, c.numpy().min()) for c in constants] == [((1000, 1000), v) for v in (2.0, 3.0)][:folded]
     assert relay.transform.FoldConstant()(mod).same_as(mod), "which never makes a program so much larger"
+
+
+@pytest.mark.parametrize("side, folded", [(64, True), (8000, False)])
+def test_folding_has_a_budget_of_operations(side, folded):
+    """A product of 10^12 operations stays in the program, however few bytes say what it multiplies."""
+    x = relay.var("x", shape=(1,))
+    filled = relay.full(relay.const(0.5), (side, side), "float32")
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], x + relay.sum(relay.nn.matmul(filled, filled)))))
+    for fold in (relay.transform.FoldConstant(), relay.transform.FoldWeights()):
+        assert ("nn.matmul" in fold(mod).astext()) != folded

@@ -10,7 +10,7 @@ def create(graph_json_str, libmod, device):
     """An executor of a module of code. Raises UnsupportedError for an NVIDIA GPU."""
     for one in device if isinstance(device, (list, tuple)) else [device]:
         if str(one).startswith("cuda"):
-            raise UnsupportedError("no code is made for NVIDIA's GPUs; there is code for llvm, c and opencl")
+            raise UnsupportedError("no code is made for NVIDIA's GPUs; there is code for c, llvm and opencl")
     return _create(graph_json_str, libmod, device)
 
 

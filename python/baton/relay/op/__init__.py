@@ -42,7 +42,11 @@ from .sugar import SUGAR
 
 _found = {}
 # Other names of an operator that programs use.
-_ALIASES = {"annotation.on_device": "on_device", "image.resize": "image.resize2d"}
+_ALIASES = {
+    "annotation.on_device": "on_device",
+    "annotation.simulated_quantize": "relay.op.annotation.simulated_quantize",
+    "image.resize": "image.resize2d",
+}
 
 
 class _Group(types.ModuleType):
@@ -98,7 +102,9 @@ def find(name):
 
 def names_in(prefix):
     """First words behind `prefix` of the operators' names."""
-    return sorted({n[len(prefix) :].split(".")[0] for n in (*all_names(), *COMPOSED) if n.startswith(prefix)})
+    # An operator whose name repeats the path of this module stands where the path leads.
+    names = (n.removeprefix("relay.op.") for n in (*all_names(), *COMPOSED))
+    return sorted({n[len(prefix) :].split(".")[0] for n in names if n.startswith(prefix)})
 
 
 def __getattr__(name):

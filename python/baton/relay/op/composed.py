@@ -4,10 +4,12 @@
 from ... import error as errors
 from ...ir import RelayExpr
 from ..expr import Tuple, TupleWrapper, _dtype_of, const, infer_type
+from .bits import BITS
 from .make import input_expr, operator
+from .pads import PADS
 from .sugar import SUGAR, _device_type
 
-COMPOSED = {}
+COMPOSED = {**BITS, **PADS}
 
 
 def _mean_and(name, spread):
@@ -31,6 +33,18 @@ def _composed(name):
         return f
 
     return register
+
+
+@_composed("trunc_divide")
+def trunc_divide(lhs, rhs):
+    """The quotient rounded towards zero."""
+    return operator("trunc")(operator("divide")(lhs, rhs))
+
+
+@_composed("trunc_mod")
+def trunc_mod(lhs, rhs):
+    """The remainder that has the dividend's sign."""
+    return operator("mod")(lhs, rhs)
 
 
 @_composed("annotation.function_on_device")

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on tensors of tensor expressions, for `topi` and the arithmetic of `te.Tensor`."""
 
+import itertools
 import numbers
 
-from ..._ffi import get_global_func
+from ..._core import Array
+from ..._ffi import get_global_func, register_func
+from ..._ffi.hook import Hook
+from ...error import UnsupportedError
 from ...ir import PrimExpr, TensorType, TupleType
-from ...te import Tensor, TensorSlice, compute
+from ...te import Tensor, TensorSlice, compute, extern
+from ...tir import IntImm, call_packed
 from ..expr import TupleWrapper, Var, const, infer_type
 from ..function import Function
 from . import find
+
+_evaluator = Hook("relay.evaluator")  # of a function: what computes it from arrays
+_numbers = itertools.count()
 
 
 def on_tensors(function, args, kwargs):
@@ -37,9 +45,43 @@ def on_tensors(function, args, kwargs):
         expr = expr.astuple()
     if expr in params:
         return found[params.index(expr)]
-    several = isinstance(infer_type(expr), TupleType)
-    results = list(get_global_func("relay.OnTensors")(Function(params, expr), found))
+    kind = infer_type(expr)
+    several = isinstance(kind, TupleType)
+    func = Function(params, expr)
+    try:
+        results = list(get_global_func("relay.OnTensors")(func, found))
+    except UnsupportedError as e:
+        if "has no loops" not in str(e):
+            raise
+        kinds = list(kind.fields) if several else [kind]
+        if not all(isinstance(d, (int, IntImm)) for t in (*found, *kinds) for d in t.shape):
+            raise
+        results = _evaluated(func, found, kinds)
     return results if several else results[0]
+
+
+def _evaluated(func, tensors, kinds):
+    """The results of a function whose operators no expression of elements says, as sorting: it is compiled as a whole, and called when the
+    program comes to it. Such a program runs in this process alone."""
+    name = f"baton.topi.{next(_numbers)}"
+    made = []
+
+    def run(*arrays):
+        if not made:
+            made.append(_evaluator(func))
+        results = made[0](*arrays[: len(tensors)])
+        for result, out in zip(results if isinstance(results, (list, tuple, Array)) else [results], arrays[len(tensors) :], strict=True):
+            result.copyto(out)
+
+    register_func(name, run)
+    results = extern(
+        [list(t.shape) for t in kinds],
+        tensors,
+        lambda ins, outs: call_packed(name, *ins, *outs),
+        name="evaluated",
+        dtype=[str(t.dtype) for t in kinds],
+    )
+    return results if isinstance(results, list) else [results]
 
 
 def arithmetic(name, *operands):

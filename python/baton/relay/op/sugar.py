@@ -3,6 +3,7 @@
 expressions, forms of older programs. By operator name."""
 
 import inspect
+import math
 import re
 
 from ... import error as errors
@@ -573,6 +574,27 @@ def uniform(key=None, shape=None, dtype="float32", low=None, high=None, seed=Non
     unit = operator("cast")(operator("multiply")(unit, const(2.0**-count, wide)), dtype=dtype)
     numbers = operator("add")(operator("multiply")(unit, operator("subtract")(high, low)), low)
     return TupleWrapper(Tuple([next_key, numbers]), 2)
+
+
+@_sugar("random.normal")
+def normal(key=None, shape=None, dtype="float32", mean=0.0, scale=1.0, seed=None, low=0.0, high=1.0):
+    """With a key of `threefry_key`: (key for the next numbers, numbers of a normal distribution). Without one the numbers alone, other ones in
+    each evaluation, unless `seed` makes all give the same. `mean` and `scale` (its deviation) are numbers, or expressions with a key."""
+    if not isinstance(key, RelayExpr):
+        shape = key if shape is None else shape
+        if shape is None:
+            raise errors.TypeError("random.normal needs a shape")
+        return operator("random.normal")(shape=[shape] if isinstance(shape, int) else shape, dtype=dtype, seed=seed, mean=mean, scale=scale, low=low, high=high)
+    # Box and Muller: of two evenly spread numbers, the first of (0, 1].
+    size = math.prod(int(d) for d in ([shape] if isinstance(shape, int) else shape))
+    wide = "float32" if dtype == "float16" else dtype
+    numbers = uniform(key, (2, size), wide)
+    first, second = (operator("take")(numbers[1], const(i, "int64"), axis=0) for i in (0, 1))
+    radius = operator("sqrt")(operator("multiply")(operator("log")(operator("subtract")(const(1.0, wide), first)), const(-2.0, wide)))
+    unit = operator("multiply")(radius, operator("cos")(operator("multiply")(second, const(2 * math.pi, wide))))
+    unit = operator("cast")(operator("reshape")(unit, newshape=[shape] if isinstance(shape, int) else list(shape)), dtype=dtype)
+    mean, scale = (x if isinstance(x, RelayExpr) else const(float(x), dtype) for x in (mean, scale))
+    return TupleWrapper(Tuple([numbers[0], operator("add")(operator("multiply")(unit, scale), mean)]), 2)
 
 
 @_sugar("argwhere")

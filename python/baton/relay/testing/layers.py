@@ -12,6 +12,18 @@ def dense_add_bias(data, weight=None, bias=None, units=None, **kwargs):
     return relay.nn.bias_add(relay.nn.dense(data, weight, units, **kwargs), bias, axis=-1)
 
 
+def conv1d(data, weight=None, **kwargs):
+    """A convolution along a length; `name` names its weight."""
+    name = kwargs.pop("name")
+    return relay.nn.conv1d(data, weight if weight is not None else relay.var(name + "_weight"), **kwargs)
+
+
+def conv3d(data, weight=None, **kwargs):
+    """A convolution of a volume; `name` names its weight."""
+    name = kwargs.pop("name")
+    return relay.nn.conv3d(data, weight if weight is not None else relay.var(name + "_weight"), **kwargs)
+
+
 def conv2d(data, weight=None, **kwargs):
     """A convolution; `name` names its weight."""
     name = kwargs.pop("name")

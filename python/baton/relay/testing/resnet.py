@@ -7,7 +7,30 @@ from .layers import batch_norm_infer, conv_kernel_layout, dense_add_bias
 from .layers import conv2d as plain_conv2d
 
 # Layers -> (units of the four stages, whether they have bottlenecks).
-_STAGES = {18: ([2, 2, 2, 2], False), 34: ([3, 4, 6, 3], False), 50: ([3, 4, 6, 3], True), 101: ([3, 4, 23, 3], True), 152: ([3, 8, 36, 3], True)}
+_STAGES = {
+    18: ([2, 2, 2, 2], False),
+    34: ([3, 4, 6, 3], False),
+    50: ([3, 4, 6, 3], True),
+    101: ([3, 4, 23, 3], True),
+    152: ([3, 8, 36, 3], True),
+    200: ([3, 24, 36, 3], True),
+    269: ([3, 30, 48, 8], True),
+}
+
+
+def _stages(num_layers, height):
+    """(units of the stages, channels of the first layer and of each stage, whether the units have bottlenecks)."""
+    if height > 28:
+        if num_layers not in _STAGES:
+            raise ValueError(f"there are networks of {', '.join(map(str, _STAGES))} layers, not {num_layers}")
+        units, bottleneck = _STAGES[num_layers]
+        return units, [64, 256, 512, 1024, 2048] if bottleneck else [64, 64, 128, 256, 512], bottleneck
+    # Three stages for small images.
+    if num_layers >= 164 and (num_layers - 2) % 9 == 0:
+        return [(num_layers - 2) // 9] * 3, [16, 64, 128, 256], True
+    if 8 <= num_layers < 164 and (num_layers - 2) % 6 == 0:
+        return [(num_layers - 2) // 6] * 3, [16, 16, 32, 64], False
+    raise ValueError(f"networks for images of up to 28 rows have 8, 14, 20, ... 158, 164, 173, ... layers, not {num_layers}")
 
 
 class _Net:
@@ -40,17 +63,15 @@ class _Net:
 
 def get_net(batch_size, num_classes, num_layers=50, image_shape=(3, 224, 224), layout="NCHW", dtype="float32", **_):
     """The network as a function. `image_shape` is as the layout has it."""
-    if num_layers not in _STAGES:
-        raise ValueError(f"there are networks of {', '.join(map(str, _STAGES))} layers, not {num_layers}")
-    units, bottleneck = _STAGES[num_layers]
-    filters = [256, 512, 1024, 2048] if bottleneck else [64, 128, 256, 512]
+    height = image_shape[layout.index("H") - 1]
+    units, (first, *filters), bottleneck = _stages(num_layers, height)
     net = _Net(layout)
     data = relay.var("data", shape=(batch_size, *image_shape), dtype=dtype)
     body = net.norm(data, scale=False, name="bn_data")
-    if image_shape[layout.index("H") - 1] <= 32:
-        body = net.conv(body, channels=64, kernel_size=3, padding=1, name="conv0")
+    if height <= 32:
+        body = net.conv(body, channels=first, kernel_size=3, padding=1, name="conv0")
     else:
-        body = net.conv(body, channels=64, kernel_size=7, strides=2, padding=3, name="conv0")
+        body = net.conv(body, channels=first, kernel_size=7, strides=2, padding=3, name="conv0")
         body = relay.nn.max_pool2d(net.act(body, "bn0"), pool_size=3, strides=2, padding=1, layout=layout)
     for stage, (count, width) in enumerate(zip(units, filters, strict=True)):
         for i in range(count):

@@ -6,8 +6,8 @@ from ...ir import Range
 from ...tir import IterVar, Var, op
 from ...tir.stmt_functor import substitute
 from .. import _ffi_api
-from ..reads import loads, parts, reduce_of, tensors_read
-from ..tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from ..reads import loads, parts, reduce_of
+from ..tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
 from .loops import Fuse, Split, loops_of
 
 ROOT, INLINE, SCOPE = "root", "inline", "scope"
@@ -19,21 +19,17 @@ def thread_axis(dom=None, tag="", name="", span=None):
         dom, tag = None, dom
     if not tag:
         raise ValueError('thread_axis needs a tag, as "threadIdx.x"')
-    axis = IterVar(Range(0, 1) if dom is None else dom, Var(name or tag.replace(".", "_")), IterVar.DataPar)
-    _THREADS[axis.var.handle] = (axis, tag)
-    return axis
-
-
-_THREADS = {}  # handle of a variable -> (its axis, which keeps it alive, tag)
+    return IterVar(Range(0, 1) if dom is None else dom, Var(name or tag), IterVar.ThreadIndex, tag)
 
 
 def producers(operation):
     """Tensors that an operation reads, in order."""
-    return tensors_read(operation.body) if isinstance(operation, ComputeOp) else []
+    return list(operation.input_tensors)
 
 
-def post_order(outputs):
-    """These operations and all their producers, producers first."""
+def post_order(outputs, given=()):
+    """These operations and all their producers, producers first; those of the operations in `given` are left out."""
+    boundary = {operation.handle for operation in given}
     done, order, stack = set(), [], [(o, False) for o in reversed(outputs)]
     while stack:
         operation, ready = stack.pop()
@@ -42,7 +38,8 @@ def post_order(outputs):
         elif operation.handle not in done:
             done.add(operation.handle)
             stack.append((operation, True))
-            stack += [(t.op, False) for t in reversed(producers(operation)) if t.op.handle not in done]
+            if operation.handle not in boundary:
+                stack += [(t.op, False) for t in reversed(producers(operation)) if t.op.handle not in done]
     return order
 
 
@@ -55,13 +52,12 @@ def create_schedule(ops):
 class Schedule:
     """How operations are computed; `schedule[tensor]` is the stage of a tensor. Made by `create_schedule`."""
 
-    def __init__(self, outputs):
+    def __init__(self, outputs, given=()):
         self.outputs = outputs
         self.stages = []
         self._by_op = {}
-        for operation in post_order(outputs):
-            if not isinstance(operation, (ComputeOp, PlaceholderOp)):
-                raise UnsupportedError(f"`{operation.name}` is a statement ({operation.type_key}), which has no loops to schedule; build it without a schedule")
+        self.given = {t.op.handle for t in given}  # operations whose tensors are inputs, whatever computes them
+        for operation in post_order(outputs, [t.op for t in given]):
             self._add(Stage(self, operation))
         for operation in outputs:
             self[operation].is_output = True
@@ -74,6 +70,8 @@ class Schedule:
     def __getitem__(self, tensor):
         operation = tensor.op if isinstance(tensor, Tensor) else tensor
         stage = self._by_op.get(operation.handle)
+        if stage is None:
+            stage = next((found for s in self.stages if s.cell and (found := s.cell.find(operation))), None)
         if stage is None:
             raise ValueError(f"`{operation.name}` is no part of this schedule; it has {', '.join(s.op.name for s in self.stages)}")
         return stage
@@ -184,6 +182,8 @@ class Schedule:
 class Stage:
     """One operation of a schedule: its loops, from the outside in, and where it is computed."""
 
+    cell_of = None  # how the rows of a scan are computed, by its operation; `te.scan` sets it
+
     def __init__(self, schedule, operation):
         self.schedule, self.origin_op = schedule, operation
         self.is_output, self.scope = False, ""
@@ -193,13 +193,21 @@ class Stage:
     def become(self, operation):
         """Computes this operation from here on; its loops are those of its axes."""
         self.op = operation
-        self.body = list(operation.body) if isinstance(operation, ComputeOp) else []
-        axes = [*operation.axis, *operation.reduce_axis] if isinstance(operation, ComputeOp) else []
+        self.is_input = isinstance(operation, PlaceholderOp) or operation.handle in self.schedule.given
+        computed = isinstance(operation, ComputeOp) and not self.is_input
+        self.body = list(operation.body) if computed else []
+        axes = [*operation.axis, *operation.reduce_axis] if computed else []
+        # A statement reads whole tensors.
+        self.is_statement = isinstance(operation, ExternOp) and not self.is_input
+        self.inputs = list(operation.inputs) if self.is_statement else []
+        self.cell = Stage.cell_of(operation) if self.is_statement and "scan_update" in operation.attrs else None
         self.all_iter_vars, self.leaf_iter_vars = list(axes), list(axes)
         self.relations, self.iter_var_attrs, self._reduce = [], {}, {a.var.handle for a in axes if a.iter_type == IterVar.CommReduce}
 
     def replace_loads(self, f):
         """Replaces each element that the operation reads by `f(tensor, indices)`."""
+        if self.is_statement:
+            raise UnsupportedError(f"`{self.op.name}` is a statement, which reads whole tensors: it has no cache")
         self.body = [_replaced(e, f) for e in self.body]
 
     def is_reduce(self, iv):
@@ -310,6 +318,8 @@ class Stage:
             raise ValueError(f"`{self.op.name}` is a result, which is stored")
         if any(e.type_key == "tir.Reduce" for e in self.body):
             raise ValueError(f"`{self.op.name}` is a reduction, which cannot stand in another expression; use compute_at")
+        if self.is_statement:
+            raise ValueError(f"`{self.op.name}` is a statement, which cannot stand in an expression")
         if not self.body:
             raise ValueError(f"`{self.op.name}` is an input, which is not computed")
         self.attach_type, self.attach_stage, self.attach_ivar = INLINE, None, None

@@ -5,12 +5,12 @@ from ...arith import Analyzer
 from ...ir import Range
 from ...tir import Allocate, BufferLoad, BufferStore, For, ForKind, IfThenElse, LetStmt, PrimFunc, SeqStmt, Var, op
 from ...tir.buffer import Buffer
-from ...tir.stmt_functor import post_order_visit, substitute
+from ...tir.stmt_functor import ir_transform, post_order_visit, substitute
 from .. import _ffi_api
 from ..reads import loads, parts
-from ..tensor import PlaceholderOp, Tensor
+from ..tensor import Tensor
 from .loops import Loops, axes_of, literal, loops_of
-from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced
+from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced, post_order, producers
 
 _STACK = 16 << 10  # bytes of a buffer within loops that may lie on a task's stack
 _KINDS = {"parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
@@ -101,26 +101,26 @@ class _Placed:
 
 
 class _Lowering:
-    def __init__(self, schedule, args):
+    def __init__(self, schedule, args, buffers=None):
         self.schedule, self.simplify = schedule, Analyzer().simplify
         self.placed = {}  # handle of a stage's operation -> _Placed
         self.live = []  # stages that are stored, in order
         self.children = {}  # handle of a loop's variable -> stages within it
         self.params, self.buffer_map, self.given = [], {}, {}
-        self._parameters(args)
+        self._parameters(args, buffers or [None] * len(args))
         self._inline()
         self._regions()
 
     # ---- Parameters
-    def _parameters(self, args):
-        for a in args:
+    def _parameters(self, args, buffers):
+        for a, own in zip(args, buffers, strict=True):
             if isinstance(a, Tensor):
                 stage = self.schedule[a]
-                buffer = Buffer(list(a.shape), str(a.dtype), a.op.name)
+                buffer = own or Buffer(list(a.shape), str(a.dtype), a.op.name)
                 key = (stage.origin_op.handle, a.value_index)
                 if key in self.given:
                     raise ValueError(f"`{a.op.name}` is given twice")
-                if not isinstance(stage.op, PlaceholderOp) and stage.attach_type != ROOT:
+                if not stage.is_input and stage.attach_type != ROOT:
                     raise ValueError(f"`{a.op.name}` is an argument, which is computed as a whole, and has no place in other loops")
                 self.given[key] = buffer
                 var = Var(a.op.name, "handle")
@@ -140,10 +140,9 @@ class _Lowering:
         for stage in self.schedule.stages:
             p = self.placed[stage.op.handle] = self.placed[stage.origin_op.handle] = _Placed()
             p.body = [_replaced(e, self._elements) for e in stage.body]
-            if isinstance(stage.op, PlaceholderOp):
-                if (stage.origin_op.handle, 0) not in self.given:
-                    reads = any(load.producer.op.handle == stage.op.handle for s in self.schedule.stages for load in loads(parts(s.body)))
-                    if reads:
+            if stage.is_input:
+                if not any(handle == stage.origin_op.handle for handle, _ in self.given):
+                    if any(t.op.handle == stage.op.handle for s in self.schedule.stages for t in [*(x.producer for x in loads(parts(s.body))), *s.inputs]):
                         raise ValueError(f"`{stage.op.name}` is read and is no argument")
             elif stage.attach_type != INLINE:
                 self.live.append(stage)
@@ -166,7 +165,7 @@ class _Lowering:
             parent, iv = stage.attach_stage, stage.attach_ivar
             if parent.op.handle in seen:
                 raise ValueError(f"`{stage.op.name}` and `{parent.op.name}` are computed within each other")
-            if parent.attach_type == INLINE or isinstance(parent.op, PlaceholderOp):
+            if parent.attach_type == INLINE or parent.is_input:
                 raise ValueError(
                     f"`{stage.op.name}` is computed at a loop of `{parent.op.name}`, which has none: it is {'inline' if parent.attach_type == INLINE else 'an input'}"
                 )
@@ -183,6 +182,10 @@ class _Lowering:
         for stage in self.live:
             for load in loads(parts(self._of(stage).body)):
                 readers.setdefault(self.schedule[load.producer].op.handle, []).append((stage, load))
+            for t in stage.inputs:
+                source = self.schedule[t]
+                if source.attach_type != ROOT:
+                    raise ValueError(f"`{stage.op.name}` is a statement, which reads the whole of `{t.op.name}`: that is computed at its root")
         for stage in reversed(self.live):
             p = self._of(stage)
             shape = [a.dom.extent for a in stage.op.axis]
@@ -271,6 +274,8 @@ class _Lowering:
 
     def _buffers(self, stage):
         p = self._of(stage)
+        for k, buffer in enumerate(stage.op.output_buffers if stage.is_statement else ()):
+            p.buffers.append(self.given.get((stage.origin_op.handle, k)) or Buffer(list(buffer.shape), str(buffer.dtype), stage.op.name))
         for k, e in enumerate(stage.body):
             given = self.given.get((stage.origin_op.handle, k))
             scope = ""
@@ -281,6 +286,32 @@ class _Lowering:
                     size *= x
                 scope = "local" if size <= _STACK else ""
             p.buffers.append(given or Buffer(list(p.extents), str(e.dtype), stage.op.name, scope))
+
+    def _statement(self, stage):
+        """The statement of an operation that is one, over the buffers of its inputs and results."""
+        operation = stage.op
+        ins = [self._buffer(t) for t in operation.inputs]
+        outs = self._of(stage).buffers
+        if stage.cell:
+            return stage.cell.statement(ins, outs)
+        pairs = [*zip(operation.input_buffers, ins, strict=True), *zip(operation.output_buffers, outs, strict=True)]
+        actual = {formal.handle: to for formal, to in pairs}
+        variables = {}
+        for formal, to in pairs:
+            variables[formal.data] = to.data
+            variables.update({a: b for a, b in zip(formal.shape, to.shape, strict=True) if isinstance(a, Var) and not a.same_as(b)})
+
+        def replaced(node):
+            if node.buffer.handle not in actual:
+                return None
+            to = actual[node.buffer.handle]
+            return BufferLoad(to, node.indices) if isinstance(node, BufferLoad) else BufferStore(to, node.value, node.indices)
+
+        return substitute(ir_transform(operation.body, None, replaced, ["tir.BufferLoad", "tir.BufferStore"]), variables)
+
+    def _buffer(self, tensor):
+        stage = self.schedule[tensor]
+        return self.given[(stage.origin_op.handle, tensor.value_index)] if stage.is_input else self._of(stage).buffers[tensor.value_index]
 
     def _allocated(self, stage, body):
         for k, buffer in enumerate(self._of(stage).buffers):
@@ -310,13 +341,15 @@ class _Lowering:
 
     def _read(self, tensor, indices):
         stage = self.schedule[tensor]
-        if isinstance(stage.op, PlaceholderOp):
-            return BufferLoad(self.given[(stage.origin_op.handle, 0)], list(indices))
+        if stage.is_input or stage.is_statement:
+            return BufferLoad(self._buffer(tensor), list(indices))
         p = self._of(stage)
         return BufferLoad(p.buffers[tensor.value_index], [self.simplify(i - f) for i, f in zip(indices, p.first, strict=True)])
 
     def _stage(self, stage):
         p = self._of(stage)
+        if stage.is_statement:
+            return self._statement(stage)
         values = {a.var: self.simplify(f + p.loops.value(a)) for a, f in zip(stage.op.axis, p.first, strict=True)}
         values |= {k.var: self.simplify(k.dom.min + p.loops.value(k)) for k in stage.op.reduce_axis}
         at = [p.loops.value(a) for a in stage.op.axis]
@@ -396,16 +429,17 @@ def _if(conditions, body):
     return IfThenElse(op.all(*conditions), body) if conditions else body
 
 
-def schedule_to_prim_func(schedule, args, name="main"):
-    """One PrimFunc that computes as the schedule says; its parameters are `args`: tensors, variables of sizes, buffers."""
+def schedule_to_prim_func(schedule, args, name="main", buffers=None):
+    """One PrimFunc that computes as the schedule says; its parameters are `args`: tensors, variables of sizes, buffers. `buffers`: of each
+    argument, or None for one of its own."""
     if not isinstance(schedule, Schedule):
         raise TypeError(f"a schedule is made by te.create_schedule, this is a {type(schedule).__name__}")
-    return _Lowering(schedule, list(args)).run(name)
+    return _Lowering(schedule, list(args), buffers).run(name)
 
 
 def InferBound(schedule):
     """The range of every loop of a schedule, also of those that were split or fused: a dictionary by IterVar."""
-    inputs = [s.op for s in schedule.stages if isinstance(s.op, PlaceholderOp)]
+    inputs = [s.op for s in schedule.stages if s.is_input]
     lowering = _Lowering(schedule, [_ffi_api.OutputOf(o) for o in inputs])
     out = {}
     for stage in lowering.live:
@@ -419,9 +453,39 @@ def InferBound(schedule):
 
 def ScheduleOps(schedule, bounds=None, debug_keep_trivial_loop=False):
     """The loops of a schedule as one statement, over buffers of its inputs and outputs. `bounds` is accepted for older programs."""
-    inputs = [_ffi_api.OutputOf(s.op) for s in schedule.stages if isinstance(s.op, PlaceholderOp)]
-    outputs = [_ffi_api.OutputOf(o, k) for o in schedule.outputs for k in range(o.num_outputs)]
+    inputs = [_ffi_api.OutputOf(s.op) for s in schedule.stages if s.is_input]
+    outputs = [o.output(k) for o in schedule.outputs for k in range(o.num_outputs)]
     return schedule_to_prim_func(schedule, inputs + outputs).body
+
+
+def SchedulePostProcToPrimFunc(arg_list, stmt, extern_buffer_map=None):
+    """A function of the statement that `ScheduleOps` gave; its parameters are `arg_list`: tensors, variables, buffers."""
+    buffers = {}
+
+    def find(node):
+        buffer = getattr(node, "buffer", None)
+        if buffer is not None and node.type_key != "tir.Allocate":
+            buffers.setdefault(buffer.name, buffer)
+
+    post_order_visit(stmt, find)
+    given = dict(extern_buffer_map or {})
+    params = [given.get(a) or buffers.get(a.op.name) or Buffer(list(a.shape), str(a.dtype), a.op.name) if isinstance(a, Tensor) else a for a in arg_list]
+    return PrimFunc(params, stmt)
+
+
+def CreateReadGraph(ops):
+    """The tensors that each operation, of these and of all before them, reads: a dictionary by operation."""
+    return {operation: producers(operation) for operation in post_order(list(ops))}
+
+
+def PostDFSOrder(ops, graph=None):
+    """These operations and all before them, inputs first."""
+    return post_order(list(ops))
+
+
+def VerifyCompactBuffer(stmt):
+    """Whether the buffers of a statement are dense: they always are."""
+    return True
 
 
 def _reads_by(index_maps):
@@ -468,9 +532,13 @@ __all__ = [
     "AutoInlineBroadcast",
     "AutoInlineElemWise",
     "AutoInlineInjective",
+    "CreateReadGraph",
     "InferBound",
     "Loops",
+    "PostDFSOrder",
     "ScheduleOps",
+    "SchedulePostProcToPrimFunc",
+    "VerifyCompactBuffer",
     "interval",
     "loops_of",
     "schedule_to_prim_func",

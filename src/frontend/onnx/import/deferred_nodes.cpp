@@ -5,6 +5,7 @@
 #include <baton/runtime/array.h>
 #include <baton/support/json.h>
 #include <baton/tir/expr.h>
+#include <relay/op/dyn/symbolic.h>
 #include <relay/op/gradient.h>
 
 #include <algorithm>
@@ -110,7 +111,10 @@ bool DeferredRel(const Array<baton::Type>& types, int num_inputs, const Attrs& a
   return true;
 }
 
-relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
+using Extents = Array<Array<PrimExpr>>;
+
+/// `extents`: values of operands as extents, null lists where they are not known.
+relay::Expr FormOf(const relay::Call& call, const Array<NDArray>& values, const Extents& extents) {
   const auto* a = &relay::AttrsAs<DeferredAttrs>(call->attrs);
   std::shared_ptr<Model> holder = ReadNode(Bytes::Copy(Unhex(a->node.view())), "dyn.onnx");
   const Node& node = holder->graph.nodes[0];
@@ -126,6 +130,8 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
         throw CompileError("[dyn.onnx R3] the call has fewer operands than `present` says");
       relay::Expr arg = call->args[static_cast<int64_t>(next)];
       NDArray value = next < values.size() ? values[static_cast<int64_t>(next)] : NDArray();
+      Array<PrimExpr> known(ObjectPtr<Object>{});
+      if (next < extents.size()) known = extents[static_cast<int64_t>(next)];
       ++next;
       v.kind = Value::kTensor;
       v.ranked = true;
@@ -147,6 +153,11 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
         if (t == nullptr) return relay::Expr();
         v.dtype = t->dtype;
         for (const PrimExpr& d : t->shape) v.dims.push_back(importer.symbols()->NumberOf(d));
+        if (known.get() != nullptr) {
+          auto partial = std::make_shared<Dims>();
+          for (const PrimExpr& e : known) partial->push_back(importer.symbols()->NumberOf(e));
+          v.partial = partial;
+        }
       }
     }
     inputs.push_back(v);
@@ -239,6 +250,43 @@ relay::HostCall HostCallOfNode(const Attrs& attrs) {
   return {node.domain.empty() ? "host.onnx." + std::string(node.op_type) : "", params.Dump(true, true)};
 }
 
+relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) { return FormOf(call, values, {}); }
+
+/// Reshape and Slice by numbers that may be negative; other nodes take numbers that are not.
+relay::Expr NegativeForm(const relay::Call& call, const Extents& extents) {
+  const auto* a = &relay::AttrsAs<DeferredAttrs>(call->attrs);
+  Array<Array<PrimExpr>> operands;  // of the node, null for one left out
+  int64_t next = 0;
+  for (int64_t there : a->present) {
+    operands.push_back(there != 0 ? extents[next++] : Array<PrimExpr>(ObjectPtr<Object>{}));
+  }
+  auto known = [&](size_t i) { return i < operands.size() && operands[static_cast<int64_t>(i)].get() != nullptr; };
+  auto absent = [&](size_t i) { return i >= a->present.size() || a->present[static_cast<int64_t>(i)] == 0; };
+  std::shared_ptr<Model> holder = ReadNode(Bytes::Copy(Unhex(a->node.view())), "dyn.onnx");
+  const Node& node = holder->graph.nodes[0];
+  if (!node.domain.empty()) return relay::Expr();
+  if (node.op_type == "Reshape" && known(1)) {
+    const Attribute* allowzero = node.Find("allowzero");
+    return relay::SymbolicReshape(call->args[0], operands[1], allowzero != nullptr && allowzero->i != 0);
+  }
+  if (node.op_type == "Slice" && known(1) && known(2) && (absent(3) || known(3)) && (absent(4) || known(4))) {
+    const Array<PrimExpr> axes = absent(3) ? Array<PrimExpr>() : operands[3],
+                          steps = absent(4) ? Array<PrimExpr>() : operands[4];
+    return relay::SymbolicSlice(call->args[0], operands[1], operands[2], absent(3) ? nullptr : &axes,
+                                absent(4) ? nullptr : &steps);
+  }
+  return relay::Expr();
+}
+
+relay::Expr SymbolicForm(const relay::Call& call, const Extents& extents) {
+  bool negative = false;
+  for (const Array<PrimExpr>& list : extents) {
+    negative = negative || (list.get() != nullptr && relay::MayBeNegative(list));
+  }
+  if (relay::Expr form = NegativeForm(call, extents); form.defined() || negative) return form;
+  return FormOf(call, {}, extents);
+}
+
 const Op deferred = relay::DefineOp({
     .name = kDeferredOp,
     .doc = "An ONNX node whose result's shape follows from values of operands, or from lengths not known yet.",
@@ -252,6 +300,7 @@ const Op deferred = relay::DefineOp({
     .gradient = relay::NoGradient(relay::gradient::kDynamicResult),
     .source = "ONNX operators 1 to 28",
 });
+[[maybe_unused]] const bool symbolic = (relay::SetSymbolicForm(deferred, SymbolicForm, true), true);
 
 }  // namespace
 

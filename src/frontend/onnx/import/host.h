@@ -25,6 +25,7 @@ struct BATON_DLL Host {
   std::string_view bytes;
   std::string owned;
   std::shared_ptr<const void> keep;
+  const Bytes* file = nullptr;  ///< of `keep`, where `bytes` lie in a mapped file
   bool is_string = false;
   std::vector<std::string> strings;
 

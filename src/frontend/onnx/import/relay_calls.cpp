@@ -6,6 +6,7 @@
 #include <relay/types/extent_guards.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "elements.h"
 #include "frontend/onnx/ops/common.h"
@@ -95,7 +96,18 @@ Value Importer::FromRelayType(const baton::Type& type, const relay::Expr& expr) 
   return v;
 }
 
-NDArray ToNDArray(const Host& h) { return NDArray::FromBytes(h.bytes.data(), h.dims, h.dtype); }
+NDArray ToNDArray(const Host& h) {
+  if (h.file == nullptr) return NDArray::FromBytes(h.bytes.data(), h.dims, h.dtype);
+  // Piece by piece: a model of gigabytes would stand in memory twice.
+  constexpr size_t kPiece = 8 << 20;
+  NDArray out = NDArray::Empty(h.dims, h.dtype);
+  for (size_t at = 0, n = out.nbytes(); at < n; at += kPiece) {
+    const std::string_view piece = h.bytes.substr(at, std::min(kPiece, n - at));
+    std::memcpy(static_cast<char*>(out.data()) + at, piece.data(), piece.size());
+    h.file->GiveBack(piece);
+  }
+  return out;
+}
 
 baton::Type Importer::TypeOfValue(const Value& v) {
   if (v.kind == Value::kTuple) {

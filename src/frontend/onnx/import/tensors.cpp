@@ -29,6 +29,7 @@ HostPtr Importer::Keep(const Tensor& t) {
   host->bytes = TensorBytes(*model_, t, &host->owned, &keep);
   if (!host->owned.empty()) host->bytes = host->owned;
   Reserve(static_cast<int64_t>(host->owned.size()), 1);
+  if (keep != nullptr && keep->mapped() && host->owned.empty()) host->file = keep.get();
   host->keep = keep;
   return host;
 }

@@ -108,6 +108,15 @@ Bytes::~Bytes() {
   }
 }
 
+void Bytes::GiveBack(std::string_view part) const {
+  if (!mapped_) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(part.data()), end = begin + part.size();
+  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  // Private pages of a file that were not written to: nothing is lost.
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 std::shared_ptr<const Bytes> Bytes::Copy(std::string_view text) {
   std::shared_ptr<Bytes> bytes(new Bytes());
   auto* copy = new uint8_t[text.size() + 1];

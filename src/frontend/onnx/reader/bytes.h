@@ -24,6 +24,9 @@ class BATON_DLL Bytes {
 
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
+  bool mapped() const { return mapped_; }
+  /// Takes the pages of a part of a mapped file out of this process's memory; reading them again brings them back.
+  void GiveBack(std::string_view part) const;
   std::string_view view() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
   /// The contents of a regular file: mapped, or read where it is small.

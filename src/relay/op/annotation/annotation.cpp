@@ -10,6 +10,12 @@
 namespace baton::relay {
 namespace {
 
+struct CastHintAttrs : AttrsNode<CastHintAttrs> {
+  static constexpr auto _type_key = "relay.attrs.CastHintAttrs";
+  DataType dtype = DataType::Int(8);
+  static constexpr void Describe(auto& d) { d(F<&CastHintAttrs::dtype>, "Dtype that the value is to be held in."); }
+};
+
 bool SameRel(const Array<Type>& types, int num_inputs, const Attrs&, TypeReporter& reporter) {
   reporter.Assign(types[num_inputs], types[0]);
   return true;
@@ -48,6 +54,10 @@ Op Define(const char* name, const char* doc, const char* (*attrs)(), decltype(&S
                    .source = "Relay",
                    .traits = {.values = Values::kExact}});
 }
+
+const Op cast_hint =
+    Define("annotation.cast_hint", "data, which relay.quantize is to hold in another dtype from here on.",
+           TypeOf<CastHintAttrs>);
 
 }  // namespace
 

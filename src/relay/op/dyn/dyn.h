@@ -8,6 +8,7 @@
 //     static void Check(const Attributes&, const TypeArgs&);           what their types must be
 //     static Attrs StaticAttrs(const Attributes&, const HostValues&);      the static operator's attributes
 //     static Attrs SymbolicAttrs(const Attributes&, const ExtentValues&);  the same where values are extents; or none
+//     static Expr Symbolic(const Call&, const Array<ExtentList>&);     or the call itself; some values may be negative
 //     static Type Unknown(const Attributes&, const TypeArgs&);         the result's type while a value is not known
 //   };
 #pragma once
@@ -17,6 +18,7 @@
 
 #include "../common.h"
 #include "../gradient.h"
+#include "symbolic.h"
 
 namespace baton::relay {
 
@@ -155,8 +157,11 @@ Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char*
             .source = "Relay"};
   if constexpr (!std::is_same_v<typename D::Attributes, NoAttrs>) def.attrs = TypeOf<typename D::Attributes>;
   Op op = DefineOp(def);
-  if constexpr (requires(const ExtentValues& v) { D::SymbolicAttrs(DynAttrs<D>(Attrs()), v); })
+  if constexpr (requires(const Call& c, const Array<ExtentList>& v) { D::Symbolic(c, v); }) {
+    SetSymbolicForm(op, D::Symbolic, true);
+  } else if constexpr (requires(const ExtentValues& v) { D::SymbolicAttrs(DynAttrs<D>(Attrs()), v); }) {
     SetSymbolicForm(op, DynSymbolic<D>);
+  }
   return op;
 }
 

@@ -55,6 +55,15 @@ struct DynStridedSlice {
       s->slice_mode = a.slice_mode;
     });
   }
+  static Expr Symbolic(const Call& call, const Array<ExtentList>& v) {
+    if (AttrsAs<DynStridedSliceAttrs>(call->attrs).slice_mode != "end") return Expr();
+    for (size_t i = 1; i < v.size(); ++i) {
+      if (v[static_cast<int64_t>(i)].get() == nullptr) return Expr();
+    }
+    const ExtentList none;
+    const ExtentList strides = v.size() > 3 ? v[3] : none, axes = v.size() > 4 ? v[4] : none;
+    return SymbolicSlice(call->args[0], v[1], v[2], v.size() > 4 ? &axes : nullptr, v.size() > 3 ? &strides : nullptr);
+  }
   static Type Unknown(const Attributes&, const TypeArgs& in) {
     Shape out = in.shape(0);
     int64_t n = in.dim(1, 0);
@@ -85,6 +94,11 @@ struct DynOneHot {
     Array<int64_t> depth = Extents(kName, "R3", "depth", v[0]);
     if (depth.size() != 1) throw CompileError("[dyn.one_hot R1] `depth` has " + Str(depth.size()) + " numbers");
     return MakeAttrs<OneHotAttrs>([&](OneHotAttrs* s) { s->depth = depth[0], s->axis = a.axis, s->dtype = a.dtype; });
+  }
+  static Expr Symbolic(const Call& call, const Array<ExtentList>& v) {
+    if (v[3].get() == nullptr || v[3].size() != 1 || MayBeNegative(v[3])) return Expr();
+    const auto& a = AttrsAs<DynOneHotAttrs>(call->attrs);
+    return SymbolicOneHot(call->args[0], call->args[1], call->args[2], v[3][0], a.axis, a.dtype);
   }
   static Type Unknown(const Attributes& a, const TypeArgs& in) {
     Shape out = in.shape(0);
@@ -129,6 +143,11 @@ struct DynPad {
     for (size_t d = 0; d + 1 < w.size(); d += 2) pairs.push_back(Array<int64_t>{w[d], w[d + 1]});
     return MakeAttrs<PadAttrs>(
         [&](PadAttrs* s) { s->pad_width = Array<Array<int64_t>>(pairs), s->pad_mode = a.pad_mode; });
+  }
+  static Expr Symbolic(const Call& call, const Array<ExtentList>& v) {
+    if (v[1].get() == nullptr) return Expr();
+    return SymbolicPad(call->args[0], v[1], call->args.size() > 2 ? call->args[2] : Expr(),
+                       AttrsAs<DynPadAttrs>(call->attrs).pad_mode);
   }
   static Type Unknown(const Attributes&, const TypeArgs& in) { return UnknownTensor(in.ndim(0), in.dtype(0)); }
 };

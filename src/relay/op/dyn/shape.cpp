@@ -43,8 +43,9 @@ struct DynReshape {
     return MakeAttrs<ReshapeAttrs>(
         [&](ReshapeAttrs* s) { s->newshape = ToArray(v[0].ToInts()), s->allowzero = a.allowzero; });
   }
-  static Attrs SymbolicAttrs(const Attributes& a, const ExtentValues& v) {
-    return MakeAttrs<ReshapeAttrs>([&](ReshapeAttrs* s) { s->newshape = v[0], s->allowzero = a.allowzero; });
+  static Expr Symbolic(const Call& call, const Array<ExtentList>& v) {
+    if (v[1].get() == nullptr) return Expr();
+    return SymbolicReshape(call->args[0], v[1], AttrsAs<DynReshapeAttrs>(call->attrs).allowzero);
   }
   static Type Unknown(const Attributes&, const TypeArgs& in) { return UnknownTensor(Length(in, 1), in.dtype(0)); }
 };
@@ -86,6 +87,9 @@ struct DynTile {
   }
   static Attrs StaticAttrs(const Attributes&, const HostValues& v) {
     return MakeAttrs<TileAttrs>([&](TileAttrs* s) { s->reps = Extents(kName, "R3", "reps", v[0]); });
+  }
+  static Expr Symbolic(const Call& call, const Array<ExtentList>& v) {
+    return v[1].get() == nullptr || MayBeNegative(v[1]) ? Expr() : SymbolicTile(call->args[0], v[1]);
   }
   static Type Unknown(const Attributes&, const TypeArgs& in) {
     int64_t reps = Length(in, 1), rank = std::max(reps, in.ndim(0));

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m baton.exec.rpc_server`: serves the functions registered in Python, and modules that clients upload. `baton-rpc-server` is the
+server without Python."""
+
+import argparse
+import signal
+import sys
+import threading
+
+from .. import rpc
+
+
+def main(argv=None):
+    """Serves until it is interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m baton.exec.rpc_server", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; beyond this machine --key-file is needed (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=9090, help="first port to try (default: %(default)s)")
+    parser.add_argument("--port-end", type=int, default=9199, help="end of the ports to try (default: %(default)s)")
+    parser.add_argument("--url", help="listen there instead: unix:/path, tls://host:port")
+    parser.add_argument("--key-file", help="secret key, as `baton rpc-key new` writes it")
+    parser.add_argument("--policy", choices=["trusted", "session"], help="what clients may call (default: by who they are)")
+    parser.add_argument("--allow", default="", help="registered functions that clients may call, with commas; `*` at the end: any that begin so")
+    parser.add_argument("--max-sessions", type=int, default=256, help="sessions at once (default: %(default)s)")
+    parser.add_argument("--tracker", help="host:port of a tracker to register with")
+    parser.add_argument("--key", default="", help="kind of device, as trackers know it; no secret")
+    parser.add_argument("--custom-addr", help="address that the tracker tells clients")
+    parser.add_argument("--load-library", help="libraries to load first, with colons between them")
+    parser.add_argument("--silent", action="store_true", help="print nothing about sessions")
+    parser.add_argument("--no-fork", action="store_true", help=argparse.SUPPRESS)  # of Relay's time: each session has a process
+    args = parser.parse_args(argv)
+    tracker = None
+    if args.tracker:
+        host, _, port = args.tracker.rpartition(":")
+        if not host or not port.isdigit():
+            parser.error(f"--tracker takes host:port, not `{args.tracker}`")
+        tracker = (host, int(port))
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        server = rpc.Server(
+            args.host, args.port, args.port_end, key=args.key, tracker_addr=tracker, load_library=args.load_library, custom_addr=args.custom_addr,
+            silent=args.silent, url=args.url, key_file=args.key_file, policy=args.policy, allow=[n for n in args.allow.split(",") if n],
+            max_sessions=args.max_sessions,
+        )  # fmt: skip
+    except (OSError, ValueError, RuntimeError) as error:
+        print(f"rpc_server: {error}", file=sys.stderr)
+        return 1
+    with server:
+        print(f"rpc_server: listening on {server.url}", flush=True)
+        stop.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers: a process that accepts connections, and one for each session."""
+
+import os
+import signal
+import sys
+
+from .._ffi.hook import Hook
+from ..error import ValueError as BatonValueError
+from ._library import function, path
+
+_register = Hook("rpc.register_server")  # (address of a tracker, server, address that it tells clients)
+
+
+class Server:
+    """A server for the functions that are registered in this process when it starts, and for modules that clients upload.
+
+        server = baton.rpc.Server()                 # 127.0.0.1, a free port from 9090 on
+        remote = baton.rpc.connect("127.0.0.1", server.port)
+
+    It runs in a process of its own, each session in another: a crash, or a client that goes away, disturbs no other. On loopback
+    programs of the same user alone may connect, and each registered function is theirs (`policy="trusted"`). Beyond this machine
+    it needs `key_file`, and clients get what they upload and the functions in `allow`.
+
+    host, port, port_end: the address, and the first port from `port` on that is free. key: the kind of device that it tells a tracker.
+    url: in place of host and port, as "unix:/path". allow: names of registered functions; `*` at the end stands for any that begin so.
+    policy: "trusted" or "session", for all clients. max_sessions: at once. silent: no line a session on standard error.
+    """
+
+    def __init__(
+        self,
+        host="127.0.0.1",
+        port=9090,
+        port_end=9199,
+        is_proxy=False,
+        tracker_addr=None,
+        key="",
+        load_library=None,
+        custom_addr=None,
+        silent=True,
+        no_fork=False,
+        server_init_callback=None,
+        reuse_addr=True,
+        timeout=None,
+        *,
+        url=None,
+        key_file=None,
+        policy=None,
+        allow=(),
+        max_sessions=256,
+    ):
+        if is_proxy:
+            raise BatonValueError("a server behind a proxy is started by the proxy's own client: baton.rpc.proxy")
+        if load_library:
+            from .. import _core
+
+            for name in load_library.split(":") if isinstance(load_library, str) else load_library:
+                _core.load_library(os.fsdecode(name))
+        self.key, self._process = key, None
+        self._module = self._listen(host, port, port_end, url, key_file)
+        self.url, self.port, self.host = str(self._module["url"]()), int(self._module["port"]()), host
+        options = {"allow": list(allow), "max_sessions": int(max_sessions), "quiet": bool(silent), "policy": policy or ""}
+        self._start(options, server_init_callback)
+        if tracker_addr is not None:
+            self._tracker = _register(tracker_addr, self, custom_addr)
+
+    @staticmethod
+    def _listen(host, port, port_end, url, key_file):
+        if url is not None:
+            return function("ServerListen")(str(url))
+        name = f"[{host}]" if ":" in host else host
+        option = f"?key={os.fsdecode(key_file)}" if key_file else ""
+        ports = range(port, max(port + 1, port_end)) if port else [0]
+        for one in ports:
+            try:
+                return function("ServerListen")(f"tls://{name}:{one}{option}")
+            except OSError as error:
+                if "in use" not in str(error) or one == ports[-1]:
+                    raise
+        raise BatonValueError(f"no port from {port} to {port_end}")
+
+    def _start(self, options, prepare):
+        alive, self._lifeline = os.pipe()  # its end is what ends the server
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid:
+            os.close(alive)
+            self._process, self._owner = pid, os.getpid()
+            self._module["abandon"]()
+            return
+        code = 1
+        try:
+            os.close(self._lifeline)
+            os.setsid()
+            if prepare:
+                prepare()
+            self._module["serve"]({**options, "lifeline": alive, "fork": _fork})
+            code = 0
+        except BaseException as error:  # noqa: BLE001 - nothing of the parent's may run on in this process
+            os.write(2, f"baton-rpc: the server failed: {error}\n".encode())
+        finally:
+            os._exit(code)
+
+    @property
+    def pid(self):
+        """Number of the server's process, or None when it was ended."""
+        return self._process
+
+    def terminate(self):
+        """Ends the server and its sessions."""
+        if getattr(self, "_process", None) is None or self._owner != os.getpid():
+            return
+        os.close(self._lifeline)
+        try:
+            os.waitpid(self._process, 0)
+        except ChildProcessError:
+            pass
+        self._process = None
+        self._forget()
+
+    def _forget(self):
+        # The socket's file and the loopback key outlive the process that made them only here.
+        remove = self.url.removeprefix("unix:") if self.url.startswith("unix:") else None
+        if remove is None:
+            found = os.path.join(str(function("RuntimeDir")()), f"{self.port}.key")
+            remove = found if os.path.exists(found) else None
+        if remove:
+            try:
+                os.remove(remove)
+            except OSError:
+                pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.terminate()
+
+    def __del__(self):
+        try:
+            self.terminate()
+        except Exception:  # noqa: BLE001 - the interpreter may be on its way out
+            pass
+
+
+def _fork():
+    signal.set_wakeup_fd(-1)
+    return os.fork()
+
+
+def program():
+    """Path of the server's program, which needs no Python."""
+    return path("baton-rpc-server")

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions, as a client sees them."""
+
+import os
+import shutil
+import tempfile
+
+from .._core import Device
+from .._ffi import get_global_func
+from ..error import ValueError as BatonValueError
+from ..runtime import module
+from ._library import function, path
+
+_TYPES = {"cpu": 1, "cuda": 2, "cl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "ext_dev": 12, "hexagon": 16, "webgpu": 15}
+
+
+class _Devices:
+    """Devices of a session by name: `remote.cpu()`, `remote.cuda(1)`, `remote.device("opencl")`."""
+
+    def device(self, dev_type, dev_id=0):
+        """The device of a kind, by name or DLPack number."""
+        made = Device(dev_type, dev_id)
+        return self._device(made.device_type, made.device_id)
+
+
+def _named(name, number):
+    def make(self, dev_id=0):
+        return self._device(number, dev_id)
+
+    make.__name__, make.__doc__ = name, f"The {name} device of the remote with a number."
+    return make
+
+
+for _name, _number in _TYPES.items():
+    setattr(_Devices, _name, _named(_name, _number))
+_Devices.opencl, _Devices.mtl, _Devices.gpu = _Devices.cl, _Devices.metal, _Devices.cuda
+
+
+class RPCSession(_Devices):
+    """A session with a server. What it gives (functions, modules, arrays on its devices) keeps it open; `close`, or the end of the
+    `with`, ends it at once.
+
+        remote = baton.rpc.connect("127.0.0.1", 9090)
+        remote.upload("model.so")
+        model = remote.load_module("model.so")["default"](remote.cpu())
+
+    `info`: what the server told of itself.
+    """
+
+    def __init__(self, session, process=None):
+        self._module, self._process = session, process
+        self._call = {name: session[name] for name in ("get_function", "load_module", "device", "upload", "upload_file", "download", "remove", "system_lib")}
+        self.info = {str(k): v if isinstance(v, int) else str(v) for k, v in session["info"]().items()}
+
+    def _device(self, dev_type, dev_id):
+        return self._call["device"](dev_type, dev_id)
+
+    def get_function(self, name):
+        """The remote function of a name, called like a local one. Raises AttributeError if there is none, Denied if the server does
+        not give it."""
+        found = self._call["get_function"](name)
+        if found is None:
+            raise AttributeError(f"the remote has no function `{name}`")
+        found.release_gil = True
+        return found
+
+    def upload(self, data, target=None):
+        """Puts a file (or bytes, with `target`) on the remote, under `target` or its own name. Content that is there is not sent."""
+        if isinstance(data, (bytes, bytearray, memoryview)):
+            if not target:
+                raise BatonValueError("upload of bytes needs a `target`, the name of the file on the remote")
+            self._call["upload"](target, bytes(data))
+        else:
+            source = os.fsdecode(data)
+            self._call["upload_file"](target or os.path.basename(source), source)
+
+    def download(self, path):
+        """The bytes of a file on the remote."""
+        return bytearray(self._call["download"](path))
+
+    def remove(self, path):
+        """Removes a file of the session."""
+        self._call["remove"](path)
+
+    def load_module(self, path):
+        """Loads a module that was uploaded; its functions run on the remote."""
+        return self._call["load_module"](os.path.basename(os.fsdecode(path)))
+
+    def system_lib(self, symbol_prefix=""):
+        """The module of the functions that are part of the server's program."""
+        return self._call["system_lib"](symbol_prefix)
+
+    def set_call_timeout(self, seconds):
+        """How long a call may take before it raises Timeout."""
+        self._module["set_call_timeout"](float(seconds))
+
+    @property
+    def lost(self):
+        """Whether the session is over."""
+        return bool(self._module["lost"]())
+
+    @property
+    def peer(self):
+        """What the server proved of itself."""
+        return str(self._module["peer"]())
+
+    def close(self):
+        """Ends the session: what it had on the remote is gone, and each later use raises SessionLost."""
+        self._module["close"]()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def connect(
+    url, port=None, key="", session_timeout=0, session_constructor_args=None, enable_logging=False, *, key_file=None, call_timeout=60, connect_timeout=5
+):
+    """Connects to a server; gives an `RPCSession`.
+
+    url: a host with `port`, or a URL: "tls://host:port", "unix:/path", "ssh://user@host", "exec:COMMAND".
+    key: the kind of device that is wanted, as trackers know it; no secret.
+    session_timeout: seconds after which the server ends the session; 0: never.
+    key_file: the file of the secret key (`baton rpc-key new`). Without it BATON_RPC_KEY, and for a server of this user on this
+        machine the key that it wrote.
+    call_timeout, connect_timeout: seconds until Timeout is raised.
+    """
+    if session_constructor_args:
+        raise BatonValueError('session_constructor_args: a session is not opened by way of another; `PopenSession`, or connect("exec:COMMAND")')
+    if call_timeout <= 0 or connect_timeout <= 0:
+        raise BatonValueError("a deadline is more than 0 s")
+    if port is not None:
+        host = str(url)
+        url = f"tls://{f'[{host}]' if ':' in host else host}:{int(port)}"
+    if key_file is not None:
+        url = f"{url}?key={os.fsdecode(key_file)}"
+    options = {"key": str(key), "session_timeout": float(session_timeout), "call_timeout": float(call_timeout)}
+    return RPCSession(function("Connect")(str(url), options, float(connect_timeout), float(call_timeout)))
+
+
+class LocalSession(_Devices):
+    """A session within this process, with the methods of a remote one: for trying a program without a server."""
+
+    def __init__(self):
+        self._folder = tempfile.mkdtemp(prefix="baton-local-")
+        self.info = {"policy": "trusted"}
+
+    def _device(self, dev_type, dev_id):
+        return Device(dev_type, dev_id)
+
+    def _path(self, name):
+        name = os.fsdecode(name)
+        if not name or name.startswith(".") or "/" in name:
+            raise BatonValueError(f"`{name}` is no name of a file")
+        return os.path.join(self._folder, name)
+
+    def get_function(self, name):
+        """The registered function of a name. Raises AttributeError if there is none."""
+        found = get_global_func(name, allow_missing=True)
+        if found is None:
+            raise AttributeError(f"there is no function `{name}`")
+        return found
+
+    def upload(self, data, target=None):
+        """Copies a file (or bytes, with `target`) to the session's folder."""
+        if isinstance(data, (bytes, bytearray, memoryview)):
+            if not target:
+                raise BatonValueError("upload of bytes needs a `target`, the name of the file")
+            with open(self._path(target), "wb") as out:
+                out.write(data)
+        else:
+            shutil.copyfile(data, self._path(target or os.path.basename(os.fsdecode(data))))
+
+    def download(self, path):
+        """The bytes of a file of the session."""
+        with open(self._path(path), "rb") as file:
+            return bytearray(file.read())
+
+    def remove(self, path):
+        """Removes a file of the session."""
+        os.remove(self._path(path))
+
+    def load_module(self, path):
+        """Loads a module that was uploaded."""
+        return module.load_module(self._path(os.path.basename(os.fsdecode(path))))
+
+    def system_lib(self, symbol_prefix=""):
+        """The module of the functions that are linked into the program."""
+        return module.system_lib(symbol_prefix)
+
+    def close(self):
+        """Removes the session's files."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        self.close()
+
+
+class PopenSession(RPCSession):
+    """A session with a process of its own, which ends with it: a crash of compiled code is a SessionLost here.
+
+    binary: a compiled model (`export_library`), which `system_lib` gives then; or a program that speaks the protocol on its standard
+    input and output; or the bytes of either.
+    """
+
+    def __init__(self, binary, *, call_timeout=60):
+        import shlex
+
+        self._folder = None
+        if isinstance(binary, (bytes, bytearray)):
+            self._folder = tempfile.mkdtemp(prefix="baton-popen-")
+            name = os.path.join(self._folder, "program")
+            with open(name, "wb") as out:
+                out.write(binary)
+            os.chmod(name, 0o700)
+            binary = name
+        file = os.path.abspath(os.fsdecode(binary))
+        command = shlex.quote(file)
+        if _is_model(file):
+            command = f"{shlex.quote(path('baton-rpc-server'))} --stdio --policy session --module {command}"
+        try:
+            made = function("Connect")(f"exec:exec {command}", {"call_timeout": float(call_timeout)}, 5.0, float(call_timeout))
+            super().__init__(made)
+        finally:
+            if self._folder:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _is_model(file):
+    with open(file, "rb") as data:
+        if data.read(4) != b"\x7fELF":
+            return False
+        data.seek(16)
+        return data.read(2) == b"\x03\x00" and _ends_as_model(data)
+
+
+def _ends_as_model(data):
+    data.seek(-8, os.SEEK_END)
+    return data.read(8) == b"BATONART"
+
+
+def with_minrpc(compile_func, server="posix_popen_server", runtime="libtvm"):
+    """`compile_func` for `export_library`, as programs of old name it for a `PopenSession`. A compiled model needs no server linked into
+    it: the session starts `baton-rpc-server` for it. So this is `compile_func` itself, which may be None."""
+    return compile_func

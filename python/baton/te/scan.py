@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that are computed row by row, each from the rows before it."""
+
+from ..error import UnsupportedError
+from ..ir import make_node
+from ..tir import For, SeqStmt, Var, op
+from ..tir.buffer import Buffer
+from ..tir.stmt_functor import substitute
+from .schedule.schedule import Schedule, Stage
+from .schedule.to_loops import schedule_to_prim_func
+from .tensor import ComputeOp, Tensor
+
+
+def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attrs=None):
+    """Tensors whose first rows `init` gives, and every further one `update`, which reads the rows before it from `state_placeholder`.
+
+        X = te.placeholder((m, n), name="X")
+        state = te.placeholder((m, n))
+        first = te.compute((1, n), lambda _, i: X[0, i])
+        further = te.compute((m, n), lambda t, i: state[t - 1, i] + X[t, i])
+        sums = te.scan(first, further, state, inputs=[X])    # of the rows so far
+
+    init, update, state_placeholder: a tensor, or a list of one for each result. inputs: what else the rows are computed from. A schedule of
+    the scan has stages of the first and of the further rows too, whose loops over an element's place may be split, parallel and so on.
+    """
+    first, further, states = ([x] if isinstance(x, Tensor) else list(x) for x in (init, update, state_placeholder))
+    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs or [])
+    if not len(first) == len(further) == len(states) > 0:
+        raise ValueError(f"scan takes as many tensors for init, update and state: {len(first)}, {len(further)}, {len(states)}")
+    for i, (a, b, c) in enumerate(zip(first, further, states, strict=True)):
+        if not a.dtype == b.dtype == c.dtype or not a.ndim == b.ndim == c.ndim:
+            raise ValueError(f"scan: result {i} has init, update and state of different dtype or rank")
+        if not (isinstance(a.op, ComputeOp) and isinstance(b.op, ComputeOp)):
+            raise UnsupportedError("scan: init and update are computed by te.compute")
+    cell = Cell(first, further, states, inputs)
+    ins = [Buffer(list(t.shape), str(t.dtype), t.op.name) for t in inputs]
+    outs = [Buffer(list(t.shape), str(t.dtype), name) for t in states]
+    made = make_node(
+        "te.ExternOp",
+        name=name,
+        tag=tag,
+        attrs={**dict(attrs or {}), "scan_init": first, "scan_update": further, "scan_state": states},
+        inputs=inputs,
+        input_buffers=ins,
+        output_buffers=outs,
+        body=cell.statement(ins, outs),
+    )
+    results = [made.output(i) for i in range(len(outs))]
+    return results if len(results) > 1 else results[0]
+
+
+class Cell:
+    """How the rows of a scan are computed."""
+
+    def __init__(self, first, further, states, inputs):
+        self.first, self.further, self.states, self.inputs = first, further, states, inputs
+        self.init, self.update = (self._schedule(x, x is further) for x in (first, further))
+
+    @staticmethod
+    def of(operation):
+        """The cell of an operation that `scan` made."""
+        attrs = operation.attrs
+        return Cell(*(list(attrs["scan_" + which]) for which in ("init", "update", "state")), list(operation.inputs))
+
+    def _schedule(self, results, within):
+        schedule = Schedule([t.op for t in results], given=[*self.states, *self.inputs])
+        for stage in schedule.stages if within and len(results) == 1 else ():
+            if stage.body and not stage.is_output and self._follows(stage.op):
+                stage.compute_at(schedule[results[0]], results[0].op.axis[0])
+        return schedule
+
+    def _follows(self, operation):
+        return any(t in self.states or isinstance(t.op, ComputeOp) and self._follows(t.op) for t in operation.input_tensors)
+
+    def find(self, operation):
+        """The stage of an operation of a row; None if it is none."""
+        return self.init._by_op.get(operation.handle) or self.update._by_op.get(operation.handle)
+
+    def statement(self, ins, outs):
+        """The statement that computes all rows, from buffers of the inputs to buffers of the results."""
+        buffers = {t.op.handle: b for t, b in zip(self.inputs, ins, strict=True)}
+        begin = self._rows(self.init, self.first, buffers, outs, None)
+        buffers.update({t.op.handle: b for t, b in zip(self.states, outs, strict=True)})
+        return SeqStmt([*begin, *self._rows(self.update, self.further, buffers, outs, [t.shape[0] for t in self.first])])
+
+    def _rows(self, schedule, results, buffers, outs, begin):
+        arguments = [*(t for t in [*self.inputs, *self.states] if t.op.handle in buffers), *results]
+        given = [*(buffers[t.op.handle] for t in arguments[: len(arguments) - len(results)]), *outs]
+        body = schedule_to_prim_func(schedule, arguments, buffers=given).body
+        if begin is None:
+            return [body]
+        statements = list(body.seq) if isinstance(body, SeqStmt) else [body]
+        loops = [s for s in statements if isinstance(s, For) and any(s.loop_var.same_as(t.op.axis[0].var) for t in results)]
+        if len(loops) != len(statements) or len(loops) != len(results):
+            raise UnsupportedError("scan: the loop over rows stays the outermost, and what is computed of the state stands within it")
+        # Row by row, all results.
+        row = Var("t")
+        rows = SeqStmt([substitute(s.body, {s.loop_var: row}) for s in loops]) if len(loops) > 1 else substitute(loops[0].body, {loops[0].loop_var: row})
+        first = begin[0]
+        return [For(row, op.convert(first), loops[0].extent - first, body=rows)]
+
+
+Stage.cell_of = staticmethod(Cell.of)
+
+__all__ = ["Cell", "scan"]

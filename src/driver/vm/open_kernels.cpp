@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of stretches whose extents are open: what each value's shape is called, and the code that calls them.
+#include <baton/arith/extent.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/lower.h>
+#include <baton/relay/op.h>
+#include <baton/relay/op/annotation.h>
+#include <baton/relay/transform.h>
+#include <baton/support/stack.h>
+#include <baton/tir/functor.h>
+
+#include <algorithm>
+
+#include "driver/size_words.h"
+#include "driver/vm/function_builder.h"
+
+namespace baton::driver {
+
+using relay::Call;
+using relay::CallNode;
+using relay::ConstantNode;
+using relay::Expr;
+using relay::ExprNode;
+using relay::Function;
+using relay::Tuple;
+using relay::TupleGetItem;
+using relay::TupleGetItemNode;
+using relay::TupleNode;
+using relay::Var;
+using relay::VarNode;
+using vm::Opcode;
+
+namespace {
+
+/// A type with f(extent) for each extent.
+template <class F>
+Type MapExtents(const Type& type, F f) {
+  if (const auto* t = type.as<TensorTypeNode>()) {
+    Array<PrimExpr> shape;
+    bool same = true;
+    for (const PrimExpr& d : t->shape) {
+      shape.push_back(f(d));
+      same = same && shape.back().same_as(d);
+    }
+    return same ? type : TensorType(shape, t->dtype);
+  }
+  if (const auto* t = type.as<TupleTypeNode>()) {
+    Array<Type> fields;
+    bool same = true;
+    for (const Type& field : t->fields) {
+      fields.push_back(MapExtents(field, f));
+      same = same && fields.back().same_as(field);
+    }
+    return same ? type : TupleType(fields);
+  }
+  return type;
+}
+
+/// Whether it is tensors, or tuples of them, of any extents.
+bool IsTensors(const ObjectRef& type) {
+  if (!type.defined()) return false;
+  bool all = true;
+  std::vector<Type> work{Downcast<Type>(type)};
+  while (all && !work.empty()) {
+    const Type t = work.back();
+    work.pop_back();
+    if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (const Type& f : tuple->fields) work.push_back(f);
+    } else {
+      all = t.as<TensorTypeNode>() != nullptr;
+    }
+  }
+  return all;
+}
+
+bool IsLiteral(const Type& type) {
+  bool all = true;
+  MapExtents(type, [&](const PrimExpr& d) {
+    all = all && d.as<IntImmNode>();
+    return d;
+  });
+  return all;
+}
+
+void ForEachTensor(const Expr& e, const Type& type, const std::function<void(const Expr&, const TensorType&)>& f) {
+  if (const auto* tuple = type.as<TupleTypeNode>()) {
+    for (size_t i = 0; i < tuple->fields.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const auto* made = e.as<TupleNode>();
+      Expr field = made ? made->fields[at] : Expr(TupleGetItem(e, at));
+      field->checked_type_ = tuple->fields[at];
+      ForEachTensor(field, tuple->fields[at], f);
+    }
+  } else {
+    f(e, Downcast<TensorType>(type));
+  }
+}
+
+}  // namespace
+
+bool FunctionBuilder::IsOpenTensors(Node* n) const { return !program_->several() && IsTensors(n->checked_type_); }
+
+/// A call that becomes part of a kernel if its extents follow from those of what is read.
+bool FunctionBuilder::IsOpenKernel(Node* n) const {
+  const auto* call = As<CallNode>(n);
+  if (!call || !IsOpenTensors(n) || closed_.Has(n)) return false;
+  for (const Expr& a : call->args) {
+    if (!IsTensors(a->checked_type_) && !IsTensors(Resolve(a)->checked_type_)) return false;
+  }
+  if (IsPrimitive(call->op)) return !IsStaticKernel(n);
+  const relay::OpDef* def = relay::DefOf(call->op);
+  if (!def || def->host || def->stateful || IsStaticKernel(n)) return false;
+  if (relay::AsOnDevice(call->op, call->attrs) || relay::AsDeviceCopy(call->op, call->attrs)) return false;
+  return def->lower || def->static_form || def->decompose || relay::IsView(call->op);
+}
+
+/// Values bind the symbols that are extents of theirs by themselves.
+void FunctionBuilder::NoteBinders(Node* n, const Type& type) {
+  MapExtents(type, [&](const PrimExpr& d) {
+    if (d.as<tir::VarNode>() && !binders_.Has(d.get())) binders_[d.get()] = n;
+    return d;
+  });
+}
+
+/// The type with a symbol of its own for each extent that is no literal.
+Type FunctionBuilder::WithNames(const Type& type) {
+  return MapExtents(type, [&](const PrimExpr& d) -> PrimExpr {
+    if (d.as<IntImmNode>()) return d;
+    return tir::SizeVar(String("dim." + std::to_string(next_symbol_++)));
+  });
+}
+
+/// The types of parameters and captured values. Names in the types of a global function's parameters are promises.
+void FunctionBuilder::NameParameters() {
+  PointerSet bound;
+  auto open = [](const Type& t) { return IsTensors(t) && !IsLiteral(t); };
+  const bool global = lambda_.captured.empty() && !lambda_.self;
+  std::vector<std::pair<Node*, Type>> known;
+  for (size_t i = 0; i < lambda_.captured.size() && i < lambda_.captured_types.size(); ++i) {
+    if (open(lambda_.captured_types[i])) known.push_back({lambda_.captured[i], lambda_.captured_types[i]});
+  }
+  for (const Var& p : lambda_.func->params) {
+    const Type t = p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation;
+    if (!t.defined() || !open(t)) continue;
+    known.push_back({p.get(), global ? t : WithNames(t)});
+  }
+  for (const auto& [n, type] : known) {
+    MapExtents(type, [&](const PrimExpr& d) {
+      if (d.as<tir::VarNode>()) bound.Add(d.get());
+      return d;
+    });
+  }
+  for (const auto& [n, type] : known) {
+    const Type named = MapExtents(type, [&](const PrimExpr& d) -> PrimExpr {
+      bool follows = true;
+      tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) {
+        follows = follows && !x.as<tir::AnyNode>() && (!x.as<tir::VarNode>() || bound.Has(x.get()));
+      });
+      return follows ? d : tir::SizeVar(String("dim." + std::to_string(next_symbol_++)));
+    });
+    open_types_[n] = named;
+    NoteBinders(n, named);
+  }
+}
+
+/// The type of a value with symbols for open extents: the same where extents are known to be equal.
+Type FunctionBuilder::OpenType(const Expr& e) {
+  return support::WithStack([&]() -> Type {
+    const Expr value = Resolve(e);
+    Node* n = value.get();
+    if (const Type* known = open_types_.Find(n)) return *known;
+    Type type = Downcast<Type>(n->checked_type_.defined() ? n->checked_type_ : e->checked_type_);
+    if (!IsTensors(type) || IsLiteral(type)) return type;
+    if (const auto* tuple = As<TupleNode>(n)) {
+      Array<Type> fields;
+      for (const Expr& f : tuple->fields) fields.push_back(OpenType(f));
+      type = TupleType(fields);
+    } else if (const auto* field = As<TupleGetItemNode>(n)) {
+      const Type whole = OpenType(field->tuple);
+      if (const auto* fields = whole.as<TupleTypeNode>()) type = fields->fields[field->index];
+    } else if (const auto* branch = As<relay::IfNode>(n)) {
+      type = Joined(OpenType(branch->true_branch), OpenType(branch->false_branch));
+    } else {
+      Type inferred;
+      if (const auto* call = As<CallNode>(n); call && call->op.as<OpNode>()) inferred = TypeOfCall(call);
+      type = inferred.defined() ? inferred : WithNames(type);
+    }
+    open_types_[n] = type;
+    NoteBinders(n, type);
+    return type;
+  });
+}
+
+/// The type of a value that is one of two.
+Type FunctionBuilder::Joined(const Type& a, const Type& b) {
+  if (const auto* t = a.as<TensorTypeNode>()) {
+    const Array<PrimExpr> other = Downcast<TensorType>(b)->shape;
+    size_t i = 0;
+    return MapExtents(a, [&](const PrimExpr& d) -> PrimExpr {
+      const PrimExpr e =
+          i < other.size() && other.size() == t->shape.size() ? other[static_cast<int64_t>(i)] : PrimExpr();
+      ++i;
+      if (e.defined() && tir::ExprDeepEqual(d, e)) return d;
+      return tir::SizeVar(String("dim." + std::to_string(next_symbol_++)));
+    });
+  }
+  const auto *t = a.as<TupleTypeNode>(), *u = b.as<TupleTypeNode>();
+  if (!t || !u || t->fields.size() != u->fields.size()) return WithNames(a);
+  Array<Type> fields;
+  for (size_t i = 0; i < t->fields.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    fields.push_back(Joined(t->fields[at], u->fields[at]));
+  }
+  return TupleType(fields);
+}
+
+/// What an operator that the host runs says of its result, with names for what depends on values.
+Type FunctionBuilder::TypeOfCall(const CallNode* call) {
+  Array<Expr> args;
+  for (const Expr& a : call->args) {
+    const Type t = OpenType(a);
+    if (!IsTensors(t)) return Type();
+    const Expr value = Resolve(a);
+    Var v("x", t);
+    v->checked_type_ = t;
+    args.push_back(value.as<ConstantNode>() ? value : Expr(v));
+  }
+  try {
+    const Type type = relay::transform::InferTypeOf(Call(call->op, args, call->attrs, call->type_args));
+    if (!IsTensors(type)) return Type();
+    return MapExtents(type, [&](const PrimExpr& d) -> PrimExpr {
+      bool known = true;
+      tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) { known = known && !x.as<tir::AnyNode>(); });
+      return known ? d : tir::SizeVar(String("dim." + std::to_string(next_symbol_++)));
+    });
+  } catch (const Error& e) {
+    if (e.ends_work()) throw;
+    return Type();
+  }
+}
+
+/// Takes a node into a region; false where its extents do not follow from what the region reads.
+bool FunctionBuilder::AddOpen(OpenRegion* region, Node* n) {
+  auto value = [&](const Expr& e) -> Expr {
+    const Expr operand = Resolve(e);
+    if (const Expr* known = region->made.Find(operand.get())) return *known;
+    if (const auto* c = operand.as<ConstantNode>()) {
+      if (!operand->checked_type_.defined()) operand->checked_type_ = c->tensor_type();
+      return operand;
+    }
+    const Type type = OpenType(operand);
+    if (!IsTensors(type)) return Expr();
+    return region->made[operand.get()] = region->Input(operand.get(), type);
+  };
+  auto values = [&](const Array<Expr>& exprs) {
+    Array<Expr> out;
+    for (const Expr& e : exprs) out.push_back(value(e));
+    return out;
+  };
+  Expr made;
+  if (const auto* call = As<CallNode>(n)) {
+    made = region->Apply(call, values(call->args));
+  } else if (const auto* tuple = As<TupleNode>(n)) {
+    const Array<Expr> fields = values(tuple->fields);
+    bool all = true;
+    for (const Expr& f : fields) all = all && f.defined();
+    if (all) made = region->MakeTuple(fields);
+  } else {
+    const auto* field = As<TupleGetItemNode>(n);
+    const Expr whole = value(field->tuple);
+    if (whole.defined() && whole->checked_type_.as<TupleTypeNode>()) made = region->Field(whole, field->index);
+  }
+  if (!made.defined()) return false;
+  region->made[n] = made;
+  return true;
+}
+
+/// The same of a node behind others, which are taken in first if none has been.
+bool FunctionBuilder::AddAllOpen(OpenRegion* region, const std::vector<Node*>& before, Node* n) {
+  for (Node* b : before) {
+    if (!region->made.Has(b) && !AddOpen(region, b)) return false;
+  }
+  return AddOpen(region, n);
+}
+
+/// Whether one of these calls needs sizes when it runs.
+bool FunctionBuilder::HasOpen(const std::vector<Node*>& nodes) const {
+  for (Node* n : nodes) {
+    if (!IsStatic(GetRef<Expr>(n)) || (As<CallNode>(n) && !IsStaticKernel(n))) return true;
+  }
+  return false;
+}
+
+/// The kernel of a region and its call; false where it cannot be one function, and nothing is emitted.
+bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region) {
+  PointerSet inside;
+  for (Node* n : nodes) inside.Add(n);
+  const ExprNode* root = Resolve(lambda_.func->body).get();
+  struct Result {
+    Node* node;
+    int32_t first;
+    Type type;
+  };
+  std::vector<Result> results;
+  Array<Expr> outputs;
+  for (Node* n : nodes) {
+    bool out = n == root;
+    if (const std::vector<Node*>* users = users_.Find(n)) {
+      for (Node* u : *users) out = out || !inside.Has(u);
+    }
+    if (!out) continue;
+    results.push_back({n, static_cast<int32_t>(outputs.size()), Type()});
+    const Expr value = *region->made.Find(n);
+    ForEachTensor(value, value->checked_type(), [&](const Expr& e, const TensorType&) { outputs.push_back(e); });
+  }
+  if (outputs.empty()) return true;  // the results are unused
+
+  // Parameters: tensors of the inputs, and what binds symbols that they do not.
+  std::vector<Node*> given;
+  Array<Var> params;
+  Map<Var, Expr> binds;
+  PointerMap<int64_t> slots;  // of inputs that are tensors
+  PointerSet bound;
+  auto add = [&](Node* n, const Var& var) {
+    const Type type = var->checked_type();
+    std::function<Expr(const Type&)> flat = [&](const Type& t) -> Expr {
+      if (const auto* tuple = t.as<TupleTypeNode>()) {
+        Array<Expr> fields;
+        for (const Type& f : tuple->fields) fields.push_back(flat(f));
+        return region->MakeTuple(fields);
+      }
+      if (t.same_as(type)) slots[var.get()] = static_cast<int64_t>(params.size());
+      Var p(t.same_as(type) ? var->name_hint() : String("region." + std::to_string(params.size()) + "f"), t);
+      p->checked_type_ = t;
+      params.push_back(p);
+      return p;
+    };
+    binds.Set(var, flat(type));
+    given.push_back(n);
+    MapExtents(type, [&](const PrimExpr& d) {
+      if (d.as<tir::VarNode>()) bound.Add(d.get());
+      return d;
+    });
+  };
+  Expr body = region->MakeTuple(outputs);
+  const std::vector<tir::Var> used = SizeVarsOf(Function(Array<Var>(), body, body->checked_type()));
+  auto is_used = [&](const tir::Var& v) {
+    return std::any_of(used.begin(), used.end(), [&](const tir::Var& u) { return u.same_as(v); });
+  };
+  PointerSet read;  // inputs that are more than looked at
+  for (const ExprNode* n : relay::PostOrderNodes(body)) {
+    if (n->IsInstance<VarNode>()) read.Add(n);
+  }
+  for (const OpenRegion::Value& v : region->values()) {
+    if (is_used(v.var)) read.Add(v.input.get());
+  }
+  const std::vector<OpenRegion::Given> inputs = region->inputs();
+  for (const OpenRegion::Given& g : inputs) {
+    if (read.Has(g.var.get())) add(g.node, g.var);
+  }
+  for (const OpenRegion::Value& known : region->values()) bound.Add(known.var.get());
+  for (const tir::Var& v : SizeVarsOf(Function(params, body, body->checked_type()))) {
+    if (bound.Has(v.get())) continue;
+    Node* const* binder = binders_.Find(v.get());
+    if (!binder) return false;
+    add(*binder, region->Input(*binder, OpenType(GetRef<Expr>(*binder))));
+  }
+  Array<Any> values;
+  for (const OpenRegion::Value& v : region->values()) {
+    const int64_t* slot = slots.Find(v.input.get());
+    if (!is_used(v.var)) continue;
+    if (!slot) return false;
+    values.push_back(Any(Array<Any>{Any(v.var), Any(*slot), Any(v.element), Any(int64_t{v.negative})}));
+  }
+  for (Result& r : results) r.type = (*region->made.Find(r.node))->checked_type();
+  Function f(params, relay::Bind(body, binds), Type());
+  // Types are inferred anew: what they assume is asked when the kernel runs.
+  for (const ExprNode* n : relay::PostOrderNodes(f->body)) {
+    if (n->IsInstance<CallNode>() || n->IsInstance<TupleNode>() || n->IsInstance<TupleGetItemNode>()) {
+      n->checked_type_ = ObjectRef();
+    }
+  }
+  if (!values.empty()) f = WithAttr(f, kValueDims, Any(values));
+  const Function kernel = OptimizeRegion(WithSizeVars(f, program_->SharedVars(f)));
+  if (!kernel.defined()) return false;
+
+  std::vector<int32_t> in;
+  Array<Var> flat;
+  for (Node* n : given) RegionInput(n, OpenType(GetRef<Expr>(n)), &flat, &in);
+  std::vector<int32_t> operands = in;
+  const int32_t base = next_register_;
+  for (size_t i = 0; i < outputs.size(); ++i) operands.push_back(NewRegister());
+  Emit(Opcode::kKernel,
+       {program_->Kernel(kernel, 0), static_cast<int32_t>(in.size()), static_cast<int32_t>(outputs.size())}, operands);
+  for (const Result& r : results) {
+    registers_[r.node] = PackResult(r.node, base + r.first);
+    NameResult(r.node, r.type, *region);
+  }
+  return true;
+}
+
+/// Names by position for the variables of a region, which other regions share: equal ones are one kernel. Dimensions
+/// that a program names keep theirs.
+PointerMap<tir::Var> ProgramBuilder::SharedVars(const Function& f) {
+  PointerMap<tir::Var> out;
+  int64_t next = 0;
+  auto put = [&](const tir::Var& v, const std::string& name) {
+    tir::Var& shared = size_vars_[name];
+    if (!shared.defined()) {
+      const bool size = v.as<tir::SizeVarNode>();
+      shared = size ? tir::Var(tir::SizeVar(String(name))) : tir::Var(String(name), v->type_annotation);
+    }
+    out[v.get()] = shared;
+  };
+  for (const Any& value : f->GetAttr<Array<Any>>(kValueDims, Array<Any>())) {
+    const auto fields = value.As<Array<Any>>();
+    const std::string input = std::to_string(fields[1].As<int64_t>()), at = std::to_string(fields[2].As<int64_t>());
+    const bool negative = fields[3].As<int64_t>() != 0;
+    put(fields[0].As<tir::Var>(), "input " + input + (negative ? " (" + at + ")" : " [" + at + "]"));
+  }
+  for (const tir::Var& v : SizeVarsOf(f)) {
+    if (!out.Has(v.get()) && v->name_hint.view().starts_with("dim.")) put(v, "dim." + std::to_string(next++));
+  }
+  return out;
+}
+
+/// Notes the type of what a region makes: extents that follow from values of its inputs get a name.
+void FunctionBuilder::NameResult(Node* n, const Type& type, const OpenRegion& region) {
+  if (IsLiteral(type)) return;
+  const Type named = MapExtents(type, [&](const PrimExpr& d) -> PrimExpr {
+    bool by_value = false;
+    tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) {
+      for (const OpenRegion::Value& v : region.values()) by_value = by_value || x.same_as(v.var);
+    });
+    if (!by_value) return d;
+    for (const auto& [extent, name] : value_extents_) {
+      if (tir::ExprDeepEqual(extent, d)) return name;
+    }
+    value_extents_.push_back({d, tir::SizeVar(String("dim." + std::to_string(next_symbol_++)))});
+    return value_extents_.back().second;
+  });
+  open_types_[n] = named;
+  NoteBinders(n, named);
+}
+
+}  // namespace baton::driver

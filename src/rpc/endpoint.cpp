@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/endpoint.h"
+
+#include <baton/runtime/array.h>
+#include <baton/runtime/interrupt.h>
+#include <baton/support/text.h>
+
+#include <cstring>
+
+#include "rpc/errors.h"
+
+namespace baton::rpc {
+using namespace runtime;  // NOLINT
+using support::ByteReader;
+using support::ByteWriter;
+using support::Cat;
+
+namespace {
+constexpr int kMaxNesting = 32;
+constexpr size_t kReleaseBatch = 64;
+constexpr size_t kBuffer = 64 << 10;
+constexpr double kFrameSeconds = 30;  // for a frame that has begun
+}  // namespace
+
+/// The connection for a thread, and its nesting.
+struct Endpoint::Lock {
+  explicit Lock(Endpoint* e) : e_(e) {
+    const Deadline deadline = Deadline::In(e->call_seconds_);
+    while (!e->mutex_.try_lock_for(std::chrono::milliseconds(50))) {
+      runtime::CheckInterrupt();
+      if (deadline.Passed()) Throw(kTimeout, "another thread's call keeps the session busy");
+    }
+    if (e->depth_ >= kMaxNesting) {
+      e->mutex_.unlock();
+      Throw(kRpcError, Cat("calls back and forth within each other: at most ", kMaxNesting, " deep"));
+    }
+    ++e->depth_;
+  }
+  ~Lock() {
+    --e_->depth_;
+    e_->mutex_.unlock();
+  }
+  Endpoint* e_;
+};
+
+Endpoint::~Endpoint() { Close(); }
+
+Args Endpoint::Incoming::Rest(size_t from) const {
+  static_assert(sizeof(Any) == sizeof(BatonValue));
+  return from < args.size() ? Args(&args[from].raw(), static_cast<int>(args.size() - from)) : Args(nullptr, 0);
+}
+
+void Endpoint::Lose(const char* kind, std::string_view why) {
+  lost_ = true;
+  channel_->Shutdown();
+  Throw(kind, why);
+}
+
+void Endpoint::Close() noexcept {
+  if (!lost_.exchange(true) && mutex_.try_lock()) {
+    try {
+      unsigned char head[kHeaderBytes];
+      EncodeHeader({}, head);  // BYE
+      iovec part{head, kHeaderBytes};
+      channel_->Write(&part, 1, Deadline::In(0.1));
+    } catch (...) {
+      // The peer sees the end of the connection.
+    }
+    mutex_.unlock();
+  }
+  channel_->Shutdown();
+}
+
+// ---- Frames.
+
+void Endpoint::SendFrame(FrameType type, uint64_t id, uint64_t ack, const void* payload, size_t size) {
+  if (lost_) Throw(kSessionLost, "the session is over");
+  unsigned char head[kHeaderBytes];
+  EncodeHeader({static_cast<uint32_t>(size), type, 0, 0, id, ack}, head);
+  iovec parts[2] = {{head, kHeaderBytes}, {const_cast<void*>(payload), size}};
+  try {
+    channel_->Write(parts, size ? 2 : 1, Deadline::In(call_seconds_));
+  } catch (...) {
+    lost_ = true;  // half a frame may be on its way
+    channel_->Shutdown();
+    throw;
+  }
+}
+
+/// Makes `want` bytes lie in the buffer. `within`: of a frame that has begun, so that the session ends with a failure.
+void Endpoint::Fill(size_t want, Deadline deadline, bool within) {
+  if (buffer_.size() - at_ >= want) return;
+  buffer_.erase(0, at_);
+  at_ = 0;
+  size_t have = buffer_.size();
+  buffer_.resize(have + (want > kBuffer ? want : kBuffer));
+  try {
+    while (have < want) {
+      const size_t n = channel_->Read(buffer_.data() + have, buffer_.size() - have, deadline);
+      if (n == 0)
+        Throw(kSessionLost, have || within ? "the connection ended within a message" : "the peer closed the session");
+      have += n;
+    }
+  } catch (const Error& e) {
+    buffer_.resize(have);
+    const bool whole = have == 0 && !within && e.kind() != kSessionLost;
+    if (!whole) {
+      lost_ = true;
+      channel_->Shutdown();
+    }
+    throw;
+  }
+  buffer_.resize(have);
+}
+
+FrameHeader Endpoint::ReceiveFrame(std::string* payload, Deadline deadline) {
+  if (!early_.empty()) {
+    FrameHeader h = early_.front().first;
+    *payload = std::move(early_.front().second);
+    early_.erase(early_.begin());
+    return h;
+  }
+  if (lost_) Throw(kSessionLost, "the session is over");
+  Fill(kHeaderBytes, deadline, false);
+  FrameHeader h;
+  try {
+    h = DecodeHeader(reinterpret_cast<const unsigned char*>(buffer_.data()) + at_);
+  } catch (const Error& e) {
+    Lose(kProtocolError, e.message());
+  }
+  at_ += kHeaderBytes;
+  if (h.type == FrameType::kData) {  // its payload is read in place
+    payload->clear();
+    return h;
+  }
+  Fill(h.length, Deadline::In(kFrameSeconds), true);
+  payload->assign(buffer_, at_, h.length);
+  at_ += h.length;
+  return h;
+}
+
+bool Endpoint::TryFrame(FrameHeader* header, std::string* payload) {
+  if (lost_ || (buffer_.size() == at_ && !channel_->Readable())) return false;
+  *header = ReceiveFrame(payload, Deadline::In(kFrameSeconds));
+  return true;
+}
+
+void Endpoint::SendData(uint64_t id, const void* data, size_t size) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const size_t n = size < kChunk ? size : kChunk;
+    SendFrame(FrameType::kData, id, 0, at, n);
+    at += n;
+    size -= n;
+  }
+}
+
+size_t Endpoint::ReceiveData(uint64_t id, void* to, size_t size) {
+  std::string payload;
+  const FrameHeader h = ReceiveFrame(&payload, Deadline::In(call_seconds_));
+  if (h.type != FrameType::kData || h.id != id || h.length > size || h.length == 0) {
+    Lose(kProtocolError, "the bytes that belong to a call did not follow it");
+  }
+  size_t have = buffer_.size() - at_;
+  if (have > h.length) have = h.length;
+  std::memcpy(to, buffer_.data() + at_, have);
+  at_ += have;
+  const Deadline deadline = Deadline::In(kFrameSeconds);
+  try {
+    if (have < h.length && !channel_->ReadAll(static_cast<char*>(to) + have, h.length - have, deadline)) {
+      Throw(kSessionLost, "the connection ended within a message");
+    }
+  } catch (...) {
+    lost_ = true;
+    channel_->Shutdown();
+    throw;
+  }
+  return h.length;
+}
+
+// ---- Calls of the peer.
+
+uint64_t Endpoint::WriteCall(Op op, uint64_t handle, const BatonValue* args, int count, const Bulk& bulk,
+                             std::vector<ObjectRef>* staged) {
+  ByteWriter out;
+  out.Write(static_cast<uint32_t>(op));
+  out.Write(handle);
+  out.Write(static_cast<uint64_t>(bulk.send ? bulk.size : 0));
+  out.Write(static_cast<uint32_t>(count));
+  std::vector<ObjectRef>* outer = staged_;
+  staged_ = staged;
+  try {
+    for (int i = 0; i < count; ++i) WriteValue(args[i], &out, this);
+  } catch (...) {
+    staged_ = outer;
+    throw;
+  }
+  staged_ = outer;
+  if (out.size() > kMaxPayload) {
+    throw ValueError(Cat("the arguments of a call take ", out.size(), " bytes, at most ", kMaxPayload,
+                         "; large arrays and texts travel apart, but not many small ones"));
+  }
+  const uint64_t id = ++last_id_;
+  SendFrame(FrameType::kCall, id, serving_, out.bytes().data(), out.size());
+  if (bulk.send) SendData(id, bulk.send, bulk.size);
+  return id;
+}
+
+Any Endpoint::Call(Op op, uint64_t handle, const BatonValue* args, int count, Bulk bulk) {
+  Lock lock(this);
+  FlushReleases();
+  std::vector<ObjectRef> staged;
+  return Await(WriteCall(op, handle, args, count, bulk, &staged), bulk);
+}
+
+Any Endpoint::Await(uint64_t id, const Bulk& bulk) {
+  Deadline deadline = Deadline::In(call_seconds_);
+  std::string payload;
+  for (;;) {
+    FrameHeader h;
+    try {
+      h = ReceiveFrame(&payload, deadline);
+    } catch (const Error& e) {
+      if (!lost_) {  // its reply may still come
+        abandoned_.push_back(id);
+        SendFrame(FrameType::kCancel, id, 0, nullptr, 0);
+        if (bulk.take || bulk.receive) Lose(e.kind().c_str(), e.message());
+      }
+      if (e.kind() == kTimeout && !lost_) {
+        Throw(kTimeout, Cat("no reply within ", static_cast<int64_t>(call_seconds_),
+                            " s; the call was given up. A longer "
+                            "time: connect(..., call_timeout=)"));
+      }
+      throw;
+    }
+    switch (h.type) {
+      case FrameType::kReply:
+        if (h.id == id) return TakeReply(payload, id, bulk);
+        if (!Abandoned(h.id, true)) Lose(kProtocolError, "a reply to a call that was not made");
+        TakeReply(payload, h.id, {});  // what is in it is released
+        break;
+      case FrameType::kError:
+        if (h.id == id) ThrowRemoteError(payload);
+        if (!Abandoned(h.id, true)) Lose(kProtocolError, "a reply to a call that was not made");
+        break;
+      case FrameType::kCall:
+        Serve(h, payload);
+        break;
+      case FrameType::kRelease:
+        TakeReleases(payload);
+        break;
+      case FrameType::kPing:
+        if (h.id == id) deadline = Deadline::In(call_seconds_);
+        break;
+      case FrameType::kCancel:
+        break;  // of a call that is answered
+      case FrameType::kBye:
+        Lose(kSessionLost, "the peer ended the session");
+      default:
+        Lose(kProtocolError, "a frame that does not belong here");
+    }
+  }
+}
+
+Any Endpoint::TakeReply(const std::string& payload, uint64_t id, const Bulk& bulk) {
+  Any value;
+  try {
+    ByteReader in(payload.data(), payload.size(), "reply");
+    value = ReadValue(&in, this);
+    in.ExpectEnd();
+  } catch (const Error& e) {
+    if (e.kind() == kSessionLost || e.kind() == kTimeout || e.ends_work()) throw;
+    Lose(kProtocolError, Cat("a reply that cannot be read: ", e.message()));
+  } catch (const std::exception& e) {
+    Lose(kProtocolError, Cat("a reply that cannot be read: ", e.what()));
+  }
+  if (bulk.receive || bulk.take) TakeBulk(value, id, bulk);
+  return value;
+}
+
+void Endpoint::TakeBulk(const Any& reply, uint64_t id, const Bulk& bulk) {
+  const int64_t size = reply.Is<int64_t>() ? reply.As<int64_t>() : -1;
+  if (size < 0 || static_cast<uint64_t>(size) > bulk.size ||
+      (bulk.receive && static_cast<uint64_t>(size) != bulk.size)) {
+    Lose(kProtocolError, "other bytes follow a reply than were asked for");
+  }
+  char* to = static_cast<char*>(bulk.receive);
+  for (size_t left = static_cast<size_t>(size); left > 0;) {
+    if (bulk.take) {  // grows with what comes, not with what was announced
+      const size_t have = bulk.take->size();
+      bulk.take->resize(have + (left < kChunk ? left : kChunk));
+      const size_t n = ReceiveData(id, bulk.take->data() + have, bulk.take->size() - have);
+      bulk.take->resize(have + n);
+      left -= n;
+    } else {
+      const size_t n = ReceiveData(id, to, left);
+      to += n;
+      left -= n;
+    }
+  }
+}
+
+bool Endpoint::Abandoned(uint64_t id, bool forget) {
+  for (size_t i = 0; i < abandoned_.size(); ++i) {
+    if (abandoned_[i] != id) continue;
+    if (forget) abandoned_.erase(abandoned_.begin() + static_cast<std::ptrdiff_t>(i));
+    return true;
+  }
+  return false;
+}
+
+// ---- Answers.
+
+void Endpoint::Serve(const FrameHeader& header, const std::string& payload) {
+  const uint64_t outer = serving_;
+  std::vector<ObjectRef> kept, *outer_staged = staged_;  // until the reply is on its way
+  Incoming call{Op::kCall, 0, header.id, {}};
+  std::string reply;
+  FrameType type = FrameType::kReply;
+  try {
+    if (depth_ >= kMaxNesting)
+      Throw(kRpcError, Cat("calls back and forth within each other: at most ", kMaxNesting, " deep"));
+    ByteReader in(payload.data(), payload.size(), "call");
+    call.op = static_cast<Op>(in.Read<uint32_t>("op"));
+    call.handle = in.Read<uint64_t>("handle");
+    call.data_left = in.Read<uint64_t>("bytes");
+    if (header.ack && Abandoned(header.ack, false))
+      Throw(kTimeout, "the call within which this one is made was given up");
+    const uint32_t count = in.Read<uint32_t>("count");
+    if (count > in.remaining()) in.Fail("more arguments than bytes");
+    for (uint32_t i = 0; i < count; ++i) call.args.push_back(ReadValue(&in, this));
+    in.ExpectEnd();
+    serving_ = header.id;
+    ++depth_;
+    Any value;
+    try {
+      value = Answer(&call);
+    } catch (...) {
+      --depth_;
+      serving_ = outer;
+      throw;
+    }
+    --depth_;
+    serving_ = outer;
+    ByteWriter out;
+    staged_ = &kept;
+    WriteValue(value.raw(), &out, this);
+    if (out.size() > kMaxPayload)
+      throw ValueError(Cat("the result takes ", out.size(), " bytes, at most ", kMaxPayload));
+    reply = out.Take();
+  } catch (...) {
+    if (lost_) throw;
+    type = FrameType::kError;
+    reply = WriteError();
+    call.reply_size = 0;
+  }
+  staged_ = outer_staged;
+  writes_arguments_ = false;
+  std::string nothing(call.data_left ? (call.data_left < kChunk ? call.data_left : kChunk) : 0, '\0');
+  while (call.data_left > 0)
+    call.data_left -=
+        ReceiveData(header.id, nothing.data(), nothing.size() < call.data_left ? nothing.size() : call.data_left);
+  SendFrame(type, header.id, 0, reply.data(), reply.size());
+  if (call.reply_size) SendData(header.id, call.reply_at ? call.reply_at : call.reply_data.data(), call.reply_size);
+}
+
+Any Endpoint::CallExported(const Incoming& call) {
+  const ObjectRef object = exported_.Get(call.handle);
+  if (!object.defined() || !object.get()->IsInstance<PackedFuncObj>()) {
+    Throw(kProtocolError, "a call of a function that was not handed over, or was released");
+  }
+  const PackedFunc f{ObjectPtr<Object>(const_cast<Object*>(object.get()))};
+  const Args args = call.Rest(0);
+  return f.CallPacked(args.values, args.num_args);
+}
+
+void Endpoint::PollCancel() {
+  FrameHeader h;
+  std::string payload;
+  // At most a few: a peer that sends on and on is served in turn.
+  for (int i = 0; i < 16 && early_.size() < 64 && TryFrame(&h, &payload); ++i) {
+    if (h.type == FrameType::kData) Lose(kProtocolError, "bytes that belong to no call");
+    if (h.type == FrameType::kCancel && h.id == serving_) Throw(kTimeout, "the caller has given the call up");
+    if (h.type == FrameType::kBye) Lose(kSessionLost, "the peer ended the session");
+    early_.emplace_back(h, std::move(payload));
+  }
+}
+
+// ---- Releases.
+
+void Endpoint::ReleaseLater(uint64_t handle) noexcept {
+  if (lost_) return;
+  try {
+    bool many = false;
+    {
+      std::lock_guard lock(release_mutex_);
+      released_.push_back(handle);
+      many = released_.size() >= kReleaseBatch;
+    }
+    if (many && mutex_.try_lock()) {
+      try {
+        FlushReleases();
+      } catch (...) {
+        // The next call says what is wrong.
+      }
+      mutex_.unlock();
+    }
+  } catch (...) {
+    // Without memory the peer keeps the object until the session ends.
+  }
+}
+
+void Endpoint::FlushReleases() {
+  for (;;) {
+    std::vector<uint64_t> batch;
+    {
+      std::lock_guard lock(release_mutex_);
+      if (released_.empty()) return;
+      const size_t n = released_.size() < 4096 ? released_.size() : 4096;
+      batch.assign(released_.end() - static_cast<std::ptrdiff_t>(n), released_.end());
+      released_.resize(released_.size() - n);
+    }
+    ByteWriter out;
+    for (const uint64_t handle : batch) out.Write(handle);
+    SendFrame(FrameType::kRelease, 0, 0, out.bytes().data(), out.size());
+  }
+}
+
+void Endpoint::TakeReleases(const std::string& payload) {
+  ByteReader in(payload.data(), payload.size(), "release");
+  if (payload.size() % 8) Lose(kProtocolError, "a list of handles that is cut");
+  while (in.remaining()) exported_.Release(in.Read<uint64_t>("handle"));
+}
+
+}  // namespace baton::rpc

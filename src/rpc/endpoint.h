@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// One side of a session: calls of functions at the other side, and answers to its calls, on one connection.
+//
+// Calls nest: while a side waits for a reply it answers the peer's calls, which come from within it. One thread at a
+// time uses the connection; others wait for their turn.
+#pragma once
+
+#include <baton/runtime/module.h>
+#include <baton/runtime/packed_func.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "rpc/channel.h"
+#include "rpc/frame.h"
+#include "rpc/handles.h"
+#include "rpc/value.h"
+
+namespace baton::rpc {
+
+inline constexpr uint16_t kMajor = 1, kMinor = 0;
+
+/// What a call asks for. `kCall` is all that a server may ask of its client.
+enum class Op : uint32_t {
+  kCall = 0,        ///< (arguments...) of the function with the handle
+  kGetFunction,     ///< (name): a registered function
+  kModuleFunction,  ///< (name, whether of imports too) of the module with the handle
+  kAlloc,           ///< (device, bytes): a handle of memory
+  kWrite,           ///< (offset, bytes) of the array with the handle; DATA follows
+  kRead,            ///< (offset, bytes) of the array or text with the handle; DATA follows the reply
+  kCopy,            ///< (from, offset, to, offset, bytes)
+  kSync,            ///< (device)
+  kExists,          ///< (device)
+  kUpload,          ///< (name, bytes, SHA-256): whether the content is known, which is then under that name
+  kPut,             ///< the same; DATA follows
+  kDownload,        ///< (name): bytes; DATA follows the reply
+  kRemove,          ///< (name)
+  kLoadModule,      ///< (name)
+  kSystemLib,       ///< (prefix)
+  kTime,  ///< (function, device, number, repeat, min_repeat_ms, cooldown_ms, repeats_to_cooldown, preparation,
+          ///< arguments...)
+  kEnd
+};
+
+/// Bytes that follow a call or its reply.
+struct Bulk {
+  const void* send = nullptr;   ///< what follows the call
+  void* receive = nullptr;      ///< where what follows the reply goes; its size is the reply, which must be `size`
+  std::string* take = nullptr;  ///< the same for a size that the reply tells, up to `size`
+  size_t size = 0;
+};
+
+class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoint> {
+ public:
+  explicit Endpoint(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
+  ~Endpoint() override;
+
+  /// Calls the peer and waits. Throws what the peer throws, Timeout, SessionLost.
+  runtime::Any Call(Op op, uint64_t handle, const BatonValue* args, int count, Bulk bulk = {});
+  template <class... A>
+  runtime::Any Ask(Op op, uint64_t handle, const A&... args) {
+    const runtime::Any held[] = {runtime::Any(args)..., runtime::Any()};
+    return Call(op, handle, &held[0].raw(), sizeof...(A));
+  }
+  /// Says that a handle of the peer is not referred to any more; does not wait.
+  void ReleaseLater(uint64_t handle) noexcept;
+  /// Sends BYE, if it can at once, and ends the connection.
+  void Close() noexcept;
+  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  /// Refuses arrays of this side among the arguments of a function that writes into them.
+  void CheckArguments(const BatonValue* args, int count);
+  void SetCallSeconds(double seconds) { call_seconds_ = seconds; }
+  double call_seconds() const { return call_seconds_; }
+  const Channel& channel() const { return *channel_; }
+  size_t num_exported() const { return exported_.size(); }
+
+  void WriteObject(const BatonValue& value, support::ByteWriter* out) final;
+  runtime::Any ReadObject(Tag tag, support::ByteReader* in) final;
+
+ protected:
+  /// What a call from the peer is answered with.
+  struct Incoming {
+    Op op;
+    uint64_t handle;
+    uint64_t id;
+    std::vector<runtime::Any> args;
+    size_t data_left = 0;            ///< bytes of DATA that follow the call and are not read yet
+    std::string reply_data;          ///< bytes that follow the reply
+    const void* reply_at = nullptr;  ///< or they lie here, kept by `keep`
+    size_t reply_size = 0;
+    runtime::ObjectRef keep;
+    runtime::Args Rest(size_t from) const;
+  };
+  virtual runtime::Any Answer(Incoming* call) = 0;
+  /// Calls the function of a handle that this side gave away.
+  runtime::Any CallExported(const Incoming& call);
+  /// An object of the peer as one of this side.
+  virtual runtime::NDArray ImportArray(uint64_t handle, const TensorHead& head, runtime::Device device) = 0;
+  /// Tells an array of the peer's, which is written as its handle, from one of this side.
+  virtual bool IsTheirs(const DLTensor* t, uint64_t* handle) = 0;
+  /// Whether an array of this side stays here when it is given away; else its elements travel.
+  virtual bool KeepsArrays() const = 0;
+  /// Space at the peer for elements that are too many for a call; its handle.
+  virtual uint64_t Stage(const void* data, size_t bytes);
+
+  void SendFrame(FrameType type, uint64_t id, uint64_t ack, const void* payload, size_t size);
+  /// The next frame, its payload in `payload`. `deadline` bounds the time until it begins, and that until it is whole.
+  FrameHeader ReceiveFrame(std::string* payload, Deadline deadline);
+  /// A frame that has come, if one has.
+  bool TryFrame(FrameHeader* header, std::string* payload);
+  void SendData(uint64_t id, const void* data, size_t size);
+  /// Reads a DATA frame of call `id` into `to` of `size` bytes; gives how many came.
+  size_t ReceiveData(uint64_t id, void* to, size_t size);
+  /// Answers a call; what fails becomes an ERROR frame.
+  void Serve(const FrameHeader& header, const std::string& payload);
+  void TakeReleases(const std::string& payload);
+  [[noreturn]] void Lose(const char* kind, std::string_view why);
+  /// Whether the caller of what runs now has given it up; asked by functions that poll.
+  void PollCancel();
+
+  std::unique_ptr<Channel> channel_;
+  HandleTable exported_;
+  std::recursive_timed_mutex mutex_;
+  bool writes_arguments_ = false;                           ///< said of functions that are given away now
+  uint64_t serving_ = 0;                                    ///< the peer's call that is being answered, 0 if none
+  std::vector<std::pair<FrameHeader, std::string>> early_;  ///< frames that PollCancel read
+
+ private:
+  struct Lock;
+  uint64_t WriteCall(Op op, uint64_t handle, const BatonValue* args, int count, const Bulk& bulk,
+                     std::vector<runtime::ObjectRef>* staged);
+  runtime::Any Await(uint64_t id, const Bulk& bulk);
+  runtime::Any TakeReply(const std::string& payload, uint64_t id, const Bulk& bulk);
+  void TakeBulk(const runtime::Any& size, uint64_t id, const Bulk& bulk);
+  void FlushReleases();
+  bool Abandoned(uint64_t id, bool forget);
+  void Fill(size_t want, Deadline deadline, bool within);
+  void WriteTensorValue(const BatonValue& value, support::ByteWriter* out);
+  void KeepStaged(uint64_t handle);
+  void WriteText(std::string_view text, bool is_bytes, const runtime::ObjectRef& owner, support::ByteWriter* out);
+
+  double call_seconds_ = 60;
+  uint64_t last_id_ = 0;
+  int depth_ = 0;
+  std::vector<uint64_t> abandoned_;
+  std::atomic<bool> lost_{false};
+  std::mutex release_mutex_;
+  std::vector<uint64_t> released_;
+  std::string buffer_;
+  size_t at_ = 0;
+  std::vector<runtime::ObjectRef>* staged_ = nullptr;  ///< what the call that is being written keeps at the peer
+};
+
+/// A function of the peer, called like any other.
+struct RemoteFunction : runtime::PackedFuncObj {
+  std::shared_ptr<Endpoint> endpoint;
+  uint64_t handle = 0;
+  bool writes_arguments = false;  ///< its results go into arrays that it is given
+  ~RemoteFunction();
+  static RemoteFunction* Of(const runtime::Object* o);
+};
+
+/// Any other object of the peer: it can be given back, and kept.
+struct RemoteObject : runtime::Object {
+  static constexpr const char* _type_key = "rpc.RemoteObject";
+  std::shared_ptr<Endpoint> endpoint;
+  uint64_t handle = 0;
+  ~RemoteObject();
+  BATON_DECLARE_FINAL_OBJECT_INFO(RemoteObject, runtime::Object)
+};
+
+/// The endpoint of a module of a peer (its functions run there), and its handle; null for another object.
+std::shared_ptr<Endpoint> EndpointOfModule(const runtime::Object* o, uint64_t* handle);
+
+/// The error in flight as the payload of an ERROR frame; and the exception that such a payload means here.
+std::string WriteError();
+[[noreturn]] void ThrowRemoteError(const std::string& payload);
+
+/// HELLO: magic, version, options.
+std::string WriteHello(const runtime::Any& options);
+/// Options of the peer. Throws VersionError, ProtocolError.
+runtime::Any ReadHello(const std::string& payload);
+
+}  // namespace baton::rpc

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS 1.3 with a pre-shared key, by OpenSSL 3, which is loaded when it is first needed. No certificates, no tickets, no
+// early data, and always a fresh exchange of keys.
+#include <baton/runtime/interrupt.h>
+#include <baton/support/text.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <mutex>
+
+#include "rpc/channel.h"
+#include "rpc/errors.h"
+#include "rpc/openssl_api.h"
+
+namespace baton::rpc {
+using support::Cat;
+namespace {
+
+OpenSsl api;
+
+const OpenSsl& Api() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    void* library = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+      Throw(kRpcError, Cat("TLS needs OpenSSL 3: install libssl3 (", dlerror(), "), or use unix: or ssh://"));
+    const auto load = [library](auto* slot, const char* name) {
+      *slot = reinterpret_cast<std::remove_pointer_t<decltype(slot)>>(dlsym(library, name));
+      if (!*slot) Throw(kRpcError, Cat("the OpenSSL of this system has no `", name, "`; version 3 has"));
+    };
+#define BATON_LOAD(Type, Name, Params) load(&api.Name, #Name);
+    BATON_OPENSSL_FUNCTIONS(BATON_LOAD)
+#undef BATON_LOAD
+  });
+  return api;
+}
+
+std::string Reason() {
+  char text[200] = "the connection was closed";
+  const unsigned long code = Api().ERR_get_error();  // NOLINT(google-runtime-int): OpenSSL's type
+  if (code) Api().ERR_error_string_n(code, text, sizeof text);
+  Api().ERR_clear_error();
+  return text;
+}
+
+/// The session that stands for a key: what TLS 1.3 calls an external pre-shared key.
+SSL_SESSION* SessionOf(SSL* ssl, const Key& key) {
+  static constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
+  const std::string psk = key.TlsKey();
+  const SSL_CIPHER* cipher = Api().SSL_CIPHER_find(ssl, kAes128GcmSha256);
+  SSL_SESSION* session = Api().SSL_SESSION_new();
+  if (!cipher || !session ||
+      !Api().SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(psk.data()), psk.size()) ||
+      !Api().SSL_SESSION_set_cipher(session, cipher) || !Api().SSL_SESSION_set_protocol_version(session, kTls13)) {
+    if (session) Api().SSL_SESSION_free(session);
+    return nullptr;
+  }
+  return session;
+}
+
+/// What the callbacks see of a handshake.
+struct Handshake {
+  const std::vector<Key>* keys;
+  const Key* used = nullptr;
+};
+
+int UseKey(SSL* ssl, const EVP_MD*, const unsigned char** id, size_t* size, SSL_SESSION** session) {
+  auto* hand = static_cast<Handshake*>(Api().SSL_get_ex_data(ssl, 0));
+  const Key& key = hand->keys->front();
+  *session = SessionOf(ssl, key);
+  *id = reinterpret_cast<const unsigned char*>(key.id.data());
+  *size = key.id.size();
+  hand->used = &key;
+  return *session != nullptr;
+}
+
+int FindKey(SSL* ssl, const unsigned char* id, size_t size, SSL_SESSION** session) {
+  auto* hand = static_cast<Handshake*>(Api().SSL_get_ex_data(ssl, 0));
+  const std::string_view name(reinterpret_cast<const char*>(id), size);
+  *session = nullptr;
+  for (const Key& key : *hand->keys) {
+    if (key.id != name) continue;
+    *session = SessionOf(ssl, key);
+    hand->used = &key;
+  }
+  return 1;  // without a session the handshake goes on and fails for want of a certificate
+}
+
+SSL_CTX* NewContext(bool server) {
+  const OpenSsl& s = Api();
+  SSL_CTX* context = s.SSL_CTX_new(server ? s.TLS_server_method() : s.TLS_client_method());
+  if (!context) Throw(kRpcError, Cat("TLS: ", Reason()));
+  s.SSL_CTX_ctrl(context, kSetMinVersion, kTls13, nullptr);
+  s.SSL_CTX_ctrl(context, kSetMode, kPartialWrite | kMovingBuffer, nullptr);
+  s.SSL_CTX_ctrl(context, kSetSessionCache, 0, nullptr);
+  s.SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256");
+  s.SSL_CTX_set_num_tickets(context, 0);
+  if (server) {
+    s.SSL_CTX_set_psk_find_session_callback(context, FindKey);
+  } else {
+    // A server that does not know the key would offer a certificate: none is trusted.
+    s.SSL_CTX_set_verify(context, kVerifyPeer, nullptr);
+    s.SSL_CTX_set_psk_use_session_callback(context, UseKey);
+  }
+  return context;
+}
+
+class TlsChannel final : public Channel {
+ public:
+  TlsChannel(int fd, bool server, const std::vector<Key>& keys, Deadline deadline) : fd_(fd) {
+    SSL_CTX* context = NewContext(server);
+    ssl_ = Api().SSL_new(context);
+    Api().SSL_CTX_free(context);
+    try {
+      Shake(server, keys, deadline);
+    } catch (...) {
+      Release();
+      throw;
+    }
+  }
+  ~TlsChannel() override {
+    Shutdown();
+    Release();
+  }
+  size_t Read(void* data, size_t size, Deadline deadline) override {
+    for (;;) {
+      int code, error;
+      {
+        std::lock_guard lock(mutex_);
+        code = Api().SSL_read(ssl_, data, size > INT_MAX ? INT_MAX : static_cast<int>(size));
+        if (code > 0) return static_cast<size_t>(code);
+        error = Api().SSL_get_error(ssl_, code);
+        if (error == kZeroReturn) return 0;
+      }
+      Wait(error, deadline, "waiting for the peer");
+    }
+  }
+  void Write(iovec* parts, int count, Deadline deadline) override {
+    for (int i = 0; i < count; ++i) {
+      const char* at = static_cast<const char*>(parts[i].iov_base);
+      // A small part goes out together with the one behind it: a record and a packet instead of two.
+      if (i + 1 < count && parts[i].iov_len + parts[i + 1].iov_len <= sizeof joined_) {
+        std::memcpy(joined_, at, parts[i].iov_len);
+        std::memcpy(joined_ + parts[i].iov_len, parts[i + 1].iov_base, parts[i + 1].iov_len);
+        WriteSpan(joined_, parts[i].iov_len + parts[i + 1].iov_len, deadline);
+        ++i;
+      } else {
+        WriteSpan(at, parts[i].iov_len, deadline);
+      }
+    }
+  }
+  bool Readable() override {
+    if (Api().SSL_pending(ssl_) > 0) return true;
+    pollfd p{fd_, POLLIN, 0};
+    return poll(&p, 1, 0) > 0;
+  }
+  void Shutdown() noexcept override {
+    if (usable_.exchange(false) && mutex_.try_lock()) {
+      Api().SSL_shutdown(ssl_);  // tells the peer that this end is meant
+      mutex_.unlock();
+    }
+    shutdown(fd_, SHUT_RDWR);
+  }
+  int fd() const override { return fd_; }
+
+ private:
+  void Shake(bool server, const std::vector<Key>& keys, Deadline deadline) {
+    Handshake hand{&keys};
+    fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);  // no call of the library keeps its lock for long
+    if (!ssl_ || !Api().SSL_set_fd(ssl_, fd_)) Throw(kRpcError, Cat("TLS: ", Reason()));
+    Api().SSL_set_ex_data(ssl_, 0, &hand);
+    for (;;) {
+      const int code = server ? Api().SSL_accept(ssl_) : Api().SSL_connect(ssl_);
+      if (code == 1) break;
+      const int error = Api().SSL_get_error(ssl_, code);
+      if (error != kWantRead && error != kWantWrite) {
+        Throw(kDenied,
+              Cat("the handshake failed: the key is not one that the ", server ? "server" : "server at that port",
+                  " knows, or the other end speaks no TLS 1.3 (", Reason(), ")"));
+      }
+      Wait(error, deadline, "shaking hands");
+    }
+    Api().SSL_set_ex_data(ssl_, 0, nullptr);
+    if (!hand.used || !Api().SSL_session_reused(ssl_)) Throw(kDenied, "the peer did not prove that it has the key");
+    key_id = hand.used->id;
+    peer = Cat("key ", hand.used->id, " ", hand.used->name);
+    usable_ = true;
+  }
+  void Wait(int error, Deadline deadline, const char* what) {
+    if (error != kWantRead && error != kWantWrite) {
+      usable_ = false;
+      Throw(kSessionLost, Cat(what, ": ", Reason()));
+    }
+    WaitFd(fd_, error == kWantWrite ? POLLOUT : POLLIN, deadline, what);
+  }
+  void WriteSpan(const char* at, size_t size, Deadline deadline) {
+    while (size > 0) {
+      int code, error = 0;
+      {
+        std::lock_guard lock(mutex_);
+        code = Api().SSL_write(ssl_, at, size > (1 << 20) ? 1 << 20 : static_cast<int>(size));
+        if (code <= 0) error = Api().SSL_get_error(ssl_, code);
+      }
+      if (code <= 0) {
+        Wait(error, deadline, "sending to the peer");
+        continue;
+      }
+      at += code;
+      size -= static_cast<size_t>(code);
+    }
+  }
+  void Release() {
+    if (ssl_) Api().SSL_free(ssl_);
+    ssl_ = nullptr;
+    close(fd_);
+  }
+
+  int fd_;
+  SSL* ssl_ = nullptr;
+  std::atomic<bool> usable_{false};
+  std::mutex mutex_;  // of the library's state, which a reader and a writer share
+  char joined_[4096];
+};
+
+}  // namespace
+
+void LoadTls() { Api(); }
+
+std::unique_ptr<Channel> TlsClient(int fd, const Key& key, Deadline deadline) {
+  const std::vector<Key> keys{key};
+  return std::make_unique<TlsChannel>(fd, false, keys, deadline);
+}
+
+std::unique_ptr<Channel> TlsServer(int fd, const std::vector<Key>& keys, Deadline deadline) {
+  auto channel = std::make_unique<TlsChannel>(fd, true, keys, deadline);
+  return channel;
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's program, its processes and policies."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import baton
+from baton import rpc
+from baton.rpc._library import function
+from baton.rpc.server import program
+
+
+class Program:
+    """baton-rpc-server on a socket of its own."""
+
+    def __init__(self, folder, *options, listen=None):
+        (folder / "tmp").mkdir(exist_ok=True)
+        self.url = listen or f"unix:{folder}/socket"
+        self.folder = folder / "tmp"
+        command = [program(), "--listen", self.url, "--verbose", *options]
+        environment = {**os.environ, "TMPDIR": str(self.folder)}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        self.url = self.process.stdout.readline().split()[-1]
+
+    def end(self):
+        self.process.terminate()
+        return self.process.communicate(timeout=5)[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+def gone(pid, seconds=5):
+    """Whether a process ends in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] in "ZX":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def eventually(holds, seconds=5):
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.02)
+    return holds()
+
+
+def test_rpc_003_needs_runtime_and_library_alone():  # RPC-003
+    out = subprocess.run(["ldd", program()], capture_output=True, text=True, check=True).stdout
+    needed = {line.split()[0] for line in out.splitlines()}
+    assert {name for name in needed if "baton" in name} == {"libbaton_rpc.so", "libbaton_runtime.so"}
+    assert not [name for name in needed if any(word in name for word in ("LLVM", "python", "ssl"))]
+
+
+def test_policy_session(tmp_path):
+    with Program(tmp_path, "--policy", "session", "--allow", "runtime.Device*,runtime.ReadManifest") as server, rpc.connect(server.url) as remote:
+        assert remote.info["policy"] == "session"
+        assert remote.get_function("runtime.DeviceExists")(remote.cpu()) is True
+        for name in ("runtime.ModuleLoadFromFile", "runtime.ListGlobalFuncNames", "rpc.Connect", "runtime.ReadManifestX", "absent"):
+            with pytest.raises(rpc.Denied, match="--allow"):
+                remote.get_function(name)
+        audit = server.end()
+        assert f"uid {os.getuid()}" in audit and "calls" in audit
+
+
+def test_policy_of_a_key(tmp_path):
+    keys = {}
+    for name, policy, allow in (("all", "trusted", []), ("few", "session", ["runtime.DeviceExists"])):
+        keys[name] = str(tmp_path / f"{name}.key")
+        function("KeyNew")(name, keys[name], policy, allow)
+    for name in keys:
+        with Program(tmp_path, listen=f"tls://127.0.0.1:0?key={keys[name]}") as server:
+            with rpc.connect(f"{server.url}?key={keys[name]}") as remote:
+                assert remote.get_function("runtime.DeviceExists")(remote.cpu())
+                if name == "all":
+                    assert remote.get_function("runtime.ListGlobalFuncNames")()
+                else:
+                    with pytest.raises(rpc.Denied):
+                        remote.get_function("runtime.ListGlobalFuncNames")
+            # The other key is unknown here, and without one there is none to be found.
+            other = keys["few" if name == "all" else "all"]
+            with pytest.raises(rpc.RPCError):
+                rpc.connect(f"{server.url}?key={other}")
+            with pytest.raises(rpc.Denied, match="key"):
+                rpc.connect(server.url)
+
+
+def test_no_modules(tmp_path):
+    with Program(tmp_path, "--no-load") as server, rpc.connect(server.url) as remote:
+        remote.upload(b"x", "m.so")
+        with pytest.raises(rpc.Denied, match="loads no modules"):
+            remote.load_module("m.so")
+
+
+def test_quotas(tmp_path):
+    with Program(tmp_path, "--disk", "1", "--memory", "1") as server, rpc.connect(server.url) as remote:
+        remote.upload(b"x" * (1 << 19), "a")
+        remote.upload(b"y" * (1 << 19), "a")  # in place of the first
+        with pytest.raises(rpc.OutOfMemory, match="at most"):
+            remote.upload(b"z" * ((1 << 19) + 1), "b")
+        with pytest.raises(rpc.RPCError, match="at most"):
+            baton.nd.empty((1 << 21,), "uint8", remote.cpu())
+        assert remote.download("a") == b"y" * (1 << 19)
+
+
+def test_rpc_011_killed_server(tmp_path):  # RPC-011
+    with Program(tmp_path) as server:
+        remote = rpc.connect(server.url)
+        worker = remote.info["session"]
+        os.kill(server.process.pid, signal.SIGKILL)
+        begin = time.monotonic()
+        with pytest.raises(rpc.SessionLost):
+            for _ in range(1000):
+                remote.get_function("runtime.DeviceExists")
+                time.sleep(0.005)
+        assert time.monotonic() - begin < 2 and gone(worker)
+    # What it left is removed by the next one.
+    assert list(server.folder.iterdir())
+    with Program(tmp_path) as server:
+        assert len(list(server.folder.iterdir())) == 1
+        server.end()
+    assert not list(server.folder.iterdir())
+
+
+def test_rpc_011_killed_worker(tmp_path):  # RPC-011
+    with Program(tmp_path) as server:
+        one, two = rpc.connect(server.url), rpc.connect(server.url)
+        os.kill(one.info["session"], signal.SIGKILL)
+        with pytest.raises(rpc.SessionLost):
+            one.get_function("runtime.DeviceExists")
+            one.get_function("runtime.DeviceExists")
+        assert two.get_function("runtime.DeviceExists")(two.cpu())
+        two.close()
+        assert eventually(lambda: not list(server.folder.glob("*/*")))
+
+
+def test_rpc_011_killed_client_frees_the_server_within_a_call(tmp_path):  # RPC-011
+    url = f"unix:{tmp_path}/socket"
+    with rpc.Server(url=url):
+        code = f"""
+            from baton import rpc
+            remote = rpc.connect({url!r})
+            sleep = remote.get_function("test.rpc.sleep")
+            print(remote.info["session"], flush=True)
+            sleep(60.0)
+        """
+        client = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+        worker = int(client.stdout.readline())
+        time.sleep(0.1)
+        client.kill()
+        client.communicate()
+        assert gone(worker, 5)
+
+
+def test_server_ends_with_its_program(tmp_path):
+    code = f"""
+        import os, signal
+        from baton import rpc
+        server = rpc.Server(url="unix:{tmp_path}/socket")
+        remote = rpc.connect(server.url)
+        print(server.pid, remote.info["session"], flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, check=False)
+    assert all(gone(int(pid)) for pid in done.stdout.split())
+
+
+def frame(kind, payload=b"", length=None):
+    return struct.pack("<IBBHQQ", len(payload) if length is None else length, kind, 0, 0, 0, 0) + payload
+
+
+def hello(major=1):
+    return b"BATONRPC" + struct.pack("<HH", major, 0) + struct.pack("<BI", 17, 0)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [os.urandom(200), frame(1, b"garbage!garbage!"), frame(1, length=2**31), frame(77), frame(2, b"\0" * 40), frame(1, hello()) + frame(3, b"\0"), b"GET / HTTP/1.1\r\n\r\n" * 9],
+    ids=["random", "hello", "long", "type", "early", "reply", "http"],
+)  # fmt: skip
+def test_rpc_011_what_is_no_session_ends_and_disturbs_no_other(tmp_path, what):  # RPC-011
+    with Program(tmp_path) as server, rpc.connect(server.url) as remote:
+        with socket.socket(socket.AF_UNIX) as raw:
+            raw.settimeout(5)
+            raw.connect(server.url.removeprefix("unix:"))
+            raw.sendall(what)
+            while raw.recv(4096):
+                pass
+        assert remote.get_function("runtime.DeviceExists")(remote.cpu())
+
+
+def test_version_of_another_time(tmp_path):
+    with Program(tmp_path) as server, socket.socket(socket.AF_UNIX) as raw:
+        raw.settimeout(5)
+        raw.connect(server.url.removeprefix("unix:"))
+        raw.sendall(frame(1, hello(major=9)))
+        answer = b""
+        while piece := raw.recv(4096):
+            answer += piece
+        assert answer[4] == 4 and b"rpc.VersionError" in answer and b"9.0" in answer and b"1.0" in answer
+
+
+def test_silent_connections_are_cut_and_keep_no_other_waiting(tmp_path):
+    with Program(tmp_path) as server:
+        silent = []
+        for _ in range(50):
+            raw = socket.socket(socket.AF_UNIX)
+            raw.connect(server.url.removeprefix("unix:"))
+            silent.append(raw)
+        begin = time.monotonic()
+        with rpc.connect(server.url) as remote:
+            assert remote.get_function("runtime.DeviceExists")(remote.cpu())
+        assert time.monotonic() - begin < 2
+        for raw in silent:
+            raw.settimeout(5)
+            while raw.recv(100):
+                pass
+            raw.close()
+        assert eventually(lambda: not list(server.folder.glob("*/*")))
+
+
+def test_sessions_beyond_the_limit_wait(tmp_path):
+    with Program(tmp_path, "--max-sessions", "1") as server:
+        one = rpc.connect(server.url)
+        with pytest.raises(rpc.Timeout):
+            rpc.connect(server.url, connect_timeout=0.3)
+        one.close()
+        with rpc.connect(server.url) as two:
+            assert two.info["session"] != one.info["session"]
+
+
+def test_exec_and_a_command_that_fails(tmp_path):
+    with rpc.connect(f"exec:{program()} --stdio --policy session") as remote:
+        assert remote.info["policy"] == "session"
+        remote.upload(b"abc", "f")
+        assert remote.download("f") == b"abc"
+        worker = remote.info["session"]
+    del remote
+    assert gone(worker)
+    with pytest.raises(rpc.SessionLost):
+        rpc.connect("exec:exit 3")
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["--what"], "--what"),
+        (["--listen"], "value is missing"),
+        (["--idle", "soon"], "number above 0"),
+        (["--listen", "host"], "is no address"),
+        (["--listen", "tls://0.0.0.0:0"], "baton rpc-key new"),
+        (["--listen", "unix:/nonexistent/x"], "cannot listen"),
+        (["--policy", "none", "--listen", "unix:x"], "session and trusted"),
+    ],
+)
+def test_wrong_usage_of_the_program(args, words, tmp_path):
+    done = subprocess.run([program(), *args], capture_output=True, text=True, cwd=tmp_path, timeout=10, check=False)
+    assert done.returncode in (1, 2) and words in done.stderr
+
+
+def test_help_of_the_program():
+    done = subprocess.run([program(), "--help"], capture_output=True, text=True, check=True)
+    assert "--listen URL" in done.stdout and "--stdio" in done.stdout and done.stderr == ""
+
+
+def test_python_m_exec_rpc_server(tmp_path):
+    command = [sys.executable, "-m", "baton.exec.rpc_server", "--url", f"unix:{tmp_path}/s", "--policy", "session"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert "listening on unix:" in process.stdout.readline()
+        with rpc.connect(f"unix:{tmp_path}/s") as remote:
+            assert remote.info["policy"] == "session"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == 0
+    assert not (tmp_path / "s").exists()
