@@ -89,12 +89,17 @@ pid_t Fork(const ServerOptions& options) {
   return options.fork.defined() ? static_cast<pid_t>(options.fork().As<int64_t>()) : fork();
 }
 
-void Reap(std::vector<Session>* sessions) {
+void Reap(std::vector<Session>* sessions, bool quiet) {
   for (size_t i = 0; i < sessions->size();) {
     const Session& s = (*sessions)[i];
-    if (waitpid(s.pid, nullptr, WNOHANG) == 0) {
+    int status = 0;
+    if (waitpid(s.pid, &status, WNOHANG) == 0) {
       ++i;
       continue;
+    }
+    if (!quiet && WIFSIGNALED(status)) {
+      const std::string line = Cat("baton-rpc: session ", s.pid, " died of signal ", WTERMSIG(status), "\n");
+      if (write(2, line.data(), line.size()) < 0) quiet = true;
     }
     RemoveFolder(s.folder);
     sessions->erase(sessions->begin() + static_cast<std::ptrdiff_t>(i));
@@ -168,7 +173,7 @@ void ServeForever(Listener* listener, const ServerOptions& options) {
     signalfd_siginfo info{};
     bool stop = p[2].revents != 0;
     while (read(signals, &info, sizeof info) == sizeof info) stop = stop || info.ssi_signo != SIGCHLD;
-    Reap(&sessions);
+    Reap(&sessions, options.quiet);
     if (stop) break;
     if (!(p[0].revents & POLLIN)) continue;
     const int fd = listener->AcceptFd(0);

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from baton import rpc
-from baton.rpc._library import path as library
+from baton.rpc.library import path as library
 from baton.rpc.server import program
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ import sys
 
 from .._ffi.hook import Hook
 from ..error import ValueError as BatonValueError
-from ._library import function, path
+from .library import function, path
 
 _register = Hook("rpc.register_server")  # (address of a tracker, server, address that it tells clients)
 

@@ -9,7 +9,7 @@ from .._core import Device
 from .._ffi import get_global_func
 from ..error import ValueError as BatonValueError
 from ..runtime import module
-from ._library import function, path
+from .library import function, path
 
 _TYPES = {"cpu": 1, "cuda": 2, "cl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "ext_dev": 12, "hexagon": 16, "webgpu": 15}
 
