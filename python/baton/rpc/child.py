@@ -15,10 +15,10 @@ from .errors import RPCError
 
 
 class Child:
-    """Runs `python -m MODULE ARGUMENTS`; `url` is what it says when it listens."""
+    """Runs `baton VERB ARGUMENTS`; `url` is what it says when it listens."""
 
-    def __init__(self, module: str, arguments: list[str], silent: bool):
-        command = [sys.executable, "-m", module, *arguments, *(["--silent"] if silent else [])]
+    def __init__(self, verb: str, arguments: list[str], silent: bool):
+        command = [sys.executable, "-m", "baton", verb, *arguments, *(["--silent"] if silent else [])]
         package = str(Path(__file__).resolve().parents[2])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
         told, tell = os.pipe()
@@ -35,7 +35,7 @@ class Child:
             self._process.wait()
             said = self._process.stderr.read().decode(errors="replace").strip()
             self.terminate()
-            raise RPCError(said.removeprefix("error: ") or f"{module} ended with exit code {self._process.returncode}")
+            raise RPCError(said.removeprefix("error: ") or f"`baton {verb}` ended with exit code {self._process.returncode}")
         threading.Thread(target=self._pass_on, args=(self._process.stderr, silent), daemon=True).start()
 
     @staticmethod

@@ -286,7 +286,7 @@ class Proxy(Child):
         arguments = ["--host", host, "--port", str(port), "--port-end", str(port_end)]
         if key_file:
             arguments += ["--key-file", os.fspath(key_file)]
-        super().__init__("baton.exec.rpc_proxy", arguments, silent)
+        super().__init__("rpc-proxy", arguments, silent)
         self.host, self.port = host, parse(self.url)[1]
 
 

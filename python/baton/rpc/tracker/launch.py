@@ -29,7 +29,7 @@ class Tracker(Child):
                 arguments += [flag, os.fspath(value)]
         for proxy in proxies:
             arguments += ["--proxy", proxy]
-        super().__init__("baton.exec.rpc_tracker", arguments, silent)
+        super().__init__("rpc-tracker", arguments, silent)
         self.host, self.port = host, int(self.url.rpartition(":")[2]) if self.url.startswith("tls:") else 0
 
 
