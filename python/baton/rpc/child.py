@@ -35,7 +35,7 @@ class Child:
             self._process.wait()
             said = self._process.stderr.read().decode(errors="replace").strip()
             self.terminate()
-            raise RPCError(said.removeprefix("error: ") or f"baton {verb} ended with exit code {self._process.returncode}")
+            raise RPCError(said.removeprefix("error: ") or f"`baton {verb}` ended with exit code {self._process.returncode}")
         threading.Thread(target=self._pass_on, args=(self._process.stderr, silent), daemon=True).start()
 
     @staticmethod

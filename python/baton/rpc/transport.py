@@ -191,4 +191,4 @@ def url_of(host: str, port: int | None = None, key_file: str | os.PathLike | Non
     return f"{url}?key={os.fspath(key_file)}" if key_file else url
 
 
-__all__ = ["AT_ONCE", "LIMIT", "connect", "identity", "listen", "url_of", "watched"]
+__all__ = ["AT_ONCE", "LIMIT", "UnixListener", "connect", "identity", "listen", "url_of", "watched"]

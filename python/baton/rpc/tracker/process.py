@@ -123,17 +123,24 @@ class Process:
                 found.close() if hasattr(found, "close") else os.close(found)
                 continue
             self._greeting += 1
-            self._threads.submit(self._greet, listener, found)
+            if isinstance(listener, transport.UnixListener):
+                self._open(*self._prove(listener, found))  # waits for nothing
+            else:
+                self._threads.submit(self._greet, listener, found)
 
     def _greet(self, listener, found) -> None:
-        connection, who = None, None
+        """In a thread: lets the peer prove itself."""
+        proved = self._prove(listener, found)
+        self._call(lambda: self._open(*proved))
+
+    @staticmethod
+    def _prove(listener, found):
+        """(the connection, who the peer is), or (None, what is wrong)."""
         try:
             connection = transport.watched(listener.authenticate(found))
-            who = transport.identity(connection)
+            return connection, transport.identity(connection)
         except (RPCError, OSError) as error:
-            text = f"a connection was refused: {error}"
-            self._call(lambda: self._log(text))
-        self._call(lambda: self._open(connection if who else None, who))
+            return None, str(error)
 
     def _call(self, action) -> None:
         self._arrived.put(action)
@@ -143,6 +150,7 @@ class Process:
     def _open(self, connection, who) -> None:
         self._greeting -= 1
         if connection is None:
+            self._log(f"a connection was refused: {who}")
             return
         self._next += 1
         self._connections[self._next] = connection
