@@ -6,6 +6,7 @@ from . import int_set
 from .analyzer import Analyzer, ConstIntBound, ModularSet
 from .bound import deduce_bound, detect_clip_bound, detect_linear_equation
 from .int_set import IntervalSet, IntSet
+from .int_solver import IntConstraints, IntConstraintsTransform, IntGroupBounds, solve_linear_equations, solve_linear_inequalities
 from .iter_affine_map import (
     IterMapExpr,
     IterMark,
@@ -17,8 +18,6 @@ from .iter_affine_map import (
 )
 
 _INSTEAD = {
-    "solve_linear_equations": "detect_linear_equation gives coefficients, deduce_bound the values of one variable",
-    "solve_linear_inequalities": "deduce_bound gives the values of one variable, detect_clip_bound those of several in a condition",
     "subspace_divide": "detect_iter_map says whether indices are independent",
     "inverse_affine_iter_map": "detect_iter_map gives scales, factors and extents",
     "iter_map_simplify": "Analyzer().simplify() cancels divisions and remainders",
@@ -34,6 +33,9 @@ def __getattr__(name):
 __all__ = [
     "Analyzer",
     "ConstIntBound",
+    "IntConstraints",
+    "IntConstraintsTransform",
+    "IntGroupBounds",
     "IntSet",
     "IntervalSet",
     "IterMapExpr",
@@ -48,4 +50,6 @@ __all__ = [
     "estimate_region_lower_bound",
     "int_set",
     "normalize_iter_map_to_expr",
+    "solve_linear_equations",
+    "solve_linear_inequalities",
 ]

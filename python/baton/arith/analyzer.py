@@ -49,11 +49,17 @@ class Analyzer:
         """Sets the bounds of a variable, a ConstIntBound, in place of those known before."""
         if not isinstance(info, ConstIntBound):
             raise TypeError(f"what is told of a variable is a ConstIntBound, not {type(info).__name__}")
-        if info.min_value <= ConstIntBound.NEG_INF or info.max_value >= ConstIntBound.POS_INF:
-            raise ValueError("a variable has two bounds, or is left as it is")
         if not override and self.const_int_bound(var) not in (info, ConstIntBound(ConstIntBound.NEG_INF, ConstIntBound.POS_INF)):
             raise ValueError(f"{var} has the bounds {tuple(self.const_int_bound(var))} already; override=True replaces them")
-        self._bind(var, op.const(info.min_value, var.dtype), op.const(info.max_value - info.min_value + 1, var.dtype))
+        low, high = info.min_value > ConstIntBound.NEG_INF, info.max_value < ConstIntBound.POS_INF
+        if low and high:
+            self._bind(var, op.const(info.min_value, var.dtype), op.const(info.max_value - info.min_value + 1, var.dtype))
+        elif self.const_int_bound(var) != (ConstIntBound.NEG_INF, ConstIntBound.POS_INF):
+            raise ValueError("a variable whose bounds are known gets two bounds, or is left as it is")
+        elif low:
+            self._method("assume")(var >= op.const(info.min_value, var.dtype))
+        elif high:
+            self._method("assume")(var <= op.const(info.max_value, var.dtype))
 
     def const_int_bound(self, expr):
         """Bounds of an expression's value."""

@@ -236,7 +236,6 @@ _NO_LIBRARY_TAKES = "kernels are the compiler's own; relay.op.contrib.register_p
 _NO_SUCH_DEVICE = "there is code for the targets c, llvm and opencl"
 _SHIP_IT = "compile for the other machine with target=\"llvm -mtriple=...\", export_library() and load it there"
 ABSENT = {
-    "baton.arith.int_solver": "arith.detect_linear_equation gives coefficients, arith.deduce_bound the values of one variable",
     "baton.auto_scheduler": _NO_TUNING,
     "baton.autotvm": _NO_TUNING,
     "baton.contrib.binutil": "target=\"c\" writes C code for small machines",

@@ -85,7 +85,8 @@ def attrs_doc(key):
 _RULES = {}  # (intrinsic, kind of target) -> [(level, how it is lowered)], highest level first
 
 
-def _intrinsic(name):
+def intrinsic_op(name):
+    """The operator of this name; an intrinsic of TIR, as "tir.mylog", is made if there is none."""
     if name.startswith("tir.") and name not in Op.list_op_names():
         return _ffi_api.RegisterOp(name, "")
     return Op.get(name)
@@ -105,7 +106,7 @@ def register_op_attr(op_name, attr_key, value=None, level=10):
     """Sets an attribute of an operator; without a value it is a decorator. An intrinsic of TIR that there is not, as "tir.mylog", is made."""
 
     def register(v):
-        _intrinsic(op_name).set_attr(attr_key, v, level)
+        intrinsic_op(op_name).set_attr(attr_key, v, level)
         return v
 
     return register(value) if value is not None else register
@@ -116,7 +117,7 @@ def register_intrin_lowering(op_name, target, *, f=None, level=10):
     it is a decorator. The rule of the highest level holds."""
 
     def register(fn):
-        _intrinsic(op_name)
+        intrinsic_op(op_name)
         rules = _RULES.setdefault((op_name, target), [])
         rules.append((level, fn))
         rules.sort(key=lambda rule: -rule[0])

@@ -5,6 +5,7 @@ import functools
 import inspect
 import numbers
 
+from ..error import ValueError
 from ..ir import make_node
 from ..target import Target
 from ..tir import Evaluate, IntImm, SizeVar, Var, decl_buffer, op

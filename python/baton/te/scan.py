@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors that are computed row by row, each from the rows before it."""
 
-from ..error import UnsupportedError
+from ..error import UnsupportedError, ValueError
 from ..ir import make_node
 from ..tir import For, SeqStmt, Var, op
 from ..tir.buffer import Buffer

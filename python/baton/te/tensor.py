@@ -5,6 +5,7 @@ import numbers
 
 from .._core import Object
 from .._ffi.hook import Hook
+from ..error import TypeError
 from ..ir import PrimExpr, make_node
 from ..tir.expr import IterVar
 from . import _ffi_api
@@ -86,7 +87,7 @@ class TensorSlice:
         self.tensor, self.indices = tensor, tuple(indices)
 
     def __getitem__(self, indices):
-        return self.tensor(*self.indices, *(indices if isinstance(indices, tuple) else (indices,)))
+        return self.tensor[(*self.indices, *(indices if isinstance(indices, tuple) else (indices,)))]
 
     def asobject(self):
         """The element, once there are enough indices."""

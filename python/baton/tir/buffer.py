@@ -31,14 +31,20 @@ class Buffer(Object, key="tir.Buffer"):
     offset_factor = buffer_type = property(lambda self: 1, doc="1: buffers are dense.")
 
     def access_ptr(self, access_mask, ptr_type="handle", content_lanes=1, offset=0):
-        """The pointer to the elements. Calls get no pointer into the middle: `offset` is 0."""
-        from ..error import UnsupportedError
+        """The pointer to the elements, from the one of this number on, in row-major order."""
+        from ..error import ValueError
+        from ..ir.op import intrinsic_op
+        from .expr import BufferLoad, Call
 
         if not isinstance(access_mask, int) and set(str(access_mask)) - set("rw"):
             raise ValueError(f'access_mask is {access_mask!r}; it is of "r" and "w"')
-        if getattr(offset, "value", offset) != 0:
-            raise UnsupportedError(f"access_ptr of `{self.name}` with an offset: give the function the offset as one more argument")
-        return self.data
+        if isinstance(getattr(offset, "value", offset), int) and int(offset) == 0:
+            return self.data
+        indices, flat = [], _ffi_api.const(offset, "int64") if isinstance(offset, int) else offset
+        for extent in reversed(self.shape[1:]):
+            indices.insert(0, flat % extent)
+            flat = flat // extent
+        return Call("handle", intrinsic_op("tir.address_of"), [BufferLoad(self, [flat, *indices])])
 
     def __getitem__(self, indices):
         from .expr import BufferLoad

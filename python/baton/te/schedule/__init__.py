@@ -12,8 +12,8 @@
 A schedule never changes what is computed. Loops run over all that the tensors need: those that a factor does not divide get conditions.
 """
 
-from .loops import Fuse, Split
-from .schedule import Schedule, Stage, create_schedule, thread_axis
+from .loops import Fuse, Singleton, Split
+from .schedule import Group, Schedule, Stage, create_schedule, thread_axis
 from .to_loops import (
     AutoInlineBroadcast,
     AutoInlineElemWise,
@@ -33,11 +33,13 @@ __all__ = [
     "AutoInlineInjective",
     "CreateReadGraph",
     "Fuse",
+    "Group",
     "InferBound",
     "PostDFSOrder",
     "Schedule",
     "ScheduleOps",
     "SchedulePostProcToPrimFunc",
+    "Singleton",
     "Split",
     "Stage",
     "VerifyCompactBuffer",

@@ -19,6 +19,13 @@ class Fuse:
         self.outer, self.inner, self.fused = outer, inner, fused
 
 
+class Singleton:
+    """A loop of one round, of a stage without axes."""
+
+    def __init__(self, iter):  # noqa: A002
+        self.iter = iter
+
+
 def literal(e):
     """The value of an integer literal; None for another expression."""
     return getattr(e, "value", None) if e.type_key == "IntImm" else None
@@ -32,7 +39,9 @@ class Loops:
         self._extents = dict(extents)
         self._inexact = []
         for r in stage.relations:
-            if isinstance(r, Split):
+            if isinstance(r, Singleton):
+                self._extents[r.iter.var.handle] = op.const(1, "int64")
+            elif isinstance(r, Split):
                 whole = self._extents[r.parent.var.handle]
                 if r.factor is not None:
                     inner = self._at_most(op.convert(r.factor), whole)
@@ -47,6 +56,8 @@ class Loops:
         # From the loops back to the axes.
         self._values = {iv.var.handle: iv.var for iv in stage.leaf_iter_vars}
         for r in reversed(stage.relations):
+            if isinstance(r, Singleton):
+                continue
             if isinstance(r, Split):
                 outer, inner = self._values[r.outer.var.handle], self._values[r.inner.var.handle]
                 self._values[r.parent.var.handle] = self.simplify(outer * self._extents[r.inner.var.handle] + inner)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stages of a computation and the loops of each."""
 
-from ...error import UnsupportedError
+from ...error import TypeError, UnsupportedError, ValueError
 from ...ir import Range
-from ...tir import IterVar, Var, op
+from ...tir import IterVar, StringImm, Var, op
 from ...tir.stmt_functor import substitute
 from .. import _ffi_api
-from ..reads import loads, parts, reduce_of
+from ..reads import loads, parts, reduce_of, tensors_read
 from ..tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
-from .loops import Fuse, Split, loops_of
+from .loops import Fuse, Singleton, Split, loops_of
 
 ROOT, INLINE, SCOPE = "root", "inline", "scope"
 
@@ -175,8 +175,57 @@ class Schedule:
         return made
 
     def create_group(self, outputs, inputs, include_inputs=False):
-        """Not supported: stages are put into loops one by one, by `compute_at`."""
-        raise UnsupportedError("groups of stages: put the stages into loops one by one, by compute_at")
+        """The stages between tensors, those of the inputs too if asked for, as a Group, which can be put into a loop."""
+        outputs, inputs = ([x] if isinstance(x, (Tensor, Operation)) else list(x) for x in (outputs, inputs))
+        ends, begins = ([self[x] for x in xs] for xs in (outputs, inputs))
+        reads = {}  # stage -> whether it reads, by way of others, one of the inputs
+        chosen = set()
+
+        def visit(stage):
+            key = stage.op.handle
+            if key not in reads:
+                if stage in begins:
+                    reads[key] = True
+                else:
+                    tensors = [*tensors_read(stage.body), *stage.inputs]
+                    reads[key] = any([visit(self[t]) for t in tensors])
+                if reads[key] and not stage.is_input and (include_inputs or stage not in begins):
+                    chosen.add(key)
+            return reads[key]
+
+        for stage in ends:
+            visit(stage)
+        return Group([s for s in self.stages if s.op.handle in chosen])
+
+
+_TYPES = {"vectorized": IterVar.Vectorized, "unrolled": IterVar.Unrolled, "parallel": IterVar.Parallelized}
+
+
+class _LoopAttrs:
+    """What was asked of a loop."""
+
+    def __init__(self, iv, asked):
+        pragmas = {k.removeprefix("pragma_"): v for k, v in asked.items() if k != "kind"}
+        self.iter_type = _TYPES.get(asked.get("kind"), iv.iter_type)
+        self.pragma_keys = [StringImm(k) for k in pragmas]
+        self.pragma_values = [op.convert(v) for v in pragmas.values()]
+
+
+class Group:
+    """Stages that are put into a loop together; made by `Schedule.create_group`."""
+
+    def __init__(self, stages):
+        self.stages = stages
+
+    def compute_at(self, parent, scope):
+        """Computes the stages within the loop `scope` of the stage `parent`."""
+        for stage in self.stages:
+            stage.compute_at(parent, scope)
+
+    def compute_root(self):
+        """Computes all of each stage, before its readers."""
+        for stage in self.stages:
+            stage.compute_root()
 
 
 class Stage:
@@ -202,7 +251,12 @@ class Stage:
         self.inputs = list(operation.inputs) if self.is_statement else []
         self.cell = Stage.cell_of(operation) if self.is_statement and "scan_update" in operation.attrs else None
         self.all_iter_vars, self.leaf_iter_vars = list(axes), list(axes)
-        self.relations, self.iter_var_attrs, self._reduce = [], {}, {a.var.handle for a in axes if a.iter_type == IterVar.CommReduce}
+        self.relations, self.loop_attrs, self._reduce = [], {}, {a.var.handle for a in axes if a.iter_type == IterVar.CommReduce}
+
+    @property
+    def iter_var_attrs(self):
+        """What was asked of loops: of each, `iter_type`, `pragma_keys` and `pragma_values`."""
+        return {iv: _LoopAttrs(iv, self.loop_attrs[iv.var.handle]) for iv in self.leaf_iter_vars if iv.var.handle in self.loop_attrs}
 
     def replace_loads(self, f):
         """Replaces each element that the operation reads by `f(tensor, indices)`."""
@@ -251,7 +305,13 @@ class Stage:
         if len(args) == 1 and isinstance(args[0], (list, tuple)):
             args = args[0]
         if not args:
-            raise ValueError("fuse needs a loop")
+            if self.leaf_iter_vars:
+                raise ValueError(f"fuse of `{self.op.name}` needs a loop")
+            fused = IterVar(Range(0, 1), Var("singleton"), IterVar.DataPar)
+            self.all_iter_vars.append(fused)
+            self.leaf_iter_vars.append(fused)
+            self.relations.append(Singleton(fused))
+            return fused
         fused = args[0]
         for inner in args[1:]:
             at, behind = self._place(fused), self._place(inner)
@@ -283,7 +343,7 @@ class Stage:
 
     def _kind(self, iv, kind):
         self._place(iv)
-        self.iter_var_attrs.setdefault(iv.var.handle, {})["kind"] = kind
+        self.loop_attrs.setdefault(iv.var.handle, {})["kind"] = kind
 
     def vectorize(self, var):
         """Vectorizes a loop of known extent."""
@@ -335,7 +395,7 @@ class Stage:
     def pragma(self, var, pragma_type, pragma_value=None):
         """A hint to passes, kept as an annotation of the loop: `pragma_` and its name."""
         self._place(var)
-        self.iter_var_attrs.setdefault(var.var.handle, {})["pragma_" + pragma_type] = 1 if pragma_value is None else pragma_value
+        self.loop_attrs.setdefault(var.var.handle, {})["pragma_" + pragma_type] = 1 if pragma_value is None else pragma_value
 
     def prefetch(self, tensor, var, offset):
         """Accepted without effect: processors prefetch by themselves."""

@@ -2,6 +2,7 @@
 """One PrimFunc of a schedule: which elements of each tensor are needed where, and the loops that compute them."""
 
 from ...arith import Analyzer
+from ...error import TypeError, ValueError
 from ...ir import Range
 from ...tir import Allocate, BufferLoad, BufferStore, For, ForKind, IfThenElse, LetStmt, PrimFunc, SeqStmt, Var, op
 from ...tir.buffer import Buffer
@@ -198,7 +199,7 @@ class _Lowering:
             p.loops = Loops(stage, extents)
             leaves.update({iv.var.handle: p.loops.extent(iv) for iv in stage.leaf_iter_vars})
             for iv in stage.leaf_iter_vars:
-                kind = stage.iter_var_attrs.get(iv.var.handle, {}).get("kind")
+                kind = stage.loop_attrs.get(iv.var.handle, {}).get("kind")
                 if kind in ("vectorized", "unrolled") and literal(p.loops.extent(iv)) is None:
                     raise ValueError(
                         f"`{iv.var.name}` of `{stage.op.name}` has {p.loops.extent(iv)} rounds, which is not known: it cannot be {kind}; split it by a number"
@@ -328,7 +329,7 @@ class _Lowering:
         return body
 
     def _loop(self, stage, iv, body, variable=None):
-        attrs = stage.iter_var_attrs.get(iv.var.handle, {})
+        attrs = stage.loop_attrs.get(iv.var.handle, {})
         notes = {k: op.convert(v) for k, v in attrs.items() if k != "kind"}
         return For(
             iv.var if variable is None else variable,
