@@ -428,11 +428,23 @@ BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<Str
 BATON_REGISTER_GLOBAL("driver.SetDims").set_body_typed([](IRModule m, Map<String, Array<int64_t>> bounds) {
   return WithMain(m, WithAttr(MainOf(m), kDynamicDims, Any(bounds)));
 });
+/// What callers call the unknown extents of main's inputs.
+BATON_REGISTER_GLOBAL("driver.NameInputs").set_body_typed([](IRModule m, Map<String, Array<String>> names) {
+  return WithMain(m, WithAttr(MainOf(m), kInputExtents, Any(names)));
+});
 /// The executable of a model with dynamic shapes; null for targets without code for them.
 BATON_REGISTER_GLOBAL("driver.CompileDynamic").set_body_typed([](IRModule m, Target t) {
   t = Given(t);
   if (!t->traits().on_host) return runtime::Module();
-  return Generate(Optimize(m, t), t);
+  const IRModule optimized = Optimize(m, t);
+  try {
+    return Generate(optimized, t);
+  } catch (const Error& e) {
+    // The loops of some operators need lengths: the program calls back for those.
+    std::string why;
+    if (e.ends_work() || !CanLowerGraph(MainOf(optimized), &why)) throw;
+    return CompileVm(optimized, t, e.what());
+  }
 });
 BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
 BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });

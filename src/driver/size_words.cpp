@@ -208,16 +208,14 @@ void SizeWords::Finish(const std::string& symbol) {
   shapes_.sizes = symbol;
 }
 
-/// `body` with the values that it speaks of.
-tir::Stmt SizeWords::ReadValues(const tir::Var& io, tir::Stmt body) const {
-  static const Op load = Op::GetOrCreate("tir.load_handle");
+/// `body` with the values that it speaks of, read through `pointers`.
+tir::Stmt SizeWords::ReadValues(const std::vector<tir::Var>& pointers, tir::Stmt body) const {
   // No extent is beyond it; two of them still have a product.
   const PrimExpr most = PrimExpr(int64_t{1} << 40), least = PrimExpr(-(int64_t{1} << 40));
   for (size_t i = values_.size(); i-- > 0;) {
     const Value& v = values_[i];
-    const tir::Var data("value" + std::to_string(i), DataType::Handle());
-    tir::BufferNode b = *tir::Buffer::Make({PrimExpr(v.element + 1)}, v.dtype, data->name_hint).get();
-    b.data = data;
+    tir::BufferNode b = *tir::Buffer::Make({PrimExpr(v.element + 1)}, v.dtype, pointers[i]->name_hint).get();
+    b.data = pointers[i];
     const PrimExpr element = cast(DataType::Int(64), tir::BufferLoad(tir::Buffer(std::move(b)), {PrimExpr(v.element)}));
     if (!v.negative) {
       body = tir::SeqStmt::Flatten(
@@ -225,11 +223,7 @@ tir::Stmt SizeWords::ReadValues(const tir::Var& io, tir::Stmt body) const {
     }
     tir::LetStmtNode value;
     value.var = v.var, value.value = max(min(element, most), least), value.body = body;
-    tir::LetStmtNode pointer;
-    pointer.var = data;
-    pointer.value = tir::Call(DataType::Handle(), load, {io, PrimExpr(v.input)});
-    pointer.body = tir::LetStmt(std::move(value));
-    body = tir::LetStmt(std::move(pointer));
+    body = tir::LetStmt(std::move(value));
   }
   return body;
 }
@@ -252,14 +246,48 @@ tir::PrimFunc SizeWords::Function() const {
         Assert(size <= FloatImm(DataType::Float(64), kTooLarge), "the shapes ask for more memory than there is"));
     seq.push_back(store(static_cast<int32_t>(dims_.size() + i), formulas_[i]));
   }
-  tir::Stmt body = ReadValues(io, tir::SeqStmt::Flatten(seq));
+  std::vector<tir::Var> pointers;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    pointers.push_back(tir::Var("value" + std::to_string(i), DataType::Handle()));
+  }
+  tir::Stmt body = ReadValues(pointers, tir::SeqStmt::Flatten(seq));
   for (size_t i = dims_.size(); i-- > 0;) {
     tir::LetStmtNode n;
     n.var = dims_[i], n.value = tir::BufferLoad(from, {PrimExpr(static_cast<int64_t>(i))}), n.body = body;
     body = tir::LetStmt(std::move(n));
   }
-  tir::PrimFunc f({dims, io, threads, s}, tir::RenewBindings(body));
+  body = tir::RenewBindings(body);
+  static const Op load = Op::GetOrCreate("tir.load_handle");
+  for (size_t i = values_.size(); i-- > 0;) {
+    tir::LetStmtNode n;
+    n.var = pointers[i], n.body = body;
+    n.value = tir::Call(DataType::Handle(), load, {io, PrimExpr(values_[i].input)});
+    body = tir::LetStmt(std::move(n));
+  }
+  tir::PrimFunc f({dims, io, threads, s}, body);
   return WithAttr(f, attr::kGlobalSymbol, runtime::Any(shapes_.sizes));
+}
+
+std::vector<Type> InputTypesOf(const relay::Function& f) {
+  const auto names = f->GetAttr<Map<String, Array<String>>>(kInputExtents, Map<String, Array<String>>());
+  std::unordered_map<std::string, tir::Var> symbols;
+  std::vector<Type> out;
+  for (const relay::Var& p : f->params) {
+    out.push_back(p->checked_type_.defined() ? p->checked_type() : p->type_annotation);
+    const auto* t = out.back().as<TensorTypeNode>();
+    if (!t || !names.count(p->name_hint()) || names.at(p->name_hint()).size() != t->shape.size()) continue;
+    const Array<String> called = names.at(p->name_hint());
+    Array<PrimExpr> shape = t->shape;
+    for (size_t i = 0; i < t->shape.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      if (!t->shape[at].as<tir::AnyNode>() || called[at].empty()) continue;
+      tir::Var& v = symbols[called[at].str()];
+      if (!v.defined()) v = tir::SizeVar(called[at]);
+      shape.Set(at, v);
+    }
+    out.back() = TensorType(shape, t->dtype);
+  }
+  return out;
 }
 
 EntryShapes ShapesOfEntry(const relay::Function& main, const std::vector<std::string>& outputs,
@@ -268,12 +296,16 @@ EntryShapes ShapesOfEntry(const relay::Function& main, const std::vector<std::st
   std::vector<tir::Var> dims;
   std::string why;
   std::vector<std::vector<TensorType>> inputs;
-  for (const relay::Var& p : main->params) {
+  Array<relay::Var> params;
+  const std::vector<Type> types = InputTypesOf(main);
+  for (size_t i = 0; i < types.size(); ++i) {
     inputs.emplace_back();
-    if (!p->checked_type_.defined() || !FlattenSymbolic(p->checked_type(), &inputs.back())) return out;
-    if (!p->checked_type().as<TensorTypeNode>()) return out;
+    if (!types[i].as<TensorTypeNode>() || !FlattenSymbolic(types[i], &inputs.back())) return out;
+    params.push_back(relay::Var(main->params[static_cast<int64_t>(i)]->name_hint(), types[i]));
+    params.back()->checked_type_ = types[i];
   }
-  const relay::Function plain = WithAttr(main, relay::kExtentGuards, Any(Array<Any>()));
+  relay::Function plain(params, main->body, Type(), {}, main->attrs);
+  plain = WithAttr(plain, relay::kExtentGuards, Any(Array<Any>()));
   if (!BoundDims(plain, &dims, &why) || dims.empty()) return out;
   SizeWords words;
   words.AddDims(plain);

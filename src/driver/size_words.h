@@ -22,6 +22,11 @@ inline constexpr const char* kDynamicDims = "dynamic_dims";
 /// number of the input (tuples flattened), element, whether it may be negative].
 inline constexpr const char* kValueDims = "value_dims";
 
+/// Attribute of a function whose types have `?`, by the name of an input: what callers call its extents.
+inline constexpr const char* kInputExtents = "input_extents";
+/// The types of a function's parameters, with symbols of these names.
+std::vector<Type> InputTypesOf(const relay::Function& f);
+
 /// Tensor types of a value, tuples flattened; false for other types, and for shapes with unknown extents.
 bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out);
 /// Whether an extent of the shape is no literal.
@@ -60,7 +65,6 @@ class SizeWords {
   const runtime::DynamicShapes& shapes() const { return shapes_; }
   /// The function `sizes`. After Finish.
   tir::PrimFunc Function() const;
-  void NoGuards() { guards_.clear(); }
 
  private:
   static PrimExpr BytesFormula(const TensorType& t);
@@ -76,7 +80,7 @@ class SizeWords {
     bool negative = false;
   };
   void AddValues(const relay::Function& main);
-  tir::Stmt ReadValues(const tir::Var& io, tir::Stmt body) const;
+  tir::Stmt ReadValues(const std::vector<tir::Var>& pointers, tir::Stmt body) const;
 
   std::vector<Value> values_;
   std::vector<PrimExpr> formulas_;  // of the words behind the dimensions

@@ -188,7 +188,7 @@ def compile(  # noqa: A001 - the name users expect
     merged = tuple(info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in inputs)
     if all(isinstance(size, int) for info in merged for size in info.shape):
         return specialize({info.name: info.shape for info in merged})
-    built, said = build_open(model, given, options)
+    built, said = build_open(model, merged, given, options)
     return Executable(built, device=device, specialize=specialize, forms=said)
 
 
@@ -199,7 +199,14 @@ def _merged(shape, given):
     return tuple(have if dim is None else dim for have, dim in zip(shape, given, strict=True))
 
 
-def build_open(model: Source, shapes: OpenShapes, options: Options):
+def _extent_name(info: TensorInfo, axis: int, dim) -> str:
+    """What an open dimension is called, \"\" for another."""
+    if isinstance(dim, int):
+        return ""
+    return f"{info.name}_{axis}" if dim is None else str(dim)
+
+
+def build_open(model: Source, inputs, shapes: OpenShapes, options: Options):
     """(the runtime module of a model as one program for all shapes, what its inputs and outputs stand for)."""
     model.check_data()
     with capsule(), options.context():
@@ -208,10 +215,11 @@ def build_open(model: Source, shapes: OpenShapes, options: Options):
                 module = model.read_open(shapes)
                 return get_global_func("driver.CompileDynamic")(module, options.target), forms.of_module(module)
             except (CompileError, UnsupportedError):
-                # An importer may need lengths. Without names for them it leaves them to the program.
-                if any(d != Dim(d.name) for d in shapes.dims.values()):
-                    raise
+                pass  # an importer may need lengths, or branches differ in them: without names they are left to the program
         module = model.read({name: [d if isinstance(d, int) else -1 for d in dims] for name, dims in shapes.shapes.items()})
+        names = {info.name: [_extent_name(info, axis, d) for axis, d in enumerate(info.shape)] for info in inputs}
+        module = get_global_func("driver.NameInputs")(module, names)
+        module = get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
         if options.targets:
             return get_global_func("driver.CompileForDevices")(module, options.targets), forms.of_module(module)
         return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)

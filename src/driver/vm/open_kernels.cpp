@@ -139,10 +139,10 @@ void FunctionBuilder::NameParameters() {
   for (size_t i = 0; i < lambda_.captured.size() && i < lambda_.captured_types.size(); ++i) {
     if (open(lambda_.captured_types[i])) known.push_back({lambda_.captured[i], lambda_.captured_types[i]});
   }
-  for (const Var& p : lambda_.func->params) {
-    const Type t = p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation;
-    if (!t.defined() || !open(t)) continue;
-    known.push_back({p.get(), global ? t : WithNames(t)});
+  const std::vector<Type> types = InputTypesOf(lambda_.func);
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (!types[i].defined() || !open(types[i])) continue;
+    known.push_back({lambda_.func->params[static_cast<int64_t>(i)].get(), global ? types[i] : WithNames(types[i])});
   }
   for (const auto& [n, type] : known) {
     MapExtents(type, [&](const PrimExpr& d) {

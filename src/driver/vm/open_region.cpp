@@ -10,6 +10,7 @@
 #include <baton/relay/transform.h>
 #include <baton/tir/functor.h>
 
+#include "driver/kernel_table.h"
 #include "driver/lower_graph.h"
 #include "driver/size_words.h"
 #include "driver/vm/compile.h"
@@ -329,7 +330,14 @@ Function OptimizeRegion(const Function& region) {
     mod = relay::transform::InferType()(DefaultPipeline()(mod));
     const Function main = MainOf(mod);
     std::string why;
-    return main->params.size() == region->params.size() && CanLowerGraph(main, &why) ? main : Function();
+    if (main->params.size() != region->params.size() || !CanLowerGraph(main, &why)) return Function();
+    // The loops of some operators need lengths.
+    for (const Expr& e : DataflowOrder(main->body)) {
+      const auto* call = e.as<CallNode>();
+      if (call && IsPrimitive(call->op))
+        relay::LowerPrimitive(Downcast<Function>(call->op), "kernel", Target::Current());
+    }
+    return main;
   } catch (const Error& e) {
     if (e.ends_work()) throw;
     return Function();

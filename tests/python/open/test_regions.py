@@ -95,41 +95,42 @@ def loop():
         [info("goes", B, []), info("next", F, ["n", 4])],
         [const("half", 0.5, np.float32)],
     )
-    return model([node("Loop", ["times", "", "x"], ["y"], body=body)], [info("x", F, ["n", 4]), info("times", I, [])], [info("y", F, ["n", 4])])
+    return model([node("Loop", ["times", "yes", "x"], ["y"], body=body)], [info("x", F, ["n", 4]), info("times", I, [])], [info("y", F, ["n", 4])],
+                 [const("yes", True, bool)])  # fmt: skip
 
 
 def growing_cache():
     """A decoder: each step appends a row to its cache and attends to all rows."""
     body = helper.make_graph(
         [
-            node("Concat", ["cache", "row"], ["grown"], axis=0),
+            node("Concat", ["past", "query"], ["grown"], axis=0),
             node("Transpose", ["grown"], ["turned"], perm=[1, 0]),
-            node("MatMul", ["row", "turned"], ["weights"]),
+            node("MatMul", ["query", "turned"], ["weights"]),
             node("Softmax", ["weights"], ["soft"], axis=-1),
             node("MatMul", ["soft", "grown"], ["read"]),
             node("Tanh", ["read"], ["new"]),
             node("Identity", ["going"], ["goes"]),
         ],
         "body",
-        [info("i", I, []), info("going", B, []), info("cache", F, ["past", 4]), info("row", F, [1, 4])],
+        [info("i", I, []), info("going", B, []), info("past", F, ["before", 4]), info("query", F, [1, 4])],
         [info("goes", B, []), info("grown", F, ["now", 4]), info("new", F, [1, 4])],
     )
-    nodes = [node("Loop", ["times", "", "cache", "row"], ["all", "last"], body=body), node("ReduceMean", ["all"], ["mean"], keepdims=0)]
+    nodes = [node("Loop", ["times", "yes", "cache", "row"], ["all", "last"], body=body), node("ReduceMean", ["all"], ["mean"], keepdims=0)]
     return model(nodes, [info("cache", F, ["n", 4]), info("row", F, [1, 4]), info("times", I, [])],
-                 [info("last", F, [1, 4]), info("mean", F, []), info("all", F, ["m", 4])])  # fmt: skip
+                 [info("last", F, [1, 4]), info("mean", F, []), info("all", F, ["m", 4])], [const("yes", True, bool)])  # fmt: skip
 
 
 def tensor_list():
     nodes = [
-        node("SplitToSequence", ["x", "one"], ["parts"], axis=0, keepdims=1),
+        node("Relu", ["x"], ["r"]),
+        node("Concat", ["x", "r"], ["xr"], axis=0),
+        node("SequenceConstruct", ["x", "r", "xr"], ["parts"]),
         node("SequenceAt", ["parts", "place"], ["part"]),
         node("SequenceLength", ["parts"], ["length"]),
-        node("ConcatFromSequence", ["parts"], ["joined"], axis=1),
-        node("Relu", ["joined"], ["y"]),
+        node("ConcatFromSequence", ["parts"], ["joined"], axis=0),
+        node("Softmax", ["joined"], ["y"], axis=0),
     ]
-    return model(
-        nodes, [info("x", F, ["n", 3]), info("place", I, [])], [info("part", F, [1, 3]), info("length", I, []), info("y", F, [1, "m"])], [const("one", 1)]
-    )
+    return model(nodes, [info("x", F, ["n", 3])], [info("part", F, ["p", 3]), info("length", I, []), info("y", F, ["m", 3])], [const("place", 2)])
 
 
 def computed_reshape():
@@ -158,7 +159,7 @@ CASES = {
     "if": (branch, [(np.full((n, 4), s, "float32") + rand(n, 4) / 4,) for n in (1, 3, 8) for s in (1, -1)]),
     "loop": (loop, [(rand(n, 4), np.array(t)) for n, t in [(1, 0), (2, 3), (7, 10), (33, 2)]]),
     "growing_cache": (growing_cache, [(rand(n, 4), rand(1, 4), np.array(t)) for n, t in [(1, 1), (3, 12), (20, 5), (0, 4)]]),
-    "tensor_list": (tensor_list, [(rand(n, 3), np.array(at)) for n, at in [(1, 0), (4, 2), (9, -1)]]),
+    "tensor_list": (tensor_list, [(rand(n, 3),) for n in (1, 4, 9)]),
     "computed_reshape": (computed_reshape, [
         (rand(2, 12), np.array([3, 4]), np.array([0]), np.array([2]), np.array([1, 2, 1])),
         (rand(5, 8), np.array([-1, 4]), np.array([-1]), np.array([2**62]), np.array([2, 1, 3])),
