@@ -27,7 +27,6 @@ FILES = (
     "lib/libbaton_vm.so",
     "lib/libbaton_host.so",
     "lib/libbaton_rpc.so",
-    "lib/baton-rpc-server",
     "lib/libbaton_opencl.so",
     "lib/cmake/Baton/BatonConfig.cmake",
     "include/baton/runtime/c_runtime_api.h",

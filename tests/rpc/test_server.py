@@ -136,6 +136,7 @@ def test_rpc_011_killed_server(tmp_path):  # RPC-011
     # What it left is removed by the next one.
     assert list(server.folder.iterdir())
     with Program(tmp_path) as server:
+        rpc.connect(server.url).close()
         assert len(list(server.folder.iterdir())) == 1
         server.end()
     assert not list(server.folder.iterdir())
@@ -258,17 +259,20 @@ def test_version_of_another_time(tmp_path):
 def test_silent_connections_are_cut_and_keep_no_other_waiting(tmp_path):
     with Program(tmp_path) as server:
         silent = []
-        for _ in range(50):
+        for _ in range(300):  # more than there are places for such
             raw = socket.socket(socket.AF_UNIX)
             raw.connect(server.url.removeprefix("unix:"))
             silent.append(raw)
         begin = time.monotonic()
         with rpc.connect(server.url) as remote:
             assert remote.get_function("runtime.DeviceExists")(remote.cpu())
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < 5
         for raw in silent:
             raw.settimeout(5)
-            while raw.recv(100):
+            try:
+                while raw.recv(100):
+                    pass
+            except ConnectionError:
                 pass
             raw.close()
         assert eventually(lambda: not list(server.folder.glob("*/*")))
@@ -277,8 +281,10 @@ def test_silent_connections_are_cut_and_keep_no_other_waiting(tmp_path):
 def test_sessions_beyond_the_limit_wait(tmp_path):
     with Program(tmp_path, "--max-sessions", "1") as server:
         one = rpc.connect(server.url)
-        with pytest.raises(rpc.Timeout):
+        with pytest.raises((rpc.Timeout, rpc.SessionLost)):
             rpc.connect(server.url, connect_timeout=0.3)
+        with pytest.raises((rpc.Timeout, rpc.SessionLost)):
+            rpc.connect(server.url, connect_timeout=3)
         one.close()
         with rpc.connect(server.url) as two:
             assert two.info["session"] != one.info["session"]

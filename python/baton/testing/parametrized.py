@@ -13,7 +13,7 @@ import pickle
 import weakref
 from collections.abc import Collection
 
-from .._ffi import base, get_global_func
+from .._ffi import base
 
 DEFAULT_TEST_TARGETS = [
     "llvm",
