@@ -17,7 +17,7 @@ PAGES = [
     *sorted((DOCS / "tutorial").glob("[a-z]*.md")),
     DOCS / "design/architecture.md",
     *sorted((DOCS / "guides").glob("add_*.md")),
-    *(DOCS / "guides" / f"{name}.md" for name in ("dynamic_shapes", "explorer", "failures", "gradients", "quantize", "relay_programs", "rpc")),
+    *(DOCS / "guides" / f"{name}.md" for name in ("dynamic_shapes", "explorer", "failures", "gradients", "quantize", "relay_programs", "rpc", "farm")),
 ]
 
 

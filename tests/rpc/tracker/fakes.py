@@ -28,7 +28,10 @@ class FakeDevice(registrations.Device):
     """Counts what happens to it."""
 
     def __init__(self, wrong=False):
-        self.begun, self.ended, self.open, self.wrong = [], [], 0, wrong
+        self.begun, self.ended, self.open, self.wrong, self.there = [], [], 0, wrong, True
+
+    def alive(self):
+        return self.there
 
     def compute(self, values):
         found = registrations.probe.compute(values)

@@ -147,6 +147,13 @@ def test_a_session_that_is_over_at_the_server_frees_the_device(url):
         session.lease("board", timeout=5).release()
 
 
+def test_a_registration_ends_with_its_server(url):
+    device = FakeDevice()
+    with register(url, device=device), connected(url) as session:
+        device.there = False
+        until(lambda: session.summary()["server_info"][0]["state"] == "away")
+
+
 def test_a_device_that_computes_wrongly_is_quarantined_and_reset(tmp_path):
     device, told = FakeDevice(wrong=True), tmp_path / "told"
     command = f"{sys.executable} -c \"import os; open('{told}', 'a').write(os.environ['BATON_DEVICE'] + ' ' + os.environ['BATON_KEY'])\""

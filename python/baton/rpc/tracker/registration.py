@@ -16,6 +16,7 @@ from . import probe
 from .line import Line
 
 LOOK_SECONDS = 0.25  # between looks at whether a session is over
+LIFE_SECONDS = 2.0  # between looks at whether the server is there
 KILL_SECONDS = 4.0
 
 
@@ -36,6 +37,10 @@ class Device:
 
     def end(self, epoch: int) -> None:
         pass
+
+    def alive(self) -> bool:
+        """Whether the server is there; a registration ends with it."""
+        return True
 
 
 class Registration:
@@ -98,13 +103,14 @@ class Registration:
         self._line.send({"type": "ended", "epoch": self._epoch})
 
     def _due(self) -> float | None:
+        if not self._device.alive():
+            self._line.close()
         if not self._leased:
-            return None
+            return LIFE_SECONDS
         if self._device.sessions():
             self._seen = True
         elif self._seen:
             self._over()
-            return None
         return LOOK_SECONDS
 
 
@@ -129,6 +135,9 @@ class ServerDevice(Device):
 
     def __init__(self, pid: int):
         self._pid = pid
+
+    def alive(self) -> bool:
+        return _state(self._pid) not in ("Z", "X", "")
 
     def sessions(self) -> int:
         return len(children(self._pid))
