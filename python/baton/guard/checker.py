@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two modules on the same inputs: where they differ, or why that cannot be said."""
 
-
 from .._ffi import get_global_func
 from ..ir import TupleType
 from ..ir.tensor_type import TensorType
