@@ -164,6 +164,7 @@ NAMES = {
         "ManifestAlloc": "baton.relay.transform.memory_alloc:ManifestAlloc",
         "MemoryPlan": "baton.relay.transform.memory_plan:MemoryPlan",
     },
+    "baton.target.codegen": {"build_module": "baton.driver:build"},
     "baton.target": {
         "VirtualDevice": "baton.target:SEScope",
         "build_config": "baton.compat.names:build_config",

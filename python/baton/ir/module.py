@@ -113,13 +113,13 @@ class IRModule(Object, key="IRModule"):
         var = self.get_global_type_var(name)
         return (var, *_ffi_api.Module_LookupDef(self, var).constructors)
 
-    def get_attr(self, key, default=None):
+    def get_attr(self, attr_key, default=None):
         """Value of an attribute of the module, or the default."""
-        return default if self.attrs is None else self.attrs.get(key, default)
+        return default if self.attrs is None else self.attrs.get(attr_key, default)
 
-    def with_attr(self, key, value):
+    def with_attr(self, attr_key, attr_value):
         """A copy with an attribute more."""
-        attrs = {**(dict(self.attrs.items()) if self.attrs is not None else {}), key: plain_value(value)}
+        attrs = {**(dict(self.attrs.items()) if self.attrs is not None else {}), attr_key: plain_value(attr_value)}
         return make_node("IRModule", functions=self.functions, type_definitions=self.type_definitions, attrs=make_node("DictAttrs", dict=attrs))
 
     def shallow_copy(self):

@@ -183,8 +183,8 @@ class TupleGetItemPattern(DFPattern, key="relay.dataflow_pattern.TupleGetItemPat
 
     __slots__ = ()
 
-    def __init__(self, tuple_value, index=None):
-        super().__init__(tuple=_pattern(tuple_value), index=-1 if index is None else index)
+    def __init__(self, tuple, index=None):  # noqa: A002
+        super().__init__(tuple=_pattern(tuple), index=-1 if index is None else index)
 
 
 class AltPattern(DFPattern, key="relay.dataflow_pattern.AltPattern"):

@@ -139,19 +139,19 @@ class NDArray(_core.NDArrayBase):
     def __str__(self):
         return str(self.numpy())
 
-    def copyfrom(self, source):
+    def copyfrom(self, source_array):
         """Copies the elements of an array of the same shape and type into this one; gives this one."""
         if self.read_only:
             raise ValueError("the array is read-only")
         import numpy as np
 
-        if not hasattr(source, "__dlpack__"):
-            source = np.asarray(source)
-        if isinstance(source, np.ndarray):
-            source = np.ascontiguousarray(source, numpy_dtype(self.dtype)).reshape(source.shape)
-            if source.shape != self.shape:
-                raise ValueError(f"shapes differ: {source.shape} into {self.shape}")
-        get_global_func("runtime.NDArrayCopyFrom")(self, source)
+        if not hasattr(source_array, "__dlpack__"):
+            source_array = np.asarray(source_array)
+        if isinstance(source_array, np.ndarray):
+            source_array = np.ascontiguousarray(source_array, numpy_dtype(self.dtype)).reshape(source_array.shape)
+            if source_array.shape != self.shape:
+                raise ValueError(f"shapes differ: {source_array.shape} into {self.shape}")
+        get_global_func("runtime.NDArrayCopyFrom")(self, source_array)
         return self
 
     def copyto(self, target, mem_scope=None):
@@ -228,9 +228,9 @@ def empty(shape, dtype="float32", device=None, mem_scope=None):
     return get_global_func("runtime.NDArrayEmpty")([int(x) for x in shape], str(dtype), device or cpu())
 
 
-def from_dlpack(x):
+def from_dlpack(dltensor):
     """An NDArray over the memory of a DLPack exporter (NumPy, PyTorch, JAX, ...) or capsule."""
-    return _core.from_dlpack(x)
+    return _core.from_dlpack(dltensor)
 
 
 __all__ = [

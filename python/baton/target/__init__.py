@@ -228,6 +228,11 @@ def arm_cpu(model="unknown", options=None):
     return _made("llvm -keys=arm_cpu,cpu -device=arm_cpu", about, options)
 
 
+def rasp(options=None):
+    """A Raspberry Pi 3; the same as `arm_cpu("rasp3b")`."""
+    return arm_cpu("rasp3b", options)
+
+
 def riscv_cpu(model="sifive-u54", options=None):
     """A RISC-V processor."""
     return _made("llvm -keys=arm_cpu,cpu -device=arm_cpu", f"-model={model}", "-mtriple=riscv64-unknown-linux-gnu", options)
@@ -387,6 +392,7 @@ __all__ = [
     "micro",
     "override_native_generic_func",
     "register_tag",
+    "rasp",
     "riscv_cpu",
     "rocm",
     "vta",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helps for tests."""
 
-from .._ffi import get_global_func
+from .._ffi import convert, get_global_func
 from .numeric import assert_allclose, assert_prim_expr_equal, check_bool_expr_is_true, check_int_constraints_trans_consistency, check_numerical_grads
 from .parametrized import (
     DEFAULT_TEST_TARGETS,
@@ -51,6 +51,11 @@ def reduce(mod, predicate, budget=600, shapes=True):
 def object_use_count(obj):
     """References to an object of C++, without the one that this call makes."""
     return get_global_func("testing.object_use_count")(obj)
+
+
+def identity_cpp(obj):
+    """What was given, after a way through C++ and back."""
+    return convert([obj])[0]
 
 
 def echo(x):

@@ -103,6 +103,27 @@ def deformable_conv2d_nchw(data, offset, kernel, strides, padding, dilation, def
     return apply(_relay().deformable_conv2d, data, offset, kernel, strides, padding, dilation, deformable_groups, groups, out_dtype=out_dtype or "")
 
 
+def deformable_conv2d_nhwc(data, offset, kernel, strides, padding, dilation, deformable_groups, groups, out_dtype):
+    """A convolution of (N, H, W, C) with (H, W, I, O), whose windows' elements are moved by `offset` (N, H, W, 2 * elements)."""
+
+    def call(x, moves, weight):
+        transpose = find_operator("transpose")
+        made = _relay().deformable_conv2d(
+            transpose(x, (0, 3, 1, 2)),
+            transpose(moves, (0, 3, 1, 2)),
+            transpose(weight, (3, 2, 0, 1)),
+            strides,
+            padding,
+            dilation,
+            deformable_groups,
+            groups,
+            out_dtype=out_dtype or "",
+        )
+        return transpose(made, (0, 2, 3, 1))
+
+    return apply(call, data, offset, kernel)
+
+
 def correlation_nchw(data1, data2, kernel_size, max_displacement, stride1, stride2, padding, is_multiply):
     """How alike the patches of two images are."""
     return apply(_relay().correlation, data1, data2, kernel_size, max_displacement, stride1, stride2, padding, is_multiply)
@@ -126,6 +147,7 @@ __all__ = [
     "conv3d_transpose_ncdhw",
     "correlation_nchw",
     "deformable_conv2d_nchw",
+    "deformable_conv2d_nhwc",
     "depthwise_conv2d_nhwc",
     "group_conv2d_nhwc",
     "pool_grad",

@@ -11,6 +11,7 @@ from .convolutions import (
     conv3d_transpose_ncdhw,
     correlation_nchw,
     deformable_conv2d_nchw,
+    deformable_conv2d_nhwc,
     depthwise_conv2d_nhwc,
     group_conv2d_nhwc,
     pool_grad,
@@ -213,6 +214,16 @@ def sparse_dense(dense_data, sparse_data, sparse_indices, sparse_indptr, sparse_
     return apply(_relay().sparse_dense, dense_data, (sparse_data, sparse_indices, sparse_indptr), sparse_lhs=sparse_lhs)
 
 
+def sparse_dense_sp_rhs(data, weight_data, weight_indices, weight_indptr):
+    """`dense` of a sparse weight in compressed rows."""
+    return sparse_dense(data, weight_data, weight_indices, weight_indptr)
+
+
+def sparse_dense_sp_lhs(data_data, data_indices, data_indptr, weight):
+    """`dense` of sparse data in compressed rows."""
+    return sparse_dense(weight, data_data, data_indices, data_indptr, sparse_lhs=True)
+
+
 def sparse_transpose(sparse_data, sparse_indices, sparse_indptr):
     """The transpose of a sparse square matrix in compressed rows."""
     return apply(_relay().sparse_transpose, (sparse_data, sparse_indices, sparse_indptr))
@@ -310,6 +321,7 @@ __all__ = [
     "conv3d_transpose_ncdhw",
     "correlation_nchw",
     "deformable_conv2d_nchw",
+    "deformable_conv2d_nhwc",
     "dense",
     "depthwise_conv2d_nchw",
     "depthwise_conv2d_nhwc",
@@ -332,6 +344,8 @@ __all__ = [
     "space_to_batch_nd",
     "sparse_add",
     "sparse_dense",
+    "sparse_dense_sp_lhs",
+    "sparse_dense_sp_rhs",
     "sparse_transpose",
     "unpack_NCHWc_to_nchw",
 ]

@@ -357,3 +357,21 @@ def test_arguments_of_resize_in_both_orders(name, letters):
     tvm.ir.assert_structural_equal(resize(x, size, roi, layout, coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=0.5), cropped)
     assert resize(x, size, layout).attrs.layout == layout and infer(want).checked_type.dtype == "float16" and infer(cropped).checked_type
     assert list(inspect.signature(resize).parameters)[:4] == ["data", "size", "roi", "layout"]
+
+
+def test_parameters_by_their_names():
+    array = tvm.nd.array(np.ones(2, "float32"))
+    assert tvm.nd.from_dlpack(dltensor=array.to_dlpack()).numpy().sum() == 2
+    assert tvm.nd.empty((2,)).copyfrom(source_array=array).numpy().sum() == 2
+    mod = tvm.IRModule().with_attr(attr_key="a", attr_value=1)
+    assert mod.get_attr(attr_key="a") == 1 and mod.get_attr("b", default=2) == 2
+    field = relay.dataflow_pattern.TupleGetItemPattern(tuple=wildcard(), index=0)
+    x = relay.var("x", shape=(2,))
+    assert field.match(relay.TupleGetItem(relay.Tuple([x, x]), 0))
+    assert (
+        relay.nn.get_pad_tuple2d((1, 2)) == (1, 2, 1, 2)
+        and relay.nn.get_pad_tuple1d(3) == (3, 3)
+        and relay.nn.get_pad_tuple3d([1, 2, 3, 4, 5, 6]) == (1, 2, 3, 4, 5, 6)
+    )
+    assert relay.analysis.list_op_types(tvm.IRModule.from_expr(relay.nn.relu(relay.exp(x)))) == ["exp", "nn.relu"]
+    assert tvm.testing.identity_cpp(3) == 3 and "rasp" in str(tvm.target.rasp()) or "bcm" in str(tvm.target.rasp())
