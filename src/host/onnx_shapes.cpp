@@ -48,8 +48,10 @@ Arrays OnnxSlice(const Params& p, const Arrays& in) {
   const auto rank = static_cast<int64_t>(n.size());
   Ints steps = node.IntsOf(4);
   if (steps.empty()) steps.assign(given.size(), 1);
-  const Ints starts = PerAxis(node, axes, given, rank, 0),
-             ends = PerAxis(node, axes, node.IntsOf(2, "ends"), rank, INT64_MAX);
+  const Ints last = node.IntsOf(2, "ends");
+  if (last.size() != given.size() || steps.size() != given.size() || (!axes.empty() && axes.size() != given.size()))
+    node.Fail("`starts`, `ends`, `axes` and `steps` differ in length");
+  const Ints starts = PerAxis(node, axes, given, rank, 0), ends = PerAxis(node, axes, last, rank, INT64_MAX);
   const Ints by = PerAxis(node, axes, steps, rank, 1);
   Ints first(n.size()), shape(n.size());
   for (size_t d = 0; d < n.size(); ++d) {
