@@ -20,8 +20,8 @@ const NDArray& OnnxNode::Get(size_t i) const {
   return in_[place_[i]];
 }
 
-Ints OnnxNode::IntsOf(size_t i) const {
-  if (!Has(i)) return {};
+Ints OnnxNode::IntsOf(size_t i, const char* attribute) const {
+  if (!Has(i)) return attribute && params_.Find(attribute) ? params_.Ints(attribute) : Ints();
   const NDArray& a = Get(i);
   Want(params_, in_, place_[i], a.dtype().is_integral() && a->ndim <= 1, "a list of integers");
   return a.ToInts();

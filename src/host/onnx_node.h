@@ -14,8 +14,8 @@ class OnnxNode {
   bool Has(size_t i) const { return i < place_.size() && place_[i] >= 0; }
   /// Operand i; an error where it is left out.
   const NDArray& Get(size_t i) const;
-  /// An operand of integers, as numbers; none where it is left out.
-  Ints IntsOf(size_t i) const;
+  /// An operand of integers, as numbers; where it is left out the attribute that it was in early versions, or none.
+  Ints IntsOf(size_t i, const char* attribute = nullptr) const;
   /// An operand of one integer.
   int64_t IntOf(size_t i) const;
   double NumberOf(size_t i) const;

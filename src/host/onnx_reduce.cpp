@@ -140,7 +140,7 @@ Arrays OnnxReduce(const Params& p, const Arrays& in) {
   const Ints shape = x.shape();
   const auto rank = static_cast<int64_t>(shape.size());
   const bool keep = node.Int("keepdims", 1) != 0, whole = !x.dtype().is_floating();
-  Ints axes = node.IntsOf(1);
+  Ints axes = node.IntsOf(1, "axes");
   const bool nothing = axes.empty() && node.Int("noop_with_empty_axes", 0) != 0;
   std::vector<bool> gone(shape.size(), axes.empty() && !nothing);
   for (int64_t a : axes) {

@@ -197,8 +197,10 @@ Arrays OnnxResize(const Params& p, const Arrays& in) {
     const std::vector<double> roi = Numbers(node, 1, 2 * count, "roi");
     for (size_t i = 0; i < count; ++i) axes[i].begin = roi[i], axes[i].end = roi[i + count];
   }
-  if (node.Has(scales_at) && node.Get(scales_at).numel() > 0) {
-    const std::vector<double> scales = Numbers(node, scales_at, count, "scales");
+  const bool attribute = upsample && p.Find("scales");
+  if (attribute || (node.Has(scales_at) && node.Get(scales_at).numel() > 0)) {
+    const std::vector<double> scales = attribute ? p.Doubles("scales") : Numbers(node, scales_at, count, "scales");
+    if (scales.size() != count) node.Fail("`scales` needs a number for each axis");
     for (size_t i = 0; i < count; ++i) {
       if (!(scales[i] > 0)) node.Fail("`scales` holds a number that is not positive");
       const double part = axes[i].end - axes[i].begin;

@@ -44,11 +44,14 @@ int64_t Modulo(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a % n; }
 Arrays OnnxSlice(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
-  const Ints n = x.shape(), given = node.IntsOf(1), axes = node.IntsOf(3);
+  const Ints n = x.shape(), given = node.IntsOf(1, "starts"), axes = node.IntsOf(3, "axes");
   const auto rank = static_cast<int64_t>(n.size());
   Ints steps = node.IntsOf(4);
   if (steps.empty()) steps.assign(given.size(), 1);
-  const Ints starts = PerAxis(node, axes, given, rank, 0), ends = PerAxis(node, axes, node.IntsOf(2), rank, INT64_MAX);
+  const Ints last = node.IntsOf(2, "ends");
+  if (last.size() != given.size() || steps.size() != given.size() || (!axes.empty() && axes.size() != given.size()))
+    node.Fail("`starts`, `ends`, `axes` and `steps` differ in length");
+  const Ints starts = PerAxis(node, axes, given, rank, 0), ends = PerAxis(node, axes, last, rank, INT64_MAX);
   const Ints by = PerAxis(node, axes, steps, rank, 1);
   Ints first(n.size()), shape(n.size());
   for (size_t d = 0; d < n.size(); ++d) {
@@ -71,7 +74,7 @@ Arrays OnnxPad(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
   const std::string mode = node.Text("mode", "constant");
-  const Ints n = x.shape(), pads = node.IntsOf(1), axes = node.IntsOf(3);
+  const Ints n = x.shape(), pads = node.IntsOf(1, "pads"), axes = node.IntsOf(3);
   const auto rank = static_cast<int64_t>(n.size());
   const size_t half = pads.size() / 2;
   if (pads.size() % 2 || (axes.empty() && static_cast<int64_t>(half) != rank))
@@ -88,12 +91,13 @@ Arrays OnnxPad(const Params& p, const Arrays& in) {
     if (kept[d] < 0 || shape[d] < 0) node.Fail("`pads` cuts more than there is");
     if (kept[d] == 0 && shape[d] > 0 && !constant) node.Fail("an empty axis cannot be padded by its elements");
   }
-  NDArray fill;
+  NDArray fill = NDArray::Zeros({1}, x.dtype());
+  if (p.Find("value")) fill.SetDouble(0, p.Double("value"));
   if (node.Has(2)) {
     fill = node.Get(2);
     if (fill.numel() != 1 || !(fill.dtype() == x.dtype())) node.Fail(Cat("the value is ", Show(fill)));
   }
-  return {Pick(x, shape, fill.defined() ? fill.data() : kZeros, [&](size_t d, int64_t i) {
+  return {Pick(x, shape, fill.data(), [&](size_t d, int64_t i) {
     const int64_t m = kept[d];
     int64_t at = i - std::max<int64_t>(0, before[d]);
     if (at < 0 || at >= m) {
@@ -131,6 +135,7 @@ Arrays OnnxCenterCropPad(const Params& p, const Arrays& in) {
 Arrays OnnxTile(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
+  if (node.Has(2)) node.Fail("the operator of version 1 is not supported");
   const Ints n = x.shape(), repeats = node.IntsOf(1);
   if (repeats.size() != n.size()) node.Fail(Cat("`repeats` is ", ShowInts(repeats), " for ", Show(x)));
   Ints shape(n.size());
@@ -160,7 +165,7 @@ Arrays OnnxReshape(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
   const Ints n = x.shape();
-  Ints shape = node.IntsOf(1);
+  Ints shape = node.IntsOf(1, "shape");
   const bool zero = node.Int("allowzero", 0) != 0;
   int64_t open = -1, known = 1;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -182,7 +187,7 @@ Arrays OnnxReshape(const Params& p, const Arrays& in) {
 Arrays OnnxSqueeze(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
-  const Ints n = x.shape(), axes = node.IntsOf(1);
+  const Ints n = x.shape(), axes = node.IntsOf(1, "axes");
   std::vector<bool> gone(n.size());
   for (int64_t a : axes) {
     const auto d = static_cast<size_t>(node.Axis(a, x->ndim));
@@ -191,7 +196,7 @@ Arrays OnnxSqueeze(const Params& p, const Arrays& in) {
   }
   Ints shape;
   for (size_t d = 0; d < n.size(); ++d) {
-    if (!(node.Has(1) ? gone[d] : n[d] == 1)) shape.push_back(n[d]);
+    if (!(node.Has(1) || p.Find("axes") ? gone[d] : n[d] == 1)) shape.push_back(n[d]);
   }
   return {Reshaped(node, x, shape)};
 }
@@ -199,7 +204,7 @@ Arrays OnnxSqueeze(const Params& p, const Arrays& in) {
 Arrays OnnxUnsqueeze(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
-  const Ints n = x.shape(), axes = node.IntsOf(1);
+  const Ints n = x.shape(), axes = node.IntsOf(1, "axes");
   const size_t rank = n.size() + axes.size();
   std::vector<bool> made(rank);
   for (int64_t a : axes) {
@@ -219,7 +224,7 @@ Arrays OnnxSplit(const Params& p, const Arrays& in) {
   const auto axis = static_cast<size_t>(node.Axis(node.Int("axis", 0), x->ndim));
   const auto parts = static_cast<int64_t>(node.NumResults());
   const int64_t n = x.shape()[axis];
-  Ints sizes = node.IntsOf(1);
+  Ints sizes = node.IntsOf(1, "split");
   if (sizes.empty()) {
     const int64_t each = parts == 0 ? 0 : (n + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(n - i * each, 0, each));
@@ -305,7 +310,7 @@ Arrays OnnxOneHot(const Params& p, const Arrays& in) {
 Arrays OnnxTopK(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
-  const int64_t axis = node.Axis(node.Int("axis", -1), x->ndim), k = node.IntOf(1),
+  const int64_t axis = node.Axis(node.Int("axis", -1), x->ndim), k = node.Has(1) ? node.IntOf(1) : p.Int("k"),
                 n = x.shape()[static_cast<size_t>(axis)];
   if (k < 0 || k > n) node.Fail(Cat("`K` is ", k, ", but the axis has ", n, " elements"));
   if (k == 0) {  // to topk, all

@@ -59,7 +59,7 @@ HostCall HostCallOf(const Op& op, const Attrs& attrs) {
   } else if (def && def->host_call) {
     call = def->host_call(attrs);
   }
-  if (!runtime::Registry::Get(call.name)) call.name.clear();
+  if (!call.name.empty() && !runtime::Registry::Get(call.name)) call.name.clear();
   return call;
 }
 
