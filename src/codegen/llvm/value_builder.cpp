@@ -2,6 +2,7 @@
 #include "codegen/llvm/value_builder.h"
 
 #include <cstring>
+#include <limits>
 
 #include "codegen/llvm/half_floats.h"
 
@@ -110,10 +111,38 @@ LLVMValueRef ValueBuilder::Convert(LLVMValueRef v, DataType from, DataType to) {
       via = DataType::Int(32, to.lanes());
       wide = TypeFor(ctx_, via);
     }
-    LLVMValueRef r = Intrinsic(via.is_int() ? "llvm.fptosi.sat" : "llvm.fptoui.sat", {wide, LLVMTypeOf(v)}, {v});
+    const bool vectors = to.lanes() > 1 && via.is_int() && via.bits() == 32;
+    LLVMValueRef r = vectors
+                         ? FloatsToInt32(v, from, wide)
+                         : Intrinsic(via.is_int() ? "llvm.fptosi.sat" : "llvm.fptoui.sat", {wide, LLVMTypeOf(v)}, {v});
     return via == to ? r : LLVMBuildTrunc(builder_, r, type, "");
   }
   return from.bits() < to.bits() ? LLVMBuildFPExt(builder_, v, type, "") : LLVMBuildFPTrunc(builder_, v, type, "");
+}
+
+/// LLVM would do the same lane by lane.
+LLVMValueRef ValueBuilder::FloatsToInt32(LLVMValueRef v, DataType from, LLVMTypeRef ints) {
+  const DataType to = DataType::Int(32, from.lanes());
+  auto limit = [&](double x) { return Splat(LLVMConstReal(ElementType(ctx_, from), x), from.lanes()); };
+  LLVMValueRef high = LLVMBuildFCmp(builder_, LLVMRealOGE, v, limit(0x1p31), "");
+  LLVMValueRef low = LLVMBuildFCmp(builder_, LLVMRealOLE, v, limit(-0x1p31), "");
+  LLVMValueRef between = LLVMBuildAnd(builder_, LLVMBuildFCmp(builder_, LLVMRealOGT, v, limit(-0x1p31), ""),
+                                      LLVMBuildFCmp(builder_, LLVMRealOLT, v, limit(0x1p31), ""), "");
+  LLVMValueRef safe = LLVMBuildSelect(builder_, between, v, LLVMConstNull(LLVMTypeOf(v)), "");
+  LLVMValueRef r = LLVMBuildFPToSI(builder_, safe, ints, "");
+  r = LLVMBuildSelect(builder_, high, ConstLike(std::numeric_limits<int32_t>::max(), to), r, "");
+  return LLVMBuildSelect(builder_, low, ConstLike(std::numeric_limits<int32_t>::min(), to), r, "");
+}
+
+LLVMValueRef ValueBuilder::MultiplyAdd(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c, DataType t) {
+  LLVMTypeRef type = TypeFor(ctx_, t);
+  if (has_fma_ || !(t.is_float() && t.bits() == 32)) return Intrinsic("llvm.fma", {type}, {a, b, c});
+  // Without an instruction a call of a function for each lane. In float64 the product is exact, and the sum is rounded
+  // twice, which matters for one in 2^29 of results, by less than a unit in the last place.
+  LLVMTypeRef wide = TypeFor(ctx_, DataType::Float(64, t.lanes()));
+  auto widen = [&](LLVMValueRef v) { return LLVMBuildFPExt(builder_, v, wide, ""); };
+  LLVMValueRef product = LLVMBuildFMul(builder_, widen(a), widen(b), "");
+  return LLVMBuildFPTrunc(builder_, LLVMBuildFAdd(builder_, product, widen(c), ""), type, "");
 }
 
 LLVMValueRef ValueBuilder::ConstLike(int64_t v, DataType t) {

@@ -24,6 +24,8 @@ class ValueBuilder {
         ctx_(LLVMGetModuleContext(module)),
         target_(target),
         has_float16_(target->Has("f16c") || !std::string_view(LLVMGetTarget(module)).starts_with("x86_64")),
+        has_fma_(target->Has("fma") || target->Has("avx512f") ||
+                 !std::string_view(LLVMGetTarget(module)).starts_with("x86_64")),
         builder_(LLVMCreateBuilderInContext(ctx_)) {
     ptr_ = LLVMPointerTypeInContext(ctx_, 0);
     i32_ = LLVMInt32TypeInContext(ctx_);
@@ -46,6 +48,10 @@ class ValueBuilder {
   LLVMValueRef Splat(LLVMValueRef v, int lanes);
   LLVMValueRef Convert(LLVMValueRef v, DataType from, DataType to);
   LLVMValueRef ConstLike(int64_t v, DataType t);
+  /// a * b + c in one rounding.
+  LLVMValueRef MultiplyAdd(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c, DataType t);
+  /// A vector of floats as int32: out of range the nearest limit, 0 for NaN.
+  LLVMValueRef FloatsToInt32(LLVMValueRef v, DataType from, LLVMTypeRef ints);
   /// x * 2^k for an integral float k in [-300, 300], rounded once.
   LLVMValueRef Ldexp(LLVMValueRef x, LLVMValueRef k, DataType t);
   /// Combines the halves of a vector until one lane is left.
@@ -91,6 +97,7 @@ class ValueBuilder {
   LLVMContextRef ctx_;
   Target target_;
   bool has_float16_;  // whether the processor converts float16 by an instruction
+  bool has_fma_;      // whether it multiplies and adds by one
   LLVMBuilderRef builder_;
   LLVMTypeRef ptr_, i32_, i64_;
   LLVMValueRef func_ = nullptr;  // the function that is built

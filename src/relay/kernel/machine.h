@@ -12,6 +12,7 @@ struct Machine {
   int64_t l1 = 32 << 10;   ///< bytes of a core's first cache that a kernel may count on
   int64_t l2 = 1 << 20;    ///< the same of the second
   int64_t cores = 2;       ///< threads to plan for
+  bool fma = true;         ///< multiplies and adds in one instruction
   double fma_per_cycle = 2;
   double loads_per_cycle = 2;
   double fma_latency = 4;  ///< cycles until a result can be added to again
