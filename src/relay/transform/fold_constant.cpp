@@ -126,8 +126,38 @@ class ConstantFolder : public MixedModeMutator {
         growth_ -= bytes;
       }
     }
-    return WithTypeOf(pre, ConstEvaluate(call, post));
+    Expr* known = Known(call);
+    if (known && known->defined()) return *known;
+    const Expr folded = WithTypeOf(pre, ConstEvaluate(call, post));
+    if (known && folded.as<ConstantNode>()) *known = folded;
+    return folded;
   }
+
+  /// A call of constants that has been folded: steps of an unrolled loop share what they make of one weight.
+  struct FoldedCall {
+    RelayExpr op;
+    Array<Expr> args;
+    Attrs attrs;
+    Expr folded;
+  };
+  /// What such a call was folded to, or where to keep it; null for calls that are not looked up.
+  Expr* Known(const CallNode* call) {
+    uint64_t h = reinterpret_cast<uintptr_t>(call->op.get());
+    for (const Expr& a : call->args) {
+      if (!a.as<ConstantNode>()) return nullptr;
+      h = h * 0x9e3779b97f4a7c15ULL + reinterpret_cast<uintptr_t>(a.get());
+    }
+    std::vector<FoldedCall>& calls = folded_[h];
+    for (FoldedCall& f : calls) {
+      if (f.op.same_as(call->op) && f.args.size() == call->args.size() &&
+          std::equal(f.args.begin(), f.args.end(), call->args.begin(), SameObject) &&
+          (f.attrs.same_as(call->attrs) || StructuralEqual(f.attrs, call->attrs)))
+        return &f.folded;
+    }
+    calls.push_back({call->op, call->args, call->attrs, Expr()});
+    return &calls.back().folded;
+  }
+  static bool SameObject(const Expr& a, const Expr& b) { return a.same_as(b); }
 
   /// A constant has the very type that what it replaces had, where that was as precise.
   static Expr WithTypeOf(const CallNode* pre, Expr folded) {
@@ -217,6 +247,7 @@ class ConstantFolder : public MixedModeMutator {
   size_t growth_;
   bool fold_qnn_;
   std::unordered_map<const Object*, TransientValue> transient_;
+  std::unordered_map<uint64_t, std::vector<FoldedCall>> folded_;
   size_t passing_bytes_ = 0;
   ConstantChecker checker_;
   std::optional<TupleFields> fields_;
