@@ -306,11 +306,15 @@ transform::Pass DefaultPipeline() {
   add(InferType());
   // From here on operators have static forms where shapes allow it.
   add(DynamicToStatic());
+  // From here on half floats are what is handed in and out, and what is not known to compute.
+  add(WidenHalfFloats());
   add(SimplifyInference());
   add(FoldConstant());
   add(DecomposeAll());
+  add(WidenHalfFloats());  // what was decomposed
   // From here on weights are constants, also those that the model computes.
   add(FoldWeights());
+  add(IntegersInFloat());
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");
   add_if_there("FastMath");  // level 4: off by default
@@ -322,6 +326,7 @@ transform::Pass DefaultPipeline() {
   add(PackDense());
   add(SplitArgs());  // code of functions with thousands of parameters takes the square of them to make
   add(FoldConstant());
+  add(NarrowWeights());
   // From here on every operator that has loops is in a primitive function.
   add(FuseOps(FuseOpsOptions::ViewsOutside()));
   return baton::transform::Scheduled(baton::transform::WithJoined("DefaultPipeline", passes), "DefaultPipeline",

@@ -144,6 +144,9 @@ BATON_DLL Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& optio
 
 /// Puts constant weights of nn.dense into the panels that kernels of the current target read.
 BATON_DLL Pass PackDense();
+BATON_DLL Pass NarrowWeights();
+BATON_DLL Pass WidenHalfFloats();
+BATON_DLL Pass IntegersInFloat();
 
 struct FuseOpsOptions : PassOptions<FuseOpsOptions> {
   static constexpr auto _type_key = "relay.transform.FuseOpsOptions";

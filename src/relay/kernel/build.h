@@ -67,6 +67,18 @@ inline PrimExpr Span(PrimExpr base, int64_t lanes) {
 inline PrimExpr Read(const Buffer& b, PrimExpr base, int64_t lanes = 1) {
   return tir::BufferLoad(b, {Span(base, lanes)});
 }
+/// `x` in dtype `t`, with its lanes.
+inline PrimExpr As(DataType t, const PrimExpr& x) { return cast(t.with_lanes(x.dtype().lanes()), x); }
+/// Whether kernels that compute in `wide` read operands of `t`: their own, or a narrower one that they widen.
+inline bool Widens(DataType t, DataType wide) {
+  if (t == wide) return true;
+  const bool narrow = t == DataType::Int(8) || t == DataType::Float(16) || t == DataType::BFloat16();
+  return narrow && wide == DataType::Float(32);
+}
+/// a * b + c, in one rounding where the processor has an instruction for it.
+inline PrimExpr MultiplyAdd(bool fused, const PrimExpr& a, const PrimExpr& b, const PrimExpr& c) {
+  return fused ? fma(a, b, c) : a * b + c;
+}
 /// The first `count` lanes of `lanes`; null when that is all of them.
 inline PrimExpr FirstLanes(int64_t count, int64_t lanes) {
   if (count >= lanes) return PrimExpr();

@@ -100,7 +100,7 @@ bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
 class ConvWriter {
  public:
   ConvWriter(const Group& g, Conv c, const Machine& mc)
-      : g_(g), c_(c), dtype_(g.anchor_dtype()), input_(g.arg(0)), weight_(g.arg(1)) {
+      : g_(g), c_(c), dtype_(g.anchor_dtype()), fma_(mc.fma), input_(g.arg(0)), weight_(g.arg(1)) {
     pad_ = c_.needs_padding();
     row_ = (pad_ ? c_.padded_width() : c_.in_width) * c_.in_lanes;
     rows_ = pad_ ? c_.padded_height() : c_.in_height;
@@ -110,7 +110,7 @@ class ConvWriter {
     s.out_blocks = c_.out_blocks, s.height = c_.height, s.width = c_.width;
     s.steps = c_.in_blocks * c_.in_lanes * c_.window();
     s.input_bytes = c_.batch * c_.all_in() * c_.in_lanes * c_.in_depth * c_.in_height * c_.in_width * 4;
-    s.weight_bytes = s.steps * c_.all_out() * c_.lanes * 4;
+    s.weight_bytes = s.steps * c_.all_out() * c_.lanes * weight_->dtype.bytes();
     s.flat = !pad_ && c_.window() == 1 && c_.step_d == 1 && c_.step_h == 1 && c_.step_w == 1;
     if (s.flat) s.width = c_.pixels(), s.height = 1, slices_ = 1;
     s.batch = items();
@@ -325,11 +325,11 @@ class ConvWriter {
       body.Add(Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
         auto column = [&](const PrimExpr& kw) {
           Steps k;
-          PrimExpr w = k.Let("w", Read(weight_, w0 + (kh * I(c_.window_w) + kw) * I(lanes), lanes));
+          PrimExpr w = k.Let("w", As(dtype_, Read(weight_, w0 + (kh * I(c_.window_w) + kw) * I(lanes), lanes)));
           for (int64_t p = 0; p < pixels; ++p) {
             PrimExpr v =
                 Read(input_, in0 + kh * I(c_.dilation_h * row_) + kw * I(c_.dilation_w * lanes) + I(pixel(p)), lanes);
-            k.Add(Store(acc, at(p, 0), fma(v, w, value(p, 0))));
+            k.Add(Store(acc, at(p, 0), MultiplyAdd(fma_, v, w, value(p, 0))));
           }
           return k.Done();
         };
@@ -356,12 +356,13 @@ class ConvWriter {
                   PrimExpr lane = i * I(u) + I(j);
                   std::vector<PrimExpr> ws;
                   for (int64_t v = 0; v < vectors_; ++v)
-                    ws.push_back(k.Let("w", Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes)));
+                    ws.push_back(
+                        k.Let("w", As(dtype_, Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes))));
                   for (int64_t p = 0; p < pixels; ++p) {
                     PrimExpr b =
                         k.Let("x", tir::broadcast_to(Read(input_, in + lane + I(pixel(p))), static_cast<int>(lanes)));
                     for (int64_t v = 0; v < vectors_; ++v)
-                      k.Add(Store(acc, at(p, v), fma(b, ws[static_cast<size_t>(v)], value(p, v))));
+                      k.Add(Store(acc, at(p, v), MultiplyAdd(fma_, b, ws[static_cast<size_t>(v)], value(p, v))));
                   }
                 }
                 return k.Done();
@@ -423,6 +424,7 @@ class ConvWriter {
   const Group& g_;
   Conv c_;
   DataType dtype_;
+  bool fma_;
   Buffer input_, weight_;
   ConvPlan plan_;
   bool pad_ = false, flat_ = false;
@@ -439,7 +441,7 @@ Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
   const auto* a = anchor->attrs.as<ConvAttrs<N>>();
   DataType t = g.anchor_dtype();
   if (!a || (t != DataType::Float(32) && t != DataType::Float(64)) || g.num_args() != 2 || g.arg_dtype(0) != t ||
-      g.arg_dtype(1) != t)
+      !Widens(g.arg_dtype(1), t))
     return Stmt();
   Conv c;
   Machine mc = MachineOf(target, t);

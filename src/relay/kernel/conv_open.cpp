@@ -250,11 +250,12 @@ class OpenConvWriter {
     return Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
       auto column = [&](const PrimExpr& kw) {
         Steps k;
-        PrimExpr w = k.Let("w", Read(weight_, w0 + (kh * I(c_.window_w) + kw) * I(lanes), lanes));
+        PrimExpr w = k.Let("w", As(dtype_, Read(weight_, w0 + (kh * I(c_.window_w) + kw) * I(lanes), lanes)));
         PrimExpr in = k.Let("in", in0 + kh * I(c_.dilation_h) * row_ + kw * I(c_.dilation_w * lanes));
         for (size_t p = 0; p < from.size(); ++p) {
           PrimExpr at = I(static_cast<int64_t>(p) * lanes);
-          k.Add(Store(acc, Span(at, lanes), fma(Read(input_, in + from[p], lanes), w, Read(acc, at, lanes))));
+          k.Add(Store(acc, Span(at, lanes),
+                      MultiplyAdd(mc_.fma, Read(input_, in + from[p], lanes), w, Read(acc, at, lanes))));
         }
         return k.Done();
       };
@@ -281,12 +282,13 @@ class OpenConvWriter {
           PrimExpr lane = i * I(u) + I(j);
           std::vector<PrimExpr> ws;
           for (int64_t v = 0; v < vectors; ++v)
-            ws.push_back(k.Let("w", Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes)));
+            ws.push_back(k.Let("w", As(dtype_, Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes))));
           for (size_t p = 0; p < from.size(); ++p) {
             PrimExpr b = k.Let("x", tir::broadcast_to(Read(input_, in + lane + from[p]), static_cast<int>(lanes)));
             for (int64_t v = 0; v < vectors; ++v) {
               PrimExpr at = I((static_cast<int64_t>(p) * vectors + v) * lanes);
-              k.Add(Store(acc, Span(at, lanes), fma(b, ws[static_cast<size_t>(v)], Read(acc, at, lanes))));
+              k.Add(Store(acc, Span(at, lanes),
+                          MultiplyAdd(mc_.fma, b, ws[static_cast<size_t>(v)], Read(acc, at, lanes))));
             }
           }
         }

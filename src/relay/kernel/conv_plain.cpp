@@ -331,7 +331,7 @@ class PlainConvWriter {
         PrimExpr f = k->Let("w", tir::broadcast_to(Read(weight_, w + I(o * per_out)), static_cast<int>(lanes_)));
         for (int64_t p = 0; p < pixels; ++p)
           k->Add(Store(acc, kernel::Span(at(o, p), lanes_),
-                       fma(f, xs[static_cast<size_t>(p)], Read(acc, at(o, p), lanes_))));
+                       MultiplyAdd(mc_.fma, f, xs[static_cast<size_t>(p)], Read(acc, at(o, p), lanes_))));
       }
     };
     body.Add(Loop("ic", I(c_.ins), [&](const PrimExpr& ic) {

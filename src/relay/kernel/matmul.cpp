@@ -7,10 +7,15 @@
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
 
+#include <algorithm>
+
 #include "generators.h"
 
 namespace baton::relay::kernel {
 namespace {
+
+/// From so many tiles on that read a narrow panel, it is widened once for all of them.
+constexpr int64_t kTilesToWiden = 3;
 
 /// A product of literal extents: tiles, panels and chunks are planned for them.
 class MatmulWriter : public MatmulTiles {
@@ -70,6 +75,21 @@ class MatmulWriter : public MatmulTiles {
     return steps.Done();
   }
 
+  /// Copies a block of a narrow panel into one of the kernel's dtype, which is the panel from then on.
+  Stmt Widen(const Buffer& packed, int64_t k_count) {
+    Stmt copy = Loop("k", I(k_count), [&](const PrimExpr& k) {
+      Steps line;
+      for (int64_t c = 0; c < p_.panel_columns; c += lanes_) {
+        PrimExpr at = k * I(p_.panel_columns) + I(c);
+        line.Add(Store(packed, Span(at, lanes_), As(dtype_, Read(p_.b_buffer, panel_base_ + at, lanes_))));
+      }
+      return line.Done();
+    });
+    panel_buffer_ = packed;
+    panel_base_ = I(0);
+    return copy;
+  }
+
   /// A block of the sum for a chunk of rows.
   Stmt Block(const PrimExpr& panel, const PrimExpr& chunk, const PrimExpr& kb, int64_t k_count) {
     int64_t full_tiles = s_.m / plan_.rows, tail_rows = s_.m % plan_.rows;
@@ -81,6 +101,10 @@ class MatmulWriter : public MatmulTiles {
       panel_buffer_ = p_.b_buffer;
       panel_row_ = I(p_.panel_columns);
       panel_base_ = panel * I(s_.k * p_.panel_columns) + k0 * I(p_.panel_columns);
+      if (!(p_.b_buffer->dtype == dtype_) && std::min(tiles, plan_.row_tiles) >= kTilesToWiden) {
+        packed = Buffer::Make({I(k_count * p_.panel_columns)}, dtype_, "packed");
+        steps.Add(Widen(packed, k_count));
+      }
     } else if (pack_) {
       packed = Buffer::Make({I(k_count * vectors_ * lanes_)}, dtype_, "packed");
       steps.Add(Pack(packed, k0, I(k_count)));
@@ -127,6 +151,11 @@ bool Floats(const Group& g) {
   }
   return true;
 }
+/// The same with panels that may be narrower.
+bool FloatRows(const Group& g) {
+  DataType t = g.anchor_dtype();
+  return t == g.arg_dtype(0) && (t == DataType::Float(32) || t == DataType::Float(64)) && Widens(g.arg_dtype(1), t);
+}
 PrimExpr Count(const Array<PrimExpr>& shape, size_t begin, size_t end) {
   PrimExpr n = I(1);
   for (size_t i = begin; i < end; ++i) n = n * shape[static_cast<int64_t>(i)];
@@ -165,7 +194,7 @@ tir::PrimFunc GenerateDensePack(const Function& func, const Call& anchor, const 
     Machine mc = MachineOf(target, g.anchor_dtype());
     Matmul p;
     p.panel_columns = Known(w[2]);
-    if (!Floats(g) || p.panel_columns < 0 || p.panel_columns % mc.lanes) return Stmt();
+    if (!FloatRows(g) || p.panel_columns < 0 || p.panel_columns % mc.lanes) return Stmt();
     p.m = Count(x, 0, x.size() - 1), p.n = g.out_extents().back(), p.k = w[1];
     p.packed = true;
     p.a = {w[1], I(1)};

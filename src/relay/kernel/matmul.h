@@ -38,7 +38,7 @@ Stmt WriteOpenMatmul(const Group& g, const Matmul& p, const Machine& mc);
 class MatmulTiles {
  protected:
   MatmulTiles(const Group& g, const Matmul& p, const Machine& mc, int64_t vectors)
-      : g_(g), p_(p), lanes_(mc.lanes), width_(vectors * mc.lanes), dtype_(g.anchor_dtype()) {}
+      : g_(g), p_(p), lanes_(mc.lanes), width_(vectors * mc.lanes), dtype_(g.anchor_dtype()), fma_(mc.fma) {}
 
   /// Copies B[k0 .. k0 + count, columns of the panel] into rows side by side; columns that are not there become 0, or
   /// copies of the last one where their number is not a literal.
@@ -72,6 +72,7 @@ class MatmulTiles {
   const Matmul& p_;
   int64_t lanes_, width_;
   DataType dtype_;
+  bool fma_;
   bool pack_ = false, partial_ = false;
   bool rest_of_k_ = true;  ///< blocks of the sum may end within an unrolled round, where their length is not a literal
   // Of what is being written:

@@ -148,14 +148,14 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
     // A panel's lines are padded; B in place is not.
     bool in_place = !p_.packed && !pack_;
     for (int64_t v = 0; v < vectors_; ++v) {
-      b.push_back(s.Let("b", ReadMasked(panel_buffer_, b0 + k * panel_row_ + I(v * lanes_), lanes_,
-                                        in_place ? Mask(v) : PrimExpr())));
+      PrimExpr at = b0 + k * panel_row_ + I(v * lanes_);
+      b.push_back(s.Let("b", As(dtype_, ReadMasked(panel_buffer_, at, lanes_, in_place ? Mask(v) : PrimExpr()))));
     }
     for (int64_t r = 0; r < rows; ++r) {
       PrimExpr x = s.Let(
           "a", tir::broadcast_to(Read(p_.a_buffer, a0 + I(r) * p_.a.row + k * p_.a.column), static_cast<int>(lanes_)));
       for (int64_t v = 0; v < vectors_; ++v)
-        s.Add(Store(acc, at(r, v), fma(x, b[static_cast<size_t>(v)], value(r, v))));
+        s.Add(Store(acc, at(r, v), MultiplyAdd(fma_, x, b[static_cast<size_t>(v)], value(r, v))));
     }
     return s.Done();
   };

@@ -7,6 +7,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/transform/half_weights.h>
 
 #include <string>
 #include <vector>
@@ -179,6 +180,8 @@ class Forward : public MixedModeMutator {
   }
 };
 
+/// Scaled weights would no longer fit half floats; the factor follows the product, where it costs little.
+bool Folds(const Function& f) { return AnyCallOf(f, op::multiply) && !f->HasNonzeroAttr(kHalfWeights); }
 }  // namespace
 
 Pass BackwardFoldScaleAxis() {
@@ -189,10 +192,8 @@ Pass BackwardFoldScaleAxis() {
       .opt_level = 3,
       .required = {"InferType"},
       .reassociates = true,
-      .run =
-          [](Function f, IRModule, PassContext) {
-            return AnyCallOf(f, op::multiply) ? Downcast<Function>(Backward(CountUses(f)).Mutate(f)) : f;
-          },
+      .run = [](Function f, IRModule,
+                PassContext) { return Folds(f) ? Downcast<Function>(Backward(CountUses(f)).Mutate(f)) : f; },
   });
 }
 Pass ForwardFoldScaleAxis() {
@@ -202,8 +203,7 @@ Pass ForwardFoldScaleAxis() {
       .opt_level = 3,
       .required = {"InferType"},
       .reassociates = true,
-      .run = [](Function f, IRModule,
-                PassContext) { return AnyCallOf(f, op::multiply) ? Downcast<Function>(Forward().Mutate(f)) : f; },
+      .run = [](Function f, IRModule, PassContext) { return Folds(f) ? Downcast<Function>(Forward().Mutate(f)) : f; },
   });
 }
 /// Backward first, then forward, with folding between so that scaled weights are constants again.

@@ -539,10 +539,12 @@ const Op op::conv2d = DefineConv<"nn.conv2d", 2>(
 const Op op::conv3d = DefineConv<"nn.conv3d", 3>(
     "Convolution over three spatial dimensions (correlation: the window is not mirrored).", gradient::ConvBack<3>,
     {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<3>});
-const Op op::conv2d_nchwc = DefineConv<"nn.contrib_conv2d_NCHWc", 2>(
-    "nn.conv2d whose channels are split into blocks.", kTargetLayout, {.kernel = kernel::GenerateBlockedConv2D});
+const Op op::conv2d_nchwc =
+    DefineConv<"nn.contrib_conv2d_NCHWc", 2>("nn.conv2d whose channels are split into blocks.", kTargetLayout,
+                                             {.kernel = kernel::GenerateBlockedConv2D, .narrow_weight = true});
 const Op op::depthwise_conv2d_nchwc = DefineConv<"nn.contrib_depthwise_conv2d_NCHWc", 2>(
-    "nn.conv2d of one channel a group, split into blocks.", kTargetLayout, {.kernel = kernel::GenerateBlockedConv2D});
+    "nn.conv2d of one channel a group, split into blocks.", kTargetLayout,
+    {.kernel = kernel::GenerateBlockedConv2D, .narrow_weight = true});
 const Op op::conv1d_transpose =
     DefineConvTranspose<"nn.conv1d_transpose", 1>("The adjoint of a convolution over one spatial dimension.");
 const Op op::conv2d_transpose =

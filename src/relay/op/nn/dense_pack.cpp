@@ -16,7 +16,8 @@ int64_t Units(const DenseAttrs& a) { return a.units.defined() ? DimOf(a.units) :
 
 Type DensePackType(const DenseAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
-  in.SameDtype(0, 1, "R1");
+  if (a.out_dtype.is_void()) in.SameDtype(0, 1, "R1");
+  in.Number(1, "R1");
   in.MinRank(0, 1, "R2");
   in.Rank(1, 3, "R2");
   if (!in.Same(in.shape(0).back(), in.shape(1)[1])) {
@@ -58,7 +59,8 @@ const Op op::dense_pack = DefineOp({
     .doc = "nn.dense with its weight in panels: out[..., u] = sum over k of data[..., k] * weight[u / c, k, u % c].",
     .inputs = {{"data", "(..., K). R1: floating dtype. R2: rank 1 or more."},
                {"weight",
-                "(panels, K, c). R1: dtype of data. R2: K of data. R3: as many panels as units take; the last may have "
+                "(panels, K, c). R1: dtype of data, or any number where out_dtype is given. R2: K of data. R3: as many "
+                "panels as units take; the last may have "
                 "columns beyond them."}},
     .output = "(..., units).",
     .attrs = TypeOf<DenseAttrs>,
@@ -67,7 +69,10 @@ const Op op::dense_pack = DefineOp({
     .gradient = NoGradient("its weight is in panels; differentiate before PackDense"),
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
-    .traits = {.flops = MatmulFlops, .kernel = kernel::GenerateDensePack, .reference = reference::DensePack},
+    .traits = {.flops = MatmulFlops,
+               .kernel = kernel::GenerateDensePack,
+               .reference = reference::DensePack,
+               .narrow_weight = true},
 });
 
 }  // namespace baton::relay

@@ -2,6 +2,7 @@
 #include "reference.h"
 
 #include <baton/relay/op.h>
+#include <relay/op/narrow_values.h>
 
 #include <algorithm>
 #include <cmath>
@@ -333,7 +334,10 @@ NDArray Dense(const Attrs& attrs, const std::vector<NDArray>& in) {
   return Floats(in) ? DenseOf(attrs, in[0], in[1]) : NDArray();
 }
 NDArray DensePack(const Attrs& attrs, const std::vector<NDArray>& in) {
-  return Floats(in) ? DensePackOf(attrs, in[0], in[1]) : NDArray();
+  const DataType w = in[1].dtype();
+  const bool narrow = w == DataType::Int(8) || w == DataType::Float(16) || w == DataType::BFloat16();
+  const std::vector<NDArray> wide{in[0], narrow ? Widened(in[1]) : in[1]};
+  return Floats(wide) ? DensePackOf(attrs, wide[0], wide[1]) : NDArray();
 }
 NDArray BatchMatmul(const Attrs& attrs, const std::vector<NDArray>& in) {
   return Floats(in) ? BatchMatmulOf(attrs, in[0], in[1]) : NDArray();
