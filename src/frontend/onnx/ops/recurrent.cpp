@@ -1,37 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM, unrolled over the sequence.
-#include <array>
+// RNN, GRU and LSTM: the input's part of all steps is one product, what is left is a loop of the operator
+// nn.contrib_recurrence.
+
+#include <algorithm>
+#include <iterator>
 
 #include "common.h"
 
 namespace baton::onnx {
 namespace {
 
-/// More steps than this make the module too large; they would need a loop in Relay.
-constexpr int64_t kMaxSteps = 4096;
-
 struct Activation {
   std::string name;
   double alpha, beta;
 };
 
-Value Apply(Ctx& c, const Activation& a, const Value& v) {
-  DataType t = v.dtype;
-  if (a.name == "sigmoid") return c.Call("sigmoid", {v});
-  if (a.name == "tanh") return c.Call("tanh", {v});
-  if (a.name == "relu") return c.Call("nn.relu", {v});
-  if (a.name == "affine") return c.Add(c.Mul(v, a.alpha), a.beta);
-  if (a.name == "scaledtanh") return c.Mul(c.Call("tanh", {c.Mul(v, a.beta)}), a.alpha);
-  if (a.name == "hardsigmoid") return Clip(c, c.Add(c.Mul(v, a.alpha), a.beta), 0, 1);
-  if (a.name == "softsign") return c.Div(v, c.Add(c.Call("abs", {v}), 1));
-  if (a.name == "leakyrelu") return c.Where(c.Call("less", {v, c.Scalar(t, 0)}), c.Mul(v, a.alpha), v);
-  if (a.name == "thresholdedrelu") return c.Where(c.Call("greater", {v, c.Scalar(t, a.alpha)}), v, c.Scalar(t, 0));
-  if (a.name == "elu") {
-    return c.Where(c.Call("less", {v, c.Scalar(t, 0)}), c.Mul(c.Sub(c.Call("exp", {v}), 1), a.alpha), v);
-  }
-  if (a.name == "softplus") return c.Call("log", {c.Add(c.Call("exp", {v}), 1)});
-  c.Unsupported("activation `" + a.name + "`");
-}
+constexpr const char* kKnown[] = {"sigmoid",         "tanh",        "relu",     "affine",
+                                  "scaledtanh",      "hardsigmoid", "softsign", "leakyrelu",
+                                  "thresholdedrelu", "elu",         "softplus"};
 
 std::vector<Activation> Activations(Ctx& c, int64_t directions, const std::vector<std::string>& defaults) {
   std::vector<std::string> names = c.Strs("activations");
@@ -44,6 +30,7 @@ std::vector<Activation> Activations(Ctx& c, int64_t directions, const std::vecto
   size_t next_alpha = 0, next_beta = 0;
   for (std::string name : names) {
     for (char& ch : name) ch = static_cast<char>(ch >= 'A' && ch <= 'Z' ? ch + 32 : ch);
+    if (std::ranges::find(kKnown, name) == std::end(kKnown)) c.Unsupported("activation `" + name + "`");
     Activation a{name, 0, 0};
     bool takes_alpha = name == "affine" || name == "leakyrelu" || name == "thresholdedrelu" || name == "scaledtanh" ||
                        name == "hardsigmoid" || name == "elu";
@@ -93,125 +80,96 @@ Recurrence Common(Ctx& c, int64_t gates) {
   }
   k.steps = c.Dim(k.x, 0);
   k.batch = c.Dim(k.x, 1);
-  if (k.steps > kMaxSteps) c.Unsupported("a sequence of more than " + std::to_string(kMaxSteps) + " steps");
   return k;
 }
 
 Value Part(Ctx& c, const Value& v, int64_t direction) {
   return c.Squeeze(c.Slice(v, 0, direction, direction + 1), {0});
 }
-Value Rows(Ctx& c, const Value& v, int64_t i, int64_t n) { return c.Slice(v, 0, i * n, (i + 1) * n); }
-Value ClipOf(Ctx& c, const Recurrence& k, const Value& v) { return k.clip > 0 ? Clip(c, v, -k.clip, k.clip) : v; }
 Value Dense(Ctx& c, const Value& x, const Value& w) { return c.MatMul(x, c.Transpose(w, {1, 0})); }
 
-/// One direction: `step(input projection, states) -> states`; the first state is the output.
-template <typename Step>
-Values RunSteps(Ctx& c, const Recurrence& k, int64_t d, const Value& projected, Values states,
-                std::vector<Value>* outputs, const Step& step) {
-  bool backward = k.reverse_only || d == 1;
-  outputs->assign(static_cast<size_t>(k.steps), Value());
-  for (int64_t i = 0; i < k.steps; ++i) {
-    int64_t t = backward ? k.steps - 1 - i : i;
-    Values next = step(c.Squeeze(c.Slice(projected, 0, t, t + 1), {0}), states);
-    Value out = next[0];
-    if (k.lengths) {
-      // Past a sequence's end its states do not change and its output is zero.
-      Value inside = c.Call(
-          "greater", {c.Cast(k.lengths, DataType::Int(64)), c.Scalar(DataType::Int(64), static_cast<double>(t))});
-      inside = c.Reshape(inside, {k.batch, 1});
-      out = c.Where(inside, out, c.Scalar(out.dtype, 0));
-      for (size_t s = 0; s < next.size(); ++s) next[s] = c.Where(inside, next[s], states[s]);
-    }
-    (*outputs)[static_cast<size_t>(t)] = out;
-    states = next;
-  }
-  return states;
-}
-
-/// Y, then the last states, in the layout asked for.
-Values Results(Ctx& c, const Recurrence& k, const std::vector<std::vector<Value>>& outputs,
-               const std::vector<Values>& last) {
-  Values directions;
-  for (const auto& o : outputs) {
-    Values steps;
-    for (const Value& v : o) steps.push_back(c.Unsqueeze(v, {0, 1}));
-    directions.push_back(c.Concat(steps, 0));
-  }
-  Value y = c.Concat(directions, 1);
-  Values results = {k.batch_first ? c.Transpose(y, {2, 0, 1, 3}) : y};
-  for (size_t s = 0; s < last[0].size(); ++s) {
-    Values parts;
-    for (const Values& l : last) parts.push_back(c.Unsqueeze(l[s], {0}));
-    Value v = c.Concat(parts, 0);
-    results.push_back(k.batch_first ? c.Transpose(v, {1, 0, 2}) : v);
-  }
-  return results;
-}
-
-/// x W^T + Wb + Rb for all steps at once; without Rb where `with_r` is false.
-Value Project(Ctx& c, const Recurrence& k, int64_t d, int64_t gates, bool with_r) {
+/// x W^T + Wb + Rb for all steps at once; of Rb the last `left_out` gates stay out.
+Value Project(Ctx& c, const Recurrence& k, int64_t d, int64_t gates, int64_t left_out = 0) {
   Value flat = c.Reshape(k.x, {Checked(k.steps) * k.batch, c.Dim(k.x, 2)});
   Value p = c.Reshape(Dense(c, flat, Part(c, k.w, d)), {k.steps, k.batch, gates * k.hidden});
   if (!k.b) return p;
-  Value b = Part(c, k.b, d);
-  p = c.Add(p, c.Slice(b, 0, 0, gates * k.hidden));
-  return with_r ? c.Add(p, c.Slice(b, 0, gates * k.hidden, 2 * gates * k.hidden)) : p;
+  Value b = Part(c, k.b, d), rb = c.Slice(b, 0, gates * k.hidden, (2 * gates - left_out) * k.hidden);
+  if (left_out > 0) rb = c.Concat({rb, c.Full(rb.dtype, 0, {left_out * k.hidden})}, 0);
+  return c.Add(p, c.Add(c.Slice(b, 0, 0, gates * k.hidden), rb));
 }
 
 Value Zeros(Ctx& c, const Recurrence& k) { return c.Full(k.x.dtype, 0, {k.batch, k.hidden}); }
-Value Gate(Ctx& c, const Recurrence& k, const Value& v, int64_t i) {
-  return c.Slice(v, 1, i * k.hidden, (i + 1) * k.hidden);
+Value StateOf(Ctx& c, const Recurrence& k, const Value& given, int64_t d) {
+  return given ? Part(c, given, d) : Zeros(c, k);
+}
+
+/// One direction: states of all steps, the last state, and an LSTM's last cell. `functions` are those of all
+/// directions; `operands` follow the weight.
+Values Run(Ctx& c, const Recurrence& k, int64_t d, const char* cell, const std::vector<Activation>& functions,
+           const Value& projected, Values operands, bool after = false, bool peepholes = false) {
+  const size_t count = functions.size() / static_cast<size_t>(k.directions);
+  Array<String> names;
+  Array<double> alpha, beta;
+  for (size_t i = 0; i < count; ++i) {
+    const Activation& f = functions[static_cast<size_t>(d) * count + i];
+    names.push_back(String(f.name)), alpha.push_back(f.alpha), beta.push_back(f.beta);
+  }
+  Values args = {projected, Part(c, k.r, d)};
+  args.insert(args.end(), operands.begin(), operands.end());
+  if (k.lengths) args.push_back(k.lengths);
+  const Value made = c.CallWith("nn.contrib_recurrence", args,
+                                {{"cell", Any(String(cell))},
+                                 {"functions", Any(names)},
+                                 {"alpha", Any(alpha)},
+                                 {"beta", Any(beta)},
+                                 {"clip", Any(k.clip)},
+                                 {"linear_before_reset", Any(after)},
+                                 {"backward", Any(k.reverse_only || d == 1)},
+                                 {"peepholes", Any(peepholes)},
+                                 {"lengths", Any(static_cast<bool>(k.lengths))}});
+  Values out;
+  for (size_t i = 0; i < (count == 3 ? 3 : 2); ++i) out.push_back(c.Item(made, i));
+  return out;
+}
+
+/// Y, then the last states, in the layout asked for.
+Values Results(Ctx& c, const Recurrence& k, const std::vector<Values>& directions) {
+  Values results;
+  for (size_t i = 0; i < directions[0].size(); ++i) {
+    const int axis = i == 0 ? 1 : 0;
+    Values parts;
+    for (const Values& v : directions) parts.push_back(c.Unsqueeze(v[i], {axis}));
+    Value v = parts.size() == 1 ? parts[0] : c.Concat(parts, axis);
+    if (k.batch_first) v = c.Transpose(v, i == 0 ? Dims{2, 0, 1, 3} : Dims{1, 0, 2});
+    results.push_back(v);
+  }
+  return results;
 }
 
 Values RNN(Ctx& c) {
   Recurrence k = Common(c, 1);
   std::vector<Activation> f = Activations(c, k.directions, {"Tanh"});
-  std::vector<std::vector<Value>> outputs(static_cast<size_t>(k.directions));
-  std::vector<Values> last;
-  for (int64_t d = 0; d < k.directions; ++d) {
-    Value r = Part(c, k.r, d);
-    Values states = {k.h0 ? Part(c, k.h0, d) : Zeros(c, k)};
-    last.push_back(RunSteps(c, k, d, Project(c, k, d, 1, true), states, &outputs[static_cast<size_t>(d)],
-                            [&](const Value& x, const Values& s) -> Values {
-                              return {Apply(c, f[static_cast<size_t>(d)], ClipOf(c, k, c.Add(x, Dense(c, s[0], r))))};
-                            }));
-  }
-  return Results(c, k, outputs, last);
+  std::vector<Values> directions;
+  for (int64_t d = 0; d < k.directions; ++d)
+    directions.push_back(Run(c, k, d, "rnn", f, Project(c, k, d, 1), {StateOf(c, k, k.h0, d)}));
+  return Results(c, k, directions);
 }
 
 Values GRU(Ctx& c) {
   Recurrence k = Common(c, 3);
-  bool before = c.Int("linear_before_reset", 0) != 0;
+  const bool after = c.Int("linear_before_reset", 0) != 0;
   std::vector<Activation> f = Activations(c, k.directions, {"Sigmoid", "Tanh"});
-  std::vector<std::vector<Value>> outputs(static_cast<size_t>(k.directions));
-  std::vector<Values> last;
+  std::vector<Values> directions;
   for (int64_t d = 0; d < k.directions; ++d) {
-    const Activation& gate = f[static_cast<size_t>(2 * d)];
-    const Activation& out = f[static_cast<size_t>(2 * d + 1)];
-    Value r = Part(c, k.r, d), rb;
-    if (k.b) rb = c.Slice(Part(c, k.b, d), 0, 3 * k.hidden, 6 * k.hidden);
-    Value rzr = c.Slice(r, 0, 0, 2 * k.hidden), rh = Rows(c, r, 2, k.hidden);
-    Values states = {k.h0 ? Part(c, k.h0, d) : Zeros(c, k)};
-    last.push_back(RunSteps(c, k, d, Project(c, k, d, 3, false), states, &outputs[static_cast<size_t>(d)],
-                            [&](const Value& x, const Values& s) -> Values {
-                              Value zr = c.Add(c.Slice(x, 1, 0, 2 * k.hidden), Dense(c, s[0], rzr));
-                              if (rb) zr = c.Add(zr, c.Slice(rb, 0, 0, 2 * k.hidden));
-                              zr = Apply(c, gate, ClipOf(c, k, zr));
-                              Value z = Gate(c, k, zr, 0), reset = Gate(c, k, zr, 1), h = Gate(c, k, x, 2);
-                              Value hb = rb ? Rows(c, rb, 2, k.hidden) : Value();
-                              if (before) {
-                                Value inner = Dense(c, s[0], rh);
-                                if (hb) inner = c.Add(inner, hb);
-                                h = c.Add(h, c.Mul(reset, inner));
-                              } else {
-                                h = c.Add(h, Dense(c, c.Mul(reset, s[0]), rh));
-                                if (hb) h = c.Add(h, hb);
-                              }
-                              h = Apply(c, out, ClipOf(c, k, h));
-                              return {c.Add(c.Mul(c.Sub(c.Scalar(z.dtype, 1), z), h), c.Mul(z, s[0]))};
-                            }));
+    Values operands = {StateOf(c, k, k.h0, d)};
+    if (after) {
+      // The bias of the state's product is reset with it.
+      operands.push_back(k.b ? c.Slice(Part(c, k.b, d), 0, 5 * k.hidden, 6 * k.hidden)
+                             : c.Full(k.x.dtype, 0, {k.hidden}));
+    }
+    directions.push_back(Run(c, k, d, "gru", f, Project(c, k, d, 3, after ? 1 : 0), operands, after));
   }
-  return Results(c, k, outputs, last);
+  return Results(c, k, directions);
 }
 
 Values LSTM(Ctx& c) {
@@ -220,33 +178,13 @@ Values LSTM(Ctx& c) {
   if (c.Int("input_forget", 0) != 0) c.Unsupported("`input_forget` 1");
   if (c0 && k.batch_first) c0 = c.Transpose(c0, {1, 0, 2});
   std::vector<Activation> f = Activations(c, k.directions, {"Sigmoid", "Tanh", "Tanh"});
-  std::vector<std::vector<Value>> outputs(static_cast<size_t>(k.directions));
-  std::vector<Values> last;
+  std::vector<Values> directions;
   for (int64_t d = 0; d < k.directions; ++d) {
-    const Activation* a = &f[static_cast<size_t>(3 * d)];
-    Value r = Part(c, k.r, d), peep;
-    if (p) peep = Part(c, p, d);
-    Values states = {k.h0 ? Part(c, k.h0, d) : Zeros(c, k), c0 ? Part(c, c0, d) : Zeros(c, k)};
-    last.push_back(RunSteps(c, k, d, Project(c, k, d, 4, true), states, &outputs[static_cast<size_t>(d)],
-                            [&](const Value& x, const Values& s) -> Values {
-                              // Gates in the order input, output, forget, cell.
-                              Value all = c.Add(x, Dense(c, s[0], r));
-                              Value i = Gate(c, k, all, 0), o = Gate(c, k, all, 1), forget = Gate(c, k, all, 2),
-                                    cell = Gate(c, k, all, 3);
-                              if (peep) {
-                                i = c.Add(i, c.Mul(Rows(c, peep, 0, k.hidden), s[1]));
-                                forget = c.Add(forget, c.Mul(Rows(c, peep, 2, k.hidden), s[1]));
-                              }
-                              i = Apply(c, a[0], ClipOf(c, k, i));
-                              forget = Apply(c, a[0], ClipOf(c, k, forget));
-                              cell = Apply(c, a[1], ClipOf(c, k, cell));
-                              Value next = c.Add(c.Mul(forget, s[1]), c.Mul(i, cell));
-                              if (peep) o = c.Add(o, c.Mul(Rows(c, peep, 1, k.hidden), next));
-                              o = Apply(c, a[0], ClipOf(c, k, o));
-                              return {c.Mul(o, Apply(c, a[2], next)), next};
-                            }));
+    Values operands = {StateOf(c, k, k.h0, d), StateOf(c, k, c0, d)};
+    if (p) operands.push_back(Part(c, p, d));
+    directions.push_back(Run(c, k, d, "lstm", f, Project(c, k, d, 4), operands, false, static_cast<bool>(p)));
   }
-  return Results(c, k, outputs, last);
+  return Results(c, k, directions);
 }
 
 }  // namespace

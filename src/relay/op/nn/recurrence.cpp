@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent layers: one direction of an RNN, a GRU or an LSTM over a whole sequence. What the input adds to the gates
+// is a product of all steps at once, outside; here is the loop over the steps.
+#include <baton/ir/target.h>
+#include <baton/relay/op/nn.h>
+#include <baton/relay/op/transform.h>
+#include <relay/kernel/recurrence.h>
+
+#include <algorithm>
+#include <string>
+
+#include "../common.h"
+#include "../gradient.h"
+
+namespace baton::relay {
+namespace op {
+extern const Op recurrence_pack;
+}
+namespace {
+
+using kernel::Cell;
+
+struct RecurrenceAttrs : AttrsNode<RecurrenceAttrs> {
+  static constexpr auto _type_key = "relay.attrs.RecurrenceAttrs";
+  String cell = "lstm";
+  Array<String> functions;
+  Array<double> alpha;
+  Array<double> beta;
+  double clip = 0;
+  bool linear_before_reset = false;
+  bool backward = false;
+  bool peepholes = false;
+  bool lengths = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&RecurrenceAttrs::cell>, "\"rnn\", \"gru\" or \"lstm\".");
+    d(F<&RecurrenceAttrs::functions>,
+      "Activations in lower case, as ONNX has them: of an RNN one, of a GRU those of gates and of the state, of an "
+      "LSTM "
+      "those of gates, of the cell's input and of its output.",
+      kRequired);
+    d(F<&RecurrenceAttrs::alpha>, "The activations' first number, one each.", kRequired);
+    d(F<&RecurrenceAttrs::beta>, "The activations' second number, one each.", kRequired);
+    d(F<&RecurrenceAttrs::clip>, "Bound of what activations are given; 0: none.");
+    d(F<&RecurrenceAttrs::linear_before_reset>, "Whether a GRU resets the state's product, not the state.");
+    d(F<&RecurrenceAttrs::backward>, "Whether the last step comes first.");
+    d(F<&RecurrenceAttrs::peepholes>, "Whether `peepholes` is there.");
+    d(F<&RecurrenceAttrs::lengths>, "Whether `lengths` is there.");
+  }
+};
+
+/// Where the operands are; -1 where there is none.
+struct Places {
+  Cell cell;
+  int candidate = -1, h0 = -1, c0 = -1, bias = -1, peepholes = -1, lengths = -1, count = 2;
+  /// `packed`: kGru's second weight is an operand of its own.
+  Places(const RecurrenceAttrs& a, bool packed) {
+    cell = a.cell == "lstm"        ? Cell::kLstm
+           : a.cell == "rnn"       ? Cell::kRnn
+           : a.linear_before_reset ? Cell::kGruAfter
+                                   : Cell::kGru;
+    if (packed && cell == Cell::kGru) candidate = count++;
+    h0 = count++;
+    if (cell == Cell::kLstm) c0 = count++;
+    if (cell == Cell::kGruAfter) bias = count++;
+    if (a.peepholes) peepholes = count++;
+    if (a.lengths) lengths = count++;
+  }
+  int64_t gates() const { return kernel::GatesOf(cell); }
+};
+
+Places CheckOperands(const RecurrenceAttrs& a, const TypeArgs& in, bool packed) {
+  if (a.cell != "lstm" && a.cell != "gru" && a.cell != "rnn")
+    in.Fail("R1", "cell is \"" + a.cell.str() + "\"; it is \"rnn\", \"gru\" or \"lstm\"");
+  const Places p(a, packed);
+  const size_t functions = p.cell == Cell::kRnn ? 1 : p.cell == Cell::kLstm ? 3 : 2;
+  if (a.functions.size() != functions || a.alpha.size() != functions || a.beta.size() != functions)
+    in.Fail("R1", "a cell of this kind has " + Str(static_cast<int64_t>(functions)) + " activations");
+  if (in.size() != p.count)
+    in.Fail("R2", "there are " + Str(in.size()) + " operands, where " + Str(p.count) + " are wanted");
+  in.Floating(0, "R3");
+  in.Rank(0, 3, "R3");
+  for (int i = 1; i < p.count; ++i) {
+    if (i == p.lengths) {
+      in.Integral(i, "R3");
+      in.Rank(i, 1, "R3");
+    } else if (!packed || (i != 1 && i != p.candidate)) {
+      in.SameDtype(0, i, "R3");
+    }
+  }
+  in.Rank(p.h0, 2, "R3");
+  return p;
+}
+
+/// (states of all steps, the last state[, the last cell])
+Type ResultOf(const TypeArgs& in, const Places& p) {
+  const Shape &x = in.shape(0), &h = in.shape(p.h0);
+  const PrimExpr hidden = h[1];
+  if (!in.Same(x[1], h[0]))
+    in.Fail("R4", in.Show(0) + " and " + in.Show(p.h0) + " differ in their number of sequences");
+  if (DimOf(hidden) < 0 || !in.Same(x[2], PrimExpr(p.gates() * DimOf(hidden))))
+    in.Fail("R4", in.Show(0) + " does not hold " + Str(p.gates()) + " gates for each element of " + in.Show(p.h0));
+  const Type state = in.type(p.h0), all = TensorType(Shape{x[0], x[1], hidden}, in.dtype(0));
+  return p.c0 >= 0 ? TupleType(Array<Type>{all, state, state}) : TupleType(Array<Type>{all, state});
+}
+
+Type RecurrenceType(const RecurrenceAttrs& a, const TypeArgs& in) {
+  const Places p = CheckOperands(a, in, false);
+  in.Rank(1, 2, "R4");
+  const int64_t hidden = in.dim(p.h0, 1);
+  if (in.dim(1, 0) != p.gates() * hidden || in.dim(1, 1) != hidden)
+    in.Fail("R4", in.Show(1) + " does not fit " + in.Show(p.h0));
+  return ResultOf(in, p);
+}
+Type RecurrencePackType(const RecurrenceAttrs& a, const TypeArgs& in) {
+  const Places p = CheckOperands(a, in, true);
+  for (int i : {1, p.candidate}) {
+    if (i < 0) continue;
+    in.Number(i, "R4");
+    in.Rank(i, 4, "R4");
+    const int64_t hidden = in.dim(p.h0, 1), units = in.dim(i, 3), gates = in.dim(i, 2);
+    const int64_t wanted = p.candidate < 0 ? p.gates() : i == 1 ? 2 : 1;
+    if (in.dim(i, 1) != hidden || gates != wanted || units < 1 || in.dim(i, 0) != (hidden + units - 1) / units)
+      in.Fail("R4", in.Show(i) + " does not fit " + in.Show(p.h0));
+  }
+  return ResultOf(in, p);
+}
+
+/// Rows of gates (gates * hidden, hidden) as panels (hidden / units, hidden, gates, units); units that are missing are
+/// 0.
+Expr Panels(Expr weight, int64_t gates, int64_t hidden, int64_t units, DataType t) {
+  const int64_t panels = (hidden + units - 1) / units;
+  Expr w = Reshape(weight, {gates, hidden, hidden});
+  if (panels * units != hidden) {
+    w = MakeCall<PadAttrs>(op::pad, {w, MakeScalar(0, t)}, [&](PadAttrs* a) {
+      a->pad_width = {Array<int64_t>{0, 0}, Array<int64_t>{0, panels * units - hidden}, Array<int64_t>{0, 0}};
+    });
+  }
+  return Transpose(Reshape(w, {gates, panels, units, hidden}), {1, 3, 0, 2});
+}
+Expr Rows(Expr e, int64_t begin, int64_t end) {
+  return MakeCall<StridedSliceAttrs>(op::strided_slice, {e}, [&](StridedSliceAttrs* a) {
+    a->begin = Array<int64_t>{begin}, a->end = Array<int64_t>{end}, a->axes = Array<int64_t>{0};
+  });
+}
+
+Expr DecomposeRecurrence(const Call& call, const Array<Expr>& args) {
+  const auto& a = AttrsOf<RecurrenceAttrs>(call);
+  const Places p(a, false);
+  const auto *x = AsTensor(call->args[0]->checked_type()), *h = AsTensor(call->args[p.h0]->checked_type());
+  const DataType given = x->dtype, t = Wide(given);
+  const int64_t hidden = DimOf(h->shape[1]), batch = DimOf(h->shape[0]);
+  auto wide = [&](const Expr& e) { return given == t ? e : Cast(e, t); };
+  const Target target = Target::Current();
+  const int64_t lanes = target->kind == "opencl" ? 1 : target->Lanes(t);
+  auto panels = [&](const Expr& w, int64_t gates) {
+    return Panels(w, gates, hidden, lanes * kernel::PanelVectors(gates, batch, hidden, lanes), t);
+  };
+  Array<Expr> packed{wide(args[0])};
+  const Expr weight = wide(args[1]);
+  if (p.cell == Cell::kGru) {
+    packed.push_back(panels(Rows(weight, 0, 2 * hidden), 2));
+    packed.push_back(panels(Rows(weight, 2 * hidden, 3 * hidden), 1));
+  } else {
+    packed.push_back(panels(weight, p.gates()));
+  }
+  for (int i = 2; i < p.count; ++i) packed.push_back(i == p.lengths ? args[i] : wide(args[i]));
+  Expr made = MakeCall(op::recurrence_pack, packed, call->attrs);
+  if (given == t) return made;
+  Array<Expr> fields;
+  for (int i = 0; i < (p.c0 >= 0 ? 3 : 2); ++i) fields.push_back(Cast(TupleGetItem(made, i), given));
+  return Tuple(fields);
+}
+
+Tensors LowerRecurrence(const RecurrenceAttrs& a, const Tensors& in, const Type& out_type) {
+  const Places p(a, true);
+  Array<tir::Buffer> buffers;
+  auto flat = [](const Shape& shape, DataType t, const String& name) {
+    PrimExpr n = PrimExpr(int64_t{1});
+    for (const PrimExpr& d : shape) n = n * d;
+    return tir::Buffer::Make({n}, t, name);
+  };
+  for (const Tensor& t : in) buffers.push_back(flat(t.shape(), t.dtype(), t->op->name));
+  auto at = [&](int i) { return i < 0 ? tir::Buffer() : buffers[i]; };
+  kernel::Recurrence r;
+  r.cell = p.cell;
+  for (size_t i = 0; i < a.functions.size(); ++i) {
+    const auto k = static_cast<int64_t>(i);
+    r.functions.push_back({a.functions[k], a.alpha[k], a.beta[k]});
+  }
+  r.clip = a.clip, r.backward = a.backward;
+  r.steps = in[0].shape()[0], r.batch = in[0].shape()[1], r.hidden = DimOf(in[p.h0].shape()[1]),
+  r.dtype = in[0].dtype();
+  r.projected = at(0), r.weight = at(1), r.candidate_weight = at(p.candidate);
+  r.units = DimOf(in[1].shape()[3]);
+  if (p.candidate >= 0) r.candidate_units = DimOf(in[p.candidate].shape()[3]);
+  r.h0 = at(p.h0), r.c0 = at(p.c0), r.inner_bias = at(p.bias), r.peepholes = at(p.peepholes), r.lengths = at(p.lengths);
+  const auto* types = out_type.as<TupleTypeNode>();
+  te::ExternOpNode op;
+  op.name = String("recurrence"), op.tag = String("extern");
+  op.inputs = in, op.input_buffers = buffers;
+  for (const Type& t : types->fields) op.output_buffers.push_back(flat(AsTensor(t)->shape, r.dtype, "out"));
+  r.y = op.output_buffers[0], r.h = op.output_buffers[1];
+  if (p.c0 >= 0) r.c = op.output_buffers[2];
+  kernel::Machine mc = kernel::MachineOf(Target::Current(), r.dtype);
+  // Panels were made for a processor's vectors; another's are read in its own.
+  if (r.units % mc.lanes || (p.candidate >= 0 && r.candidate_units % mc.lanes)) mc.lanes = 1;
+  op.body = kernel::WriteRecurrence(r, mc);
+  const te::ExternOp made(std::move(op));
+  Tensors out;
+  for (size_t i = 0; i < types->fields.size(); ++i) {
+    te::TensorNode t;
+    t.shape = AsTensor(types->fields[static_cast<int64_t>(i)])->shape, t.dtype = r.dtype, t.op = made;
+    t.value_index = static_cast<int64_t>(i);
+    out.push_back(Tensor(std::move(t)));
+  }
+  return out;
+}
+
+constexpr auto kProjected =
+    "What the input adds to each gate, biases included: (steps, sequences, gates * hidden). R1: a known cell and its "
+    "activations. R2: as many operands as it has. R3: floating, rank 3; other operands have its dtype, lengths are "
+    "integers. R4: shapes that fit. Gates are in the order of ONNX.";
+constexpr auto kThird = "Of a packed GRU without linear_before_reset panels of its hidden gate, else the first state.";
+constexpr auto kMore =
+    "What follows, in this order: the first state (sequences, hidden); of an LSTM the first cell; of a GRU with "
+    "linear_before_reset the bias of its hidden gate's product (hidden); where attributes say so peepholes "
+    "(3 * hidden) and lengths (sequences).";
+constexpr auto kResults = "A tuple: states of all steps (steps, sequences, hidden), the last state[, the last cell].";
+
+}  // namespace
+
+const Op op::recurrence = DefineOp({
+    .name = "nn.contrib_recurrence",
+    .doc =
+        "One direction of an RNN, a GRU or an LSTM over a sequence. Past a sequence's length its states stay as they "
+        "are and its outputs are 0.",
+    .inputs = {{"projected", kProjected},
+               {"weight", "Of the state's product, (gates * hidden, hidden)."},
+               {"third", kThird},
+               {"fourth", kMore},
+               {"fifth", kMore},
+               {"sixth", kMore}},
+    .output = kResults,
+    .attrs = TypeOf<RecurrenceAttrs>,
+    .num_inputs = -1,
+    .type_rel = Rel<"nn.contrib_recurrence", RecurrenceType>,
+    .decompose = DecomposeRecurrence,
+    .gradient = NoGradient("its loop has no adjoint yet; write the layer as steps"),
+    .pattern = OpPattern::kOpaque,
+    .source = "ONNX LSTM-22, GRU-22, RNN-22",
+    .traits = {.precision = Precision::kAlways},
+});
+const Op op::recurrence_pack = DefineOp({
+    .name = "nn.contrib_recurrence_pack",
+    .doc = "nn.contrib_recurrence with its weight in panels (hidden / units, hidden, gates, units); a GRU without "
+           "linear_before_reset has those of its hidden gate as a third operand.",
+    .inputs = {{"projected", kProjected},
+               {"weight", "Of the state's product, in panels."},
+               {"third", kThird},
+               {"fourth", kMore},
+               {"fifth", kMore},
+               {"sixth", kMore}},
+    .output = kResults,
+    .attrs = TypeOf<RecurrenceAttrs>,
+    .num_inputs = -1,
+    .type_rel = Rel<"nn.contrib_recurrence_pack", RecurrencePackType>,
+    .lower = LowerRecurrence,
+    .gradient = NoGradient("its weight is in panels; differentiate before DecomposeOps"),
+    .pattern = OpPattern::kOpaque,
+    .source = "ONNX LSTM-22, GRU-22, RNN-22",
+    .traits = {.narrow_weight = true},
+});
+
+}  // namespace baton::relay
