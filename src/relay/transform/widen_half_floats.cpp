@@ -2,6 +2,7 @@
 #include <baton/ir/target.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
+#include <baton/relay/op/make.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
 #include <relay/expr/children.h>
@@ -45,7 +46,7 @@ class Widener : public MixedModeMutator {
     const OpDef* def = call ? DefOf(call->op) : nullptr;
     if (!def || def->traits.precision == Precision::kUnknown || !HasHalfArg(pre)) return post;
     // A conversion that a program asks for rounds, so only its operand may be wide.
-    const bool is_cast = call->op.same_as(op::cast);
+    const bool is_cast = call->attrs.as<CastAttrs>() != nullptr;
     if (!is_cast && def->attrs && HasField(call->attrs, "dtype")) return post;
     const bool to_half = HoldsHalf(pre->checked_type_);
     const bool moves = def->traits.values != Values::kComputes || is_cast || !to_half;
@@ -81,11 +82,10 @@ class Widener : public MixedModeMutator {
     *attrs = own;
   }
 
-  /// The operand of a cast made here; null for other expressions.
+  /// What a cast made here narrows; null for other expressions.
   const Expr* MadeOf(const Expr& e) const {
-    const auto* call = e.as<CallNode>();
-    if (!call || call->args.size() != 1) return nullptr;
-    return call->attrs.same_as(to_float16_) || call->attrs.same_as(to_bfloat16_) ? &call->args[0] : nullptr;
+    const auto* made = wide_.find(e);
+    return made ? &made->second : nullptr;
   }
   bool HasWide(const Expr& e) const {
     if (const auto* tuple = e.as<TupleNode>()) {
@@ -115,7 +115,7 @@ class Widener : public MixedModeMutator {
       constants_ = constants_ || !c->is_scalar();
       return wide = made;
     }
-    return wide = Cast(e, to_wide_);
+    return wide = Spanned(Cast(e, kWide), e->span);
   }
   Expr Narrowed(const ObjectRef& type, const Expr& e) {
     if (const auto* types = type.as<TupleTypeNode>()) {
@@ -128,24 +128,18 @@ class Widener : public MixedModeMutator {
       return Tuple(fields);
     }
     if (!IsHalf(type)) return e;
-    return Cast(e, type.as<TensorTypeNode>()->dtype.is_bfloat16() ? to_bfloat16_ : to_float16_);
+    const Expr narrow = Spanned(Cast(e, type.as<TensorTypeNode>()->dtype), e->span);
+    wide_[narrow] = e;
+    return narrow;
   }
-  static Attrs CastTo(DataType dtype) {
-    auto attrs = make_object<CastAttrs>();
-    attrs->dtype = dtype;
-    return Attrs(attrs);
-  }
-  static Expr Cast(const Expr& e, const Attrs& attrs) {
-    auto made = make_object<CallNode>(CallNode{.op = op::cast, .args = {e}, .attrs = attrs});
-    made->span = e->span;
-    return Call(made);
+  static Expr Spanned(Expr e, const Span& span) {
+    e->span = span;
+    return e;
   }
 
   TupleFields fields_;
-  // By their attributes the casts that are made here are known.
-  const Attrs to_wide_ = CastTo(kWide), to_float16_ = CastTo(DataType::Float(16)),
-              to_bfloat16_ = CastTo(DataType::BFloat16());
   bool constants_ = false;  ///< whether weights were made wide
+  ExprMemo wide_;           ///< what casts made here narrow
   ExprMemo widened_;        ///< the wide form of what was not made here
 };
 
