@@ -142,3 +142,16 @@ def test_products_are_in_float32():
 
     relay.analysis.post_order_visit(mod["main"], note)
     assert products == ["float32"]
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", None])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+def test_vectors_of_floats_become_integers(source, cpu):
+    """Out of range the nearest limit, 0 for NaN; narrower types wrap through int32."""
+    values = [np.nan, np.inf, -np.inf, 2.0**31, -(2.0**31), 1e20, -1e20, 2147483520.0, -2147483520.0, 0.9, -0.9, 300.7, -129.5, 0.0, -0.0, 127.0]
+    data = np.array(values * 5, source)
+    wide = np.array([0, 2**31 - 1, -(2**31), 2**31 - 1, -(2**31), 2**31 - 1, -(2**31), 2147483520, -2147483520, 0, 0, 300, -129, 0, 0, 127] * 5, np.int32)
+    x = relay.var("x", shape=data.shape, dtype=source)
+    for dtype in ("int32", "int16", "uint8", "int8"):
+        got = run(relay.cast(x, dtype), [x], [data], f"llvm -mcpu={cpu}" if cpu else None)
+        np.testing.assert_array_equal(got, wide.astype(dtype))
