@@ -384,7 +384,7 @@ void SetNumThreads(int n) {
 
 int Launch(BatonParallelTask fn, void* closure, int num_tasks) {
   const int threads = pool->Threads();
-  if (num_tasks <= 0) num_tasks = num_tasks == 0 || threads == 1 ? threads : -num_tasks * threads;
+  if (num_tasks <= 0) num_tasks = threads;
   int participants = num_tasks < threads ? num_tasks : threads;
   if (participants == 1 || in_region || pool->owned.exchange(1, std::memory_order_acquire)) {
     return RunSerially(fn, closure, num_tasks);

@@ -163,20 +163,9 @@ TEST_CASE("more tasks than units: each runs once") {
   CHECK(c.All(3));
 }
 
-TEST_CASE("a negative number of tasks is so many for each thread") {
-  Threads t(3);
-  Counts c(12);
-  CHECK(BatonBackendParallelLaunch(Counts::Task, &c, -4) == 0);
-  CHECK(c.All(1));
-  SetNumThreads(1);
-  Counts one(1);
-  CHECK(BatonBackendParallelLaunch(Counts::Task, &one, -4) == 0);
-  CHECK(one.All(1));
-}
-
 TEST_CASE("a thread within a long task holds up none of the others' tasks") {
   Threads t(2);
-  // Whoever runs task 0 waits until all the others have run: they are half of its own thread's, too.
+  // Task 0 waits until all the others have run, those of its own thread too.
   std::atomic<int> ended{0};
   Launch(
       [](int id, int n, void* p) {

@@ -28,8 +28,8 @@ typedef int (*BatonParallelTask)(int task_id, int num_tasks, void* closure);
 /*
  * Runs fn(0, n, closure) ... fn(n - 1, n, closure), each exactly once, on the threads of the pool, and returns when all
  * have ended: 0, or the value of the lowest failed task, whose error then is this thread's pending one.
- * num_tasks = 0 means one task a thread of the pool, -k means k of them (one thread: one). It does not hang on load
- * or nesting: what cannot run in parallel (nested, or beside another caller) runs one after the other on this thread.
+ * num_tasks = 0 means one task for each thread of the pool. The number of tasks never depends on load or nesting: what
+ * cannot run in parallel (nested, or while another thread uses the pool) runs one after the other on this thread.
  */
 BATON_DLL int BatonBackendParallelLaunch(BatonParallelTask fn, void* closure, int num_tasks);
 
