@@ -65,11 +65,10 @@ def check(model, sets, outputs, rtol, atol):
 
 
 def compile_one(case, folder, alone):
+    import onnx
     import test_onnx_suite as suite
 
     import baton
-
-    import onnx
 
     model = case.model if case.model is not None else onnx.load(os.path.join(case.model_dir, "model.onnx"))
     sets = [(list(i), list(o)) for i, o in suite.data_sets(case, model)]
