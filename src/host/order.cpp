@@ -16,7 +16,7 @@ namespace {
 /// Rows of fewer elements than this, in all, are not worth a second thread.
 constexpr int64_t kGrain = 16384;
 /// Elements looked at together by the selection.
-constexpr int64_t kBlock = 128;
+constexpr int64_t kBlock = 32;
 /// Rows longer than this are sorted digit by digit.
 constexpr int64_t kLongRow = 512;
 
@@ -133,29 +133,42 @@ class RowOrder {
   void Select(const T* row, int64_t step) {
     const auto most = static_cast<size_t>(std::max<int64_t>(2 * k_, k_ + 64));
     Key limit = std::numeric_limits<Key>::max();
+    T limit_value{};
     bool full = false;
-    std::array<Key, kBlock> keys;
     for (int64_t begin = 0; begin < n_; begin += kBlock) {
-      const int64_t count = std::min(kBlock, n_ - begin);
-      bool any = !full;
-      if (step == 1 && count == kBlock) {
-        for (int64_t j = 0; j < kBlock; ++j) keys[j] = At(row, begin + j);
-        Key before = 0;
-        for (int64_t j = 0; j < kBlock; ++j) before |= -static_cast<Key>(keys[j] < limit);
-        any = any || before != 0;
-      } else {
-        for (int64_t j = 0; j < count; ++j) keys[j] = At(row, (begin + j) * step), any = any || keys[j] < limit;
-      }
-      if (!any) continue;
-      for (int64_t j = 0; j < count; ++j) {
+      const int64_t end = std::min(n_, begin + kBlock);
+      if (full && step == 1 && end - begin == kBlock && !AnyBefore(row + begin, limit_value)) continue;
+      for (int64_t j = begin; j < end; ++j) {
+        const Key key = At(row, j * step);
         // Of equal elements those that came before stay.
-        if (full && keys[j] >= limit) continue;
-        entries_.push_back(E::Make(keys[j], begin + j));
+        if (full && key >= limit) continue;
+        entries_.push_back(E::Make(key, j));
         if (entries_.size() < most) continue;
         Keep();
-        limit = E::KeyOfEntry(entries_[static_cast<size_t>(k_) - 1]), full = true;
+        const Entry last = entries_[static_cast<size_t>(k_) - 1];
+        limit = E::KeyOfEntry(last), limit_value = row[E::Place(last) * step], full = true;
       }
     }
+  }
+  /// Whether an element of a block may be before one, by comparing vectors; a NaN among them may.
+  bool AnyBefore(const T* block, T limit) const {
+    if constexpr (std::is_arithmetic_v<T>) {
+      if (limit != limit) return true;
+      constexpr int64_t kLanes = 16 / static_cast<int64_t>(sizeof(T));
+      typedef T Vector __attribute__((vector_size(16)));
+      const Vector limits = limit - Vector{};
+      auto none = limits == limits;  // of all lanes: not before
+      for (int64_t j = 0; j < kBlock; j += kLanes) {
+        Vector v;
+        __builtin_memcpy(&v, block + j, sizeof(v));
+        none &= flip_ == 0 ? v >= limits : v <= limits;
+      }
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        if (!none[lane]) return true;
+      }
+      return false;
+    }
+    return true;
   }
   /// The first k of the entries, the last of them at the end.
   void Keep() {
