@@ -17,7 +17,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
-F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+F, INT, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 info = helper.make_tensor_value_info
 node = helper.make_node
 
@@ -57,7 +57,7 @@ def topk_by_input():
         node("Softmax", ["values"], ["soft"], axis=-1),
         node("Shape", ["soft"], ["size"]),
     ]
-    return model(nodes, [info("x", F, ["n", "m"]), info("k", I, [1])], [info("soft", F, ["n", "k"]), info("places", I, ["n", "k"]), info("size", I, [2])])
+    return model(nodes, [info("x", F, ["n", "m"]), info("k", INT, [1])], [info("soft", F, ["n", "k"]), info("places", INT, ["n", "k"]), info("size", INT, [2])])
 
 
 def detector():
@@ -91,11 +91,11 @@ def loop():
     body = helper.make_graph(
         [node("Mul", ["state", "half"], ["less"]), node("Add", ["less", "x"], ["next"]), node("Identity", ["going"], ["goes"])],
         "body",
-        [info("i", I, []), info("going", B, []), info("state", F, ["n", 4])],
+        [info("i", INT, []), info("going", B, []), info("state", F, ["n", 4])],
         [info("goes", B, []), info("next", F, ["n", 4])],
         [const("half", 0.5, np.float32)],
     )
-    return model([node("Loop", ["times", "yes", "x"], ["y"], body=body)], [info("x", F, ["n", 4]), info("times", I, [])], [info("y", F, ["n", 4])],
+    return model([node("Loop", ["times", "yes", "x"], ["y"], body=body)], [info("x", F, ["n", 4]), info("times", INT, [])], [info("y", F, ["n", 4])],
                  [const("yes", True, bool)])  # fmt: skip
 
 
@@ -112,11 +112,11 @@ def growing_cache():
             node("Identity", ["going"], ["goes"]),
         ],
         "body",
-        [info("i", I, []), info("going", B, []), info("past", F, ["before", 4]), info("query", F, [1, 4])],
+        [info("i", INT, []), info("going", B, []), info("past", F, ["before", 4]), info("query", F, [1, 4])],
         [info("goes", B, []), info("grown", F, ["now", 4]), info("new", F, [1, 4])],
     )
     nodes = [node("Loop", ["times", "yes", "cache", "row"], ["all", "last"], body=body), node("ReduceMean", ["all"], ["mean"], keepdims=0)]
-    return model(nodes, [info("cache", F, ["n", 4]), info("row", F, [1, 4]), info("times", I, [])],
+    return model(nodes, [info("cache", F, ["n", 4]), info("row", F, [1, 4]), info("times", INT, [])],
                  [info("last", F, [1, 4]), info("mean", F, []), info("all", F, ["m", 4])], [const("yes", True, bool)])  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def tensor_list():
         node("ConcatFromSequence", ["parts"], ["joined"], axis=0),
         node("Softmax", ["joined"], ["y"], axis=0),
     ]
-    return model(nodes, [info("x", F, ["n", 3])], [info("part", F, ["p", 3]), info("length", I, []), info("y", F, ["m", 3])], [const("place", 2)])
+    return model(nodes, [info("x", F, ["n", 3])], [info("part", F, ["p", 3]), info("length", INT, []), info("y", F, ["m", 3])], [const("place", 2)])
 
 
 def computed_reshape():
@@ -142,7 +142,7 @@ def computed_reshape():
         node("Slice", ["y0", "from", "to", "axes"], ["y1"]),
         node("Tile", ["y1", "reps"], ["y"]),
     ]
-    return model(nodes, [info("x", F, ["n", "m"]), info("given", I, [2]), info("from", I, [1]), info("to", I, [1]), info("reps", I, [3])],
+    return model(nodes, [info("x", F, ["n", "m"]), info("given", INT, [2]), info("from", INT, [1]), info("to", INT, [1]), info("reps", INT, [3])],
                  [info("y", F, ["a", "b", "c"])], [const("zero", [0]), const("axes", [1])])  # fmt: skip
 
 
