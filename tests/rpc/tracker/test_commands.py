@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import baton as package
 import pytest
+from fakes import register
+
+import baton as package
 from baton.rpc import proxy
 from baton.rpc.tracker import connect_tracker
-from fakes import register
 
 HERE = Path(__file__).parent / "commands"
 COMMANDS = {
