@@ -156,6 +156,7 @@ TRICKS_LEFT = {
     "src/frontend/onnx/": 1,
     "src/ir/node/": 5,
     "src/opencl/": 1,
+    "src/rpc/": 1,
     "src/relay/expr/analysis.cpp": 3,
     "src/relay/expr/call_graph.cpp": 1,
     "src/relay/expr/captured_vars.cpp": 1,

@@ -26,7 +26,6 @@ FILES = (
     "lib/libbaton_runtime.so",
     "lib/libbaton_vm.so",
     "lib/libbaton_rpc.so",
-    "lib/baton-rpc-server",
     "lib/libbaton_opencl.so",
     "lib/cmake/Baton/BatonConfig.cmake",
     "include/baton/runtime/c_runtime_api.h",

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <ftw.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -37,9 +38,12 @@ std::string TemporaryFolder() {
   return given && *given == '/' ? given : "/tmp";
 }
 
+constexpr int kHandshakes = 64;  // processes whose peer has not proved itself; one more ends one of them
+
 struct Session {
   pid_t pid;
   std::string folder;
+  int place;
 };
 
 /// The process of a session: proves the peer, then serves it.
@@ -89,16 +93,45 @@ pid_t Fork(const ServerOptions& options) {
   return options.fork.defined() ? static_cast<pid_t>(options.fork().As<int64_t>()) : fork();
 }
 
-void Reap(std::vector<Session>* sessions) {
+void Reap(std::vector<Session>* sessions, Places* places, bool quiet) {
   for (size_t i = 0; i < sessions->size();) {
     const Session& s = (*sessions)[i];
-    if (waitpid(s.pid, nullptr, WNOHANG) == 0) {
+    int status = 0;
+    if (waitpid(s.pid, &status, WNOHANG) == 0) {
       ++i;
       continue;
+    }
+    const bool served = places->serves[s.place].exchange(0) != 0;
+    if (served) places->taken.fetch_sub(1);
+    if (!quiet && served && WIFSIGNALED(status)) {
+      const std::string line = Cat("baton-rpc: session ", s.pid, " died of signal ", WTERMSIG(status), "\n");
+      if (write(2, line.data(), line.size()) < 0) quiet = true;
     }
     RemoveFolder(s.folder);
     sessions->erase(sessions->begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+/// A place that no process has. When too many peers have not proved themselves one of them, any, is cut off: a crowd
+/// that says nothing then cuts off itself, and who speaks at once gets through.
+int FreePlace(std::vector<Session>* sessions, Places* places, const ServerOptions& options) {
+  std::vector<size_t> silent;
+  for (size_t i = 0; i < sessions->size(); ++i) {
+    if (!places->serves[(*sessions)[i].place]) silent.push_back(i);
+  }
+  if (silent.size() >= static_cast<size_t>(kHandshakes)) {
+    const Session& s = (*sessions)[silent[static_cast<size_t>(random()) % silent.size()]];
+    kill(s.pid, SIGKILL);
+    waitpid(s.pid, nullptr, 0);
+    if (places->serves[s.place].exchange(0)) places->taken.fetch_sub(1);
+    RemoveFolder(s.folder);
+    const int place = s.place;
+    sessions->erase(sessions->begin() + (&s - sessions->data()));
+    return place;
+  }
+  std::string used(static_cast<size_t>(options.max_sessions + kHandshakes), '\0');
+  for (const Session& s : *sessions) used[static_cast<size_t>(s.place)] = 1;
+  return static_cast<int>(used.find('\0'));
 }
 
 void EndAll(const std::vector<Session>& sessions) {
@@ -158,29 +191,37 @@ void ServeForever(Listener* listener, const ServerOptions& options) {
   for (const int s : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&set, s);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   const int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  const size_t bytes = sizeof(Places) + static_cast<size_t>(options.max_sessions + kHandshakes);
+  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) ThrowSystem("MemoryError", "no memory for the table of sessions");
+  auto* places = static_cast<Places*>(shared);
+  ServerOptions own_options = options;
+  own_options.places = places;
   std::vector<Session> sessions;
   const pid_t self = getpid();
   for (uint64_t number = 0;;) {
     pollfd p[3] = {{listener->fd(), POLLIN, 0}, {signals, POLLIN, 0}, {options.lifeline, POLLIN, 0}};
     // Those who come when all places are taken wait in the queue of the socket.
-    if (sessions.size() >= static_cast<size_t>(options.max_sessions)) p[0].fd = -1;
+    if (places->taken >= options.max_sessions) p[0].fd = -1;
     if (poll(p, 3, 1000) < 0 && errno != EINTR) break;
     signalfd_siginfo info{};
     bool stop = p[2].revents != 0;
     while (read(signals, &info, sizeof info) == sizeof info) stop = stop || info.ssi_signo != SIGCHLD;
-    Reap(&sessions);
+    Reap(&sessions, places, options.quiet);
     if (stop) break;
     if (!(p[0].revents & POLLIN)) continue;
     const int fd = listener->AcceptFd(0);
     if (fd < 0) continue;
     const std::string own = Cat(folder, "/", ++number);
+    own_options.place = FreePlace(&sessions, places, options);
     const pid_t pid = Fork(options);
-    if (pid == 0) RunWorker(listener, fd, options, own, self);
+    if (pid == 0) RunWorker(listener, fd, own_options, own, self);
     close(fd);
-    if (pid > 0) sessions.push_back({pid, own});
+    if (pid > 0) sessions.push_back({pid, own, own_options.place});
   }
   EndAll(sessions);
   RemoveFolder(folder);
+  munmap(shared, bytes);
   close(signals);
 }
 

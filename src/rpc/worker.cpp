@@ -174,6 +174,7 @@ class Worker final : public Endpoint {
         if (key.As<std::string>() == "session_timeout") session_seconds_ = value.As<double>();
         if (key.As<std::string>() == "call_timeout") SetCallSeconds(value.As<double>());
       }
+      TakePlace();
       Map<Any, Any> info;
       info.Set(Any("machine"), Any(support::Machine().model_name));
       info.Set(Any("policy"), Any(policy_.trusted ? "trusted" : "session"));
@@ -186,6 +187,21 @@ class Worker final : public Endpoint {
       ThrowRemoteError(why);
     }
     Watch();
+  }
+
+  void TakePlace() {
+    Places* places = options_.places;
+    if (!places) return;
+    // One that ended may not be counted off yet.
+    for (int i = 0; places->taken.fetch_add(1) >= options_.max_sessions; ++i) {
+      places->taken.fetch_sub(1);
+      if (i < 50) {
+        usleep(20000);
+        continue;
+      }
+      Throw(kSessionLost, Cat("the server has ", options_.max_sessions, " sessions already; try again later"));
+    }
+    places->serves[options_.place] = 1;
   }
 
   /// Ends the process soon after the client is gone, or its time is up, whatever runs here then.

@@ -4,6 +4,7 @@
 
 #include <baton/runtime/packed_func.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,13 @@ struct Policy {
   bool Allows(std::string_view name) const;
 };
 
+/// What the processes of a server share: how many sessions there are, and which processes serve one. Each other process
+/// waits for its peer to prove itself.
+struct Places {
+  std::atomic<int> taken;
+  std::atomic<char> serves[1];  ///< as many as processes at once
+};
+
 struct ServerOptions {
   std::string policy;  ///< "trusted", "session"; empty: trusted for the own user, else as the key says
   std::vector<std::string> allow;
@@ -32,7 +40,9 @@ struct ServerOptions {
   uint64_t cpu_seconds = 0;                    ///< of a session's processor; 0: any number
   bool sandbox = false;                        ///< confine sessions that are not trusted
   int lifeline = -1;                           ///< the server ends when this descriptor does
-  runtime::PackedFunc fork;                    ///< how to fork; null: the system's
+  Places* places = nullptr;                    ///< of the server, and which of them this process has
+  int place = 0;
+  runtime::PackedFunc fork;  ///< how to fork; null: the system's
 };
 
 /// Serves one session on a connection until it ends. `folder` is its folder for files, which is there.

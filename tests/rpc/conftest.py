@@ -48,6 +48,17 @@ def _sleep(seconds):
     time.sleep(seconds)
 
 
+@baton.register_func("test.rpc.poll")
+def _poll(seconds):
+    """Works for a while and asks in between, as loops of C++ do, whether to stop."""
+    import time
+
+    end, ask = time.monotonic() + seconds, baton.get_global_func("runtime.CheckSignals")
+    while time.monotonic() < end:
+        time.sleep(0.01)
+        ask()
+
+
 @baton.register_func("test.rpc.die")
 def _die():
     import os

@@ -5,13 +5,12 @@ import ctypes
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from baton import rpc
-from baton.rpc._library import path as library
+from baton.rpc.library import path as library
 from baton.rpc.server import program
 
 HERE = Path(__file__).parent
@@ -84,10 +83,8 @@ def test_memory_and_processor_have_limits(start):
     remote = start("--memory", "512", "--cpu", "1")
     attempt = remote.get_function("hostile.try")
     assert attempt("memory", "") == 12  # ENOMEM
-    begin = time.monotonic()
-    with pytest.raises(rpc.SessionLost):
+    with pytest.raises(rpc.SessionLost):  # before the call's own deadline
         attempt("spin", "")
-    assert time.monotonic() - begin < 10
 
 
 def test_a_model_runs_within_the_sandbox(start, tmp_path):

@@ -3,6 +3,9 @@
 
 import gc
 import os
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 
@@ -147,6 +150,34 @@ def test_rpc_011_a_call_has_a_deadline_and_the_session_goes_on(server):  # RPC-0
         assert call(remote, "add", 1, 1) == 2
     with pytest.raises(ValueError):
         rpc.connect(server.url, call_timeout=0)
+
+
+def test_a_call_that_was_given_up_ends_on_the_remote_when_it_polls(server):
+    with rpc.connect(server.url, call_timeout=0.3) as remote:
+        with pytest.raises(rpc.Timeout):
+            call(remote, "poll", 20.0)
+        remote.set_call_timeout(10)
+        begin = time.monotonic()
+        assert call(remote, "add", 1, 1) == 2
+        assert time.monotonic() - begin < 5
+
+
+def test_ctrl_c_ends_a_wait(server):
+    code = f"""
+        import os, signal, threading, time
+        from baton import rpc
+        remote = rpc.connect({server.url!r})
+        sleep = remote.get_function("test.rpc.sleep")
+        threading.Timer(0.3, lambda: (times.append(time.monotonic()), os.kill(os.getpid(), signal.SIGINT))).start()
+        times = []
+        try:
+            sleep(3.0)
+        except KeyboardInterrupt:
+            times.append(time.monotonic())
+        print(times[1] - times[0])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.5
 
 
 def test_rpc_011_session_timeout_ends_it(server):  # RPC-011

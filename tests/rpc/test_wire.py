@@ -10,7 +10,7 @@ import pytest
 
 from baton import rpc
 from baton.rpc import wire
-from baton.rpc._library import function
+from baton.rpc.library import function
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ def add_parser(verbs, verb, text):
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..rpc._library import function
+    from ..rpc.library import function
 
     if args.action == "show":
         if not args.file:

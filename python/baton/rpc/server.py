@@ -6,8 +6,9 @@ import signal
 import sys
 
 from .._ffi.hook import Hook
+from ..error import UnsupportedError
 from ..error import ValueError as BatonValueError
-from ._library import function, path
+from .library import function, path
 
 _register = Hook("rpc.register_server")  # (address of a tracker, server, address that it tells clients)
 
@@ -150,5 +151,8 @@ def _fork():
 
 
 def program():
-    """Path of the server's program, which needs no Python."""
-    return path("baton-rpc-server")
+    """Path of the server's program, which needs no Python. Raises UnsupportedError where this build does not have it."""
+    found = path("baton-rpc-server")
+    if not os.path.exists(found):
+        raise UnsupportedError(f"{found} is not there: portable wheels are without it; `python -m baton.exec.rpc_server` serves, too")
+    return found

@@ -9,7 +9,8 @@ from .._core import Device
 from .._ffi import get_global_func
 from ..error import ValueError as BatonValueError
 from ..runtime import module
-from ._library import function, path
+from .library import function
+from .server import program
 
 _TYPES = {"cpu": 1, "cuda": 2, "cl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "ext_dev": 12, "hexagon": 16, "webgpu": 15}
 
@@ -225,7 +226,7 @@ class PopenSession(RPCSession):
         file = os.path.abspath(os.fsdecode(binary))
         command = shlex.quote(file)
         if _is_model(file):
-            command = f"{shlex.quote(path('baton-rpc-server'))} --stdio --policy session --module {command}"
+            command = f"{shlex.quote(program())} --stdio --policy session --module {command}"
         try:
             made = function("Connect")(f"exec:exec {command}", {"call_timeout": float(call_timeout)}, 5.0, float(call_timeout))
             super().__init__(made)

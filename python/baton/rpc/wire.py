@@ -9,7 +9,7 @@
 On loopback without a key the server writes a fresh one that programs of the same user find.
 """
 
-from ._library import function
+from .library import function
 
 LIMIT = 1 << 20  # bytes of a message
 

@@ -13,7 +13,7 @@ import pickle
 import weakref
 from collections.abc import Collection
 
-from .._ffi import get_global_func
+from .._ffi import base
 
 DEFAULT_TEST_TARGETS = [
     "llvm",
@@ -101,7 +101,7 @@ requires_rocm = _requires_target("rocm", "gpu")
 requires_nvptx = _requires("nvptx", lambda: device_enabled("nvptx"), "gpu")
 requires_hexagon = _requires("hexagon", lambda: device_enabled("hexagon"))
 requires_gpu = _requires("GPU", lambda: any(map(device_enabled, _GPUS)), "gpu")
-requires_rpc = _requires("rpc", lambda: get_global_func("rpc.Connect", allow_missing=True) is not None)
+requires_rpc = _requires("rpc", lambda: os.path.exists(os.path.join(base._LIB, "libbaton_rpc.so")))
 requires_cudagraph = requires_cublas = requires_cudnn = requires_cuda
 requires_tensorcore = _requires("tensor cores", lambda: False, "gpu")
 
