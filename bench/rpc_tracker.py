@@ -148,7 +148,7 @@ def simulate(args) -> bool:
 
     def watch():
         simulation.check_lost()
-        simulation.after(60 if args.days > 0.5 else 5, watch)
+        simulation.after(10 if args.days > 0.5 else 1, watch)
 
     def report():
         took = time.perf_counter() - began
