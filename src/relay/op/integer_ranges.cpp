@@ -22,7 +22,7 @@ std::optional<IntegerRange> OfDtype(DataType t) {
   return t.is_uint() ? IntegerRange{0, size - 1} : IntegerRange{-size / 2, size / 2 - 1};
 }
 
-std::optional<IntegerRange> OfConstant(const NDArray& data) {
+std::optional<IntegerRange> RangeOfConstant(const NDArray& data) {
   const NDArray x = data.Contiguous();
   if (x.numel() == 0 || !runtime::IsLoadable(x.dtype())) return std::nullopt;
   IntegerRange r{HUGE_VAL, -HUGE_VAL};
@@ -51,7 +51,7 @@ std::optional<IntegerRange> IntegerRanges::Of(const Expr& e, int depth) {
 }
 
 std::optional<IntegerRange> IntegerRanges::Find(const Expr& e, int depth) {
-  if (const auto* c = e.as<ConstantNode>()) return OfConstant(c->data);
+  if (const auto* c = e.as<ConstantNode>()) return RangeOfConstant(c->data);
   const auto* call = e.as<CallNode>();
   const OpDef* def = call ? DefOf(call->op) : nullptr;
   if (!def || call->args.empty()) return std::nullopt;
