@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes.h"
 
+#include <baton/support/file.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -109,12 +110,7 @@ Bytes::~Bytes() {
 }
 
 void Bytes::GiveBack(std::string_view part) const {
-  if (!mapped_) return;
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(part.data()), end = begin + part.size();
-  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
-  // Private pages of a file that were not written to: nothing is lost.
-  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  if (mapped_) support::GiveBackPages(part);
 }
 
 std::shared_ptr<const Bytes> Bytes::Copy(std::string_view text) {
