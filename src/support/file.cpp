@@ -91,6 +91,13 @@ MappedFile::~MappedFile() {
   if (data_) munmap(data_, size_);
 }
 
+void GiveBackPages(std::string_view part) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(part.data()), end = begin + part.size();
+  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 std::string ReadFile(const std::string& path, size_t limit) {
   size_t size = 0;
   Fd fd(OpenRegular(path, &size));

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Address space: how much a process may still take, and pages that it can do without.
+// How much address space a process may still take.
 #pragma once
 
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <cstddef>
 #include <cstdint>
 
 namespace baton::support {
@@ -23,14 +21,6 @@ inline bool HasAddressSpace(uint64_t bytes) {
   if (p == MAP_FAILED) return false;
   munmap(p, bytes);
   return true;
-}
-
-/// Lets go of whole pages of a file's private mapping that were not written to; reading them again fetches them.
-inline void GiveBackPages(const void* data, size_t bytes) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(data);
-  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
-  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 }  // namespace baton::support

@@ -32,6 +32,10 @@ class BATON_DLL MappedFile {
   size_t size_ = 0;
 };
 
+/// Takes the whole pages of a part of a mapped file, which was mapped privately and not written to, out of this
+/// process's memory; reading them again brings them back.
+BATON_DLL void GiveBackPages(std::string_view part);
+
 /// The bytes of a regular file, refused when there are more than `limit`.
 BATON_DLL std::string ReadFile(const std::string& path, size_t limit = SIZE_MAX);
 

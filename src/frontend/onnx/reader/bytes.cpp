@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes.h"
 
-#include <baton/support/address_space.h>
+#include <baton/support/file.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -110,7 +110,7 @@ Bytes::~Bytes() {
 }
 
 void Bytes::GiveBack(std::string_view part) const {
-  if (mapped_) support::GiveBackPages(part.data(), part.size());
+  if (mapped_) support::GiveBackPages(part);
 }
 
 std::shared_ptr<const Bytes> Bytes::Copy(std::string_view text) {
