@@ -200,6 +200,21 @@ std::vector<int32_t> ReadNumbers(const Json& object, const char* key) {
   return out;
 }
 
+std::vector<PackedSlot> ReadPacked(const Json& list) {
+  std::vector<PackedSlot> out;
+  for (const Json& s : list.AsArray()) {
+    if (s.is_object()) {
+      const Json* device = s.Find("device");
+      out.push_back({s.At("name").AsString(), "", PackedFunc(), device ? Int32(*device) : 0, false,
+                     s.At("maker").AsString(), s.At("params").AsString()});
+      continue;
+    }
+    out.push_back({s[0].AsString(), s[1].AsString(), PackedFunc(), s.size() > 2 ? Int32(s[2]) : 0,
+                   s.size() > 3 && s[3].AsInt() != 0, "", ""});
+  }
+  return out;
+}
+
 void WriteCopies(const std::vector<CopyNote>& copies, support::JsonWriter* w) {
   w->Key("copies");
   w->BeginArray();
@@ -453,16 +468,7 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
       }
       p.kernels.push_back(std::move(out));
     }
-    for (const Json& s : j.At("packed").AsArray()) {
-      if (s.is_object()) {
-        const Json* device = s.Find("device");
-        p.packed.push_back({s.At("name").AsString(), "", PackedFunc(), device ? Int32(*device) : 0, false,
-                            s.At("maker").AsString(), s.At("params").AsString()});
-        continue;
-      }
-      p.packed.push_back({s[0].AsString(), s[1].AsString(), PackedFunc(), s.size() > 2 ? Int32(s[2]) : 0,
-                          s.size() > 3 && s[3].AsInt() != 0, "", ""});
-    }
+    p.packed = ReadPacked(j.At("packed"));
     if (const Json* copies = j.Find("copies")) {
       for (const Json& c : copies->AsArray()) {
         p.copies.push_back({Int32(c.At("function")), Int32(c.At("at")), c.At("value").AsString(),
