@@ -216,7 +216,13 @@ def build_open(model: Source, inputs, shapes: OpenShapes, options: Options):
                 return get_global_func("driver.CompileDynamic")(module, options.target), forms.of_module(module)
             except (CompileError, UnsupportedError):
                 pass  # an importer may need lengths, or branches differ in them: without names they are left to the program
-        module = model.read({name: [d if isinstance(d, int) else -1 for d in dims] for name, dims in shapes.shapes.items()})
+        own = {info.name: info.shape for info in model.signature(shapes.shapes)[0]}
+        fixed = {
+            name: [d if isinstance(d, int) else -1 for d in dims]
+            for name, dims in shapes.shapes.items()
+            if any(isinstance(d, int) and not isinstance(have, int) for d, have in zip(dims, own[name], strict=True))
+        }
+        module = model.read(fixed)
         names = {info.name: [_extent_name(info, axis, d) for axis, d in enumerate(info.shape)] for info in inputs}
         module = get_global_func("driver.NameInputs")(module, names)
         module = get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
