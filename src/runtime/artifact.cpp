@@ -291,7 +291,7 @@ class LibraryModule final : public ModuleNode {
   /// Whether the code was compiled with this manifest, or does not say.
   bool KnowsManifest() const {
     const void* known = dlsym(handle_, kManifestSymbol);
-    if (!known) return true;
+    if (!known || std::memcmp(known, kNoManifest, kDigest) == 0) return true;
     const support::Sha256::Digest digest = support::Sha256Of(artifact_.manifest.data(), artifact_.manifest.size());
     return std::memcmp(known, digest.data(), kDigest) == 0;
   }

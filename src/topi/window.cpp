@@ -2,7 +2,12 @@
 #include <baton/te/tensor.h>
 #include <baton/topi/window.h>
 
+#include <algorithm>
+
 namespace baton::topi {
+
+/// Longer than any dimension, and formulas with it stay far from the end of 64 bits.
+constexpr int64_t kFarStride = int64_t{1} << 40;
 
 Window MakeWindow(const PrimExpr& n, int64_t begin, int64_t end, int64_t stride) {
   if (stride == INT64_MIN) stride = -INT64_MAX;  // so that it can be negated; no dimension is that long
@@ -16,6 +21,7 @@ Window MakeWindow(const PrimExpr& n, int64_t begin, int64_t end, int64_t stride)
     int64_t count = stride > 0 ? (e <= b ? 0 : (e - b - 1) / stride + 1) : (e >= b ? 0 : (b - e - 1) / -stride + 1);
     return {PrimExpr(count == 0 ? 0 : b), PrimExpr(count), count <= 1 ? 1 : stride};
   }
+  stride = std::clamp(stride, -kFarStride, kFarStride);
   if (begin == 0 && end == INT64_MAX && stride == 1) return {PrimExpr(0), n, 1};
   PrimExpr lo = stride > 0 ? 0 : -1, hi = stride > 0 ? n : n - PrimExpr(1);
   auto clip = [&](int64_t v) {
@@ -40,6 +46,7 @@ Window OpenWindow(const PrimExpr& n, const PrimExpr& begin, const PrimExpr& end,
   const int64_t* count = tir::as_const_int(end);
   const PrimExpr b = place(begin), e = !size ? place(end) : count && *count < 0 ? n : b + end;
   const PrimExpr span = e - b;
+  stride = std::min(stride, kFarStride);
   return {b, stride == 1 ? span : floordiv(span + PrimExpr(stride - 1), PrimExpr(stride)), stride};
 }
 

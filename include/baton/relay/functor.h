@@ -232,8 +232,8 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
   virtual Expr PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body);
 
  protected:
-  /// Called with each node that takes the place of another: before Rewrite_ sees it, and with what Rewrite_ or a visit
-  /// makes.
+  /// Called with each node that is built anew since something below it changed: calls and tuples before Rewrite_ sees
+  /// them, other nodes when they are done. What Rewrite_ makes is its own.
   virtual void Replaced(const ExprNode*, const Expr&) {}
   /// What `expr` became, or null if it has not been visited.
   Expr Known(const Expr& expr) const;

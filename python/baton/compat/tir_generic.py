@@ -3,7 +3,12 @@
 
 from ..tir.op import add, floordiv, multiply, subtract
 from ..tir.op import cast as _cast
-from ..tir.op import div as divide
+from ..tir.op import div as _div
+
+
+def divide(lhs, rhs, span=None):
+    """The quotient, of integers that of C."""
+    return _div(lhs, rhs, span)
 
 
 def cast(src, dtype, span=None):

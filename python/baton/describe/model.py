@@ -16,7 +16,7 @@ from .._ffi import generated_class, get_global_func, list_global_func_names, loa
 # Flags of fields, as runtime/reflection.h numbers them.
 REQUIRED, BINDS, IGNORED, FREE, NULLABLE, TRANSIENT, SOURCE = 1, 2, 4, 8, 16, 32, 64
 # Parts of the package that are programs, not for others to import.
-PROGRAMS = ("baton.cli", "baton.demo", "baton.describe", "baton.__main__")
+PROGRAMS = ("baton.cli", "baton.demo", "baton.describe", "baton.exec", "baton.__main__")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -436,7 +436,8 @@ def public_home(cls):
 
 def _operator_home(op):
     """The module that has an operator's function in the stubs."""
-    return "baton.relay.op" + ("." + op.name.rsplit(".", 1)[0] if "." in op.name else "")
+    name = op.name.removeprefix("relay.op.")
+    return "baton.relay.op" + ("." + name.rsplit(".", 1)[0] if "." in name else "")
 
 
 def _value_home(value, module):

@@ -82,6 +82,7 @@ def until_told(stop, lifeline_fd: int) -> None:
 
 
 def tell_ready(ready_fd: int, url: str) -> None:
+    """Tells the process that started this one where it listens."""
     if ready_fd >= 0:
         os.write(ready_fd, f"{url}\n".encode())
         os.close(ready_fd)

@@ -65,7 +65,7 @@ def scan(data: bytes, name: str = "journal") -> tuple[list, int]:
     return records, at
 
 
-def sync_folder(path: Path) -> None:
+def sync_folder(path: str | os.PathLike) -> None:
     """Makes a new or renamed entry of a folder last."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

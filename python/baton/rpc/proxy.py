@@ -156,7 +156,7 @@ class Gate:
         self._greetings = self._splices = 0
         self._tasks: set = set()
 
-    async def serve(self, sock, stop: asyncio.Event) -> None:
+    async def serve(self, sock, stop) -> None:
         server = await asyncio.start_server(self._greet, sock=sock, limit=CHUNK)
         async with server:
             await stop.wait()
@@ -290,7 +290,7 @@ class Proxy(Child):
         self.host, self.port = host, parse(self.url)[1]
 
 
-def listen(host: str, port: int, port_end: int) -> socket.socket:
+def listen(host: str, port: int, port_end: int):
     """A socket at the first port from `port` to `port_end` that is free."""
     last = None
     for one in range(port, max(port + 1, port_end)) if port else [0]:

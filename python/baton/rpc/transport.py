@@ -21,7 +21,7 @@ class UnixConnection:
 
     key_id = ""
 
-    def __init__(self, sock: socket.socket):
+    def __init__(self, sock):
         pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if uid != os.geteuid():
             sock.close()
@@ -93,6 +93,8 @@ class UnixConnection:
 
 
 class UnixListener:
+    """Accepts connections at a Unix socket."""
+
     port = 0
 
     def __init__(self, path: str):
@@ -152,6 +154,7 @@ def listen(url: str):
 
 
 def connect(url: str, deadline: float = 5):
+    """A connection to a URL, `unix:/path` or `tls:host:port`; Timeout after the deadline."""
     if not url.startswith("unix:"):
         from . import wire
 

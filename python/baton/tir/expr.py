@@ -323,7 +323,9 @@ class Reduce(PrimExpr, key="tir.Reduce"):
 
     __slots__ = ()
 
-    def __init__(self, combiner, src, rdom, condition, value_index, init=None, span=None):
+    def __init__(self, combiner=None, src=None, rdom=(), condition=None, value_index=0, init=None, span=None):
+        if not isinstance(combiner, CommReducer) or src is None:
+            raise TypeError("tir.Reduce needs the field `combiner`, a CommReducer, and `src`, what is combined")
         if init:
             raise ValueError("tir.Reduce: `init` is not there; combine the result with it")
         source = [src] if isinstance(src, PrimExpr) else list(src)

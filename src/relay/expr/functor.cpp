@@ -364,7 +364,8 @@ Expr MixedModeMutator::VisitExpr(const Expr& root) {
 
 Expr MixedModeMutator::VisitNew(const Expr& e) {
   Expr out = ExprFunctor::VisitExpr(e);
-  if (!out.same_as(e)) Replaced(static_cast<const ExprNode*>(e.get()), out);
+  const bool rewritten = e.as<CallNode>() || e.as<TupleNode>() || e.as<TupleGetItemNode>();  // told in RewriteCore
+  if (!rewritten && !out.same_as(e)) Replaced(static_cast<const ExprNode*>(e.get()), out);
   return out;
 }
 

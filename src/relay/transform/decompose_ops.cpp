@@ -5,6 +5,7 @@
 #include <relay/expr/children.h>
 #include <relay/transform/tuple_fields.h>
 
+#include <algorithm>
 #include <optional>
 #include <unordered_set>
 
@@ -35,12 +36,25 @@ class Decomposer : public MixedModeMutator {
     return def && def->decompose && (only_.empty() || only_.count(def->name)) &&
            !(without_lowering_only_ && def->lower) && std::string_view(def->name).starts_with(family_);
   }
+  /// Whether an extent of an argument is no literal.
+  static bool IsOpen(const Array<Expr>& args) {
+    return std::any_of(args.begin(), args.end(), [](const Expr& a) {
+      const auto* t = a->checked_type_.as<TensorTypeNode>();
+      return t && std::any_of(t->shape.begin(), t->shape.end(), [](const PrimExpr& d) { return DimOf(d) < 0; });
+    });
+  }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
     const OpDef* def = call ? DefOf(call->op) : nullptr;
     if (!Replaced(def) || !pre->checked_type_.defined()) return post;
     // The definition reads types off the original call, and uses the rewritten arguments.
-    Expr out = def->decompose(GetRef<Call>(pre), call->args);
+    Expr out;
+    try {
+      out = def->decompose(GetRef<Call>(pre), call->args);
+    } catch (const CompileError&) {
+      // A definition may need lengths; where they are open the call stays as it is, and they come with it.
+      if (!IsOpen(call->args)) throw;
+    }
     if (!out.defined()) return post;
     if (!out->span.defined()) out->span = post->span;
     return out;

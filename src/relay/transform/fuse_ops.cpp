@@ -260,8 +260,8 @@ class Fuser {
       Fuser* f;
       Expr Rewrite_(const CallNode* pre, const Expr& post) final {
         const auto* called = pre->op.as<FunctionNode>();
-        if (called && called->HasNonzeroAttr(attr::kPrimitive)) return WithArrays(pre, post);
-        return f->Emit(pre, post, this);
+        if (called && called->HasNonzeroAttr(attr::kPrimitive)) return Typed(pre, WithArrays(pre, post));
+        return Typed(pre, f->Emit(pre, post, this));
       }
       Expr VisitExpr_(const FunctionNode* op) final {
         // Functions that are kernels already stay, but they take arrays from outside.

@@ -10,9 +10,11 @@ namespace baton::relay::transform {
 /// at them.
 class TypeKeeper : public MixedModeMutator {
  protected:
-  void Replaced(const ExprNode* before, const Expr& now) final {
+  static Expr Typed(const ExprNode* before, const Expr& now) {
     if (now.defined() && !now->checked_type_.defined()) now->checked_type_ = before->checked_type_;
+    return now;
   }
+  void Replaced(const ExprNode* before, const Expr& now) final { Typed(before, now); }
 };
 
 }  // namespace baton::relay::transform

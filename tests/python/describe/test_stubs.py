@@ -126,7 +126,7 @@ def test_constructors_take_what_the_table_says(modules):
 def test_every_operator(modules):
     """By the place that programs call it at, with its parameters and its docstring."""
     for name in model.operators():
-        group, _, last = name.rpartition(".")
+        group, _, last = name.removeprefix("relay.op.").rpartition(".")
         if not all(model.is_identifier(part) for part in name.split(".")):
             continue
         found = definition(modules, "baton.relay.op" + ("." + group if group else ""), last)

@@ -33,6 +33,8 @@ GIVEN = {
     "random.normal": {"shape": [2]},
     "random.uniform": {"shape": [2]},
     "nn.contrib_dense_pack": {"weight_layout": "NC8n"},
+    "nn.contrib_recurrence": {"functions": ["sigmoid", "tanh", "tanh"]},
+    "nn.contrib_recurrence_pack": {"functions": ["sigmoid", "tanh", "tanh"]},
     "device_copy": {"src_device": "cpu", "dst_device": "cpu"},
     "on_device": {"device": "cpu"},
     "qnn.concatenate": dict.fromkeys(("data", "input_scales", "input_zero_points"), relay.Tuple([relay.var("x")])),

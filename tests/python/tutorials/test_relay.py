@@ -287,7 +287,6 @@ def test_code_generators_of_ones_own():
     [
         (lambda: relay.frontend.from_pytorch(None, []), "from_onnx"),
         (lambda: relay.frontend.from_keras(None), "from_onnx"),
-        (lambda: tvm.rpc.connect("localhost", 9090), "export_library"),
         (lambda: tvm.autotvm.task.extract_from_program(None, "llvm", {}), "needs no tuning"),
         (lambda: tvm.auto_scheduler.SearchTask(), "needs no tuning"),
         (lambda: tvm.micro.generate_project(), "machines"),

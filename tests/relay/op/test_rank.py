@@ -18,6 +18,8 @@ WANTS = {
     "nn.deformable_conv2d": "R4",
     "scatter_nd": "R4",
     "squeeze": "R2",
+    "nn.contrib_recurrence": "R4",
+    "nn.contrib_recurrence_pack": "R4",
     **{f"dyn.{name}": "R2" for name in ("broadcast_to", "expand_dims", "full", "ones", "reshape", "sparse_to_dense", "squeeze", "tile", "zeros")},
 }
 

@@ -130,7 +130,7 @@ def test_fold_weights_keeps_to_its_budget(budget, folded):
 def test_folding_has_a_budget_of_operations(side, folded):
     """A product of 10^12 operations stays in the program, however few bytes say what it multiplies."""
     x = relay.var("x", shape=(1,))
-    filled = relay.full(relay.const(0.5), (side, side), "float32")
+    filled = relay.broadcast_to(relay.const(0.5), (side, side))
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], x + relay.sum(relay.nn.matmul(filled, filled)))))
     for fold in (relay.transform.FoldConstant(), relay.transform.FoldWeights()):
         assert ("nn.matmul" in fold(mod).astext()) != folded

@@ -33,7 +33,8 @@ IDLE = {"BF16Promote", "ConvertForLoopsToSerial", "InjectVirtualThread", "Filter
         "CombineContextCall", "ConvertBlocksToOpaque", "DecorateDeviceScope", "InferFragment", "LegalizePackedCalls",
         "LowerDeviceStorageAccessInfo", "LowerInitBlock", "LowerMatchBuffer", "LowerTVMBuiltin", "LowerThreadAllreduce", "LowerWarpMemory",
         "MergeDynamicSharedMemoryAllocations", "PlanAndUpdateBufferAllocationLocation", "SplitHostDevice", "ThreadSync",
-        "UnifyThreadBinding"}  # fmt: skip
+        "UnifyThreadBinding", "InjectPrefetch", "InjectRollingBuffer", "LowerCrossThreadReduction", "LowerCustomDatatypes",
+        "TextureFlatten"}  # fmt: skip
 PROGRAMS = 60
 
 

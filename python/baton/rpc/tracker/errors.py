@@ -16,6 +16,7 @@ KINDS = {cls.__name__: cls for cls in (RPCError, ProtocolError, Denied, Busy, Se
 
 
 def of_kind(kind: str, text: str) -> RPCError:
+    """The error of this kind, with what was said."""
     return KINDS.get(kind, RPCError)(text)
 
 

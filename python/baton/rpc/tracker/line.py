@@ -92,6 +92,7 @@ class Line:
 
 
 def wait_until(end: float | None) -> float | None:
+    """Waits for a descriptor to be ready; Timeout after the deadline."""
     return None if end is None else max(0.0, end - time.monotonic())
 
 

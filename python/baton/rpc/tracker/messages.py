@@ -107,6 +107,7 @@ def parse(raw: bytes) -> dict:
 
 
 def pack(message: dict) -> bytes:
+    """A message as bytes."""
     return _encoder.encode(message).encode()
 
 

@@ -33,7 +33,7 @@ def answer(seed: int, run=compute) -> str:
 class Questions:
     """Questions with their answers, of which one is drawn each time."""
 
-    def __init__(self, rng: random.Random | None = None, count: int = 256):
+    def __init__(self, rng=None, count: int = 256):
         rng = rng or random.SystemRandom()
         self._rng = rng
         self._known = [(seed, answer(seed)) for seed in (rng.getrandbits(32) for _ in range(count))]

@@ -231,6 +231,7 @@ class Process:
 
 
 def stderr_log(text: str) -> None:
+    """Writes a line to standard error."""
     with suppress(OSError, ValueError):
         print(f"rpc-tracker: {text}", file=sys.stderr, flush=True)
 

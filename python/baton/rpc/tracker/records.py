@@ -46,6 +46,8 @@ class Limits:
 
 @dataclass(eq=False, slots=True)
 class Request:
+    """What a client waits for."""
+
     conn: object
     id: int
     user: str
@@ -60,6 +62,8 @@ class Request:
 
 @dataclass(eq=False, slots=True)
 class Lease:
+    """A device that a client holds for a time."""
+
     token: str  # SHA-256 of what the client shows
     device: Device
     user: str
@@ -74,6 +78,8 @@ class Lease:
 
 @dataclass(eq=False, slots=True)
 class Device:
+    """A device that a server registered, and its state."""
+
     id: str
     key: str
     user: str

@@ -25,7 +25,7 @@ class Lease:
     `address`: the URL of the server. `match`: what it is connected with, as `key`. `lost`: an event; `error` says why then.
     """
 
-    def __init__(self, desk: _Desk, message: dict, sent: float):
+    def __init__(self, desk, message: dict, sent: float):
         self._desk, self._token = desk, message["lease"]
         self.key, self.epoch, self.server = message["key"], message["epoch"], message["server"]
         self.address, self.match, self.seconds = message["address"], message["match"], message["seconds"]

@@ -28,6 +28,7 @@ SUMMARY_ROWS = 200  # of devices in one answer; a client asks for more by `offse
 
 
 def digest(token: str) -> str:
+    """The SHA-256 of a ticket, which is all that the journal keeps of it."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -183,7 +183,10 @@ Tensor Interpolate(const Plan& p, const AxisPlan& a, const Tensor& x, DataType a
 
 Tensor Resize(const Plan& p, const Tensor& x) {
   Shape out = x.shape();
-  for (const AxisPlan& a : p.axes) out.Set(a.axis, PrimExpr(a.to));
+  for (const AxisPlan& a : p.axes) {
+    if (a.from < 0 || a.to < 0) throw CompileError("a resize needs known extents where it resizes");
+    out.Set(a.axis, PrimExpr(a.to));
+  }
   DataType t = p.dtype;
   auto outside = [&](const Indices& i) {
     PrimExpr any;

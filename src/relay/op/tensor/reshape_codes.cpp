@@ -95,6 +95,18 @@ class ReshapeReader {
     Put(infers(b) ? rest : b.expr(), false);
   }
 
+  /// Whether so many elements are as many, where dimensions that are copied may have none.
+  bool SameNumber(const std::vector<PrimExpr>& have, const std::vector<PrimExpr>& want) {
+    const PrimExpr a = ProductExpr(have), b = ProductExpr(want);
+    if (arith::ExtentsEqual(a, b) == arith::Fact::kYes) return true;
+    std::vector<PrimExpr> copied;
+    for (size_t d = 0; d < in_.size(); ++d) {
+      if (copied_[d]) copied.push_back(in_[d]);
+    }
+    const PrimExpr c = ProductExpr(copied);
+    return checks_.Same(arith::CanonicalExtent(a * c), arith::CanonicalExtent(b * c));
+  }
+
   /// What is not copied has to agree in number.
   void Agree() {
     std::vector<PrimExpr> have, want;
@@ -128,7 +140,7 @@ class ReshapeReader {
       if (n != m && !(zero && ProductOf(Dims(in_)) == 0)) {
         Fail("R3", shapes + " has " + Str(ProductOf(Dims(in_))) + " elements and " + Text() + " another number");
       }
-    } else if (!unknown && !checks_.Same(ProductExpr(have), ProductExpr(want))) {
+    } else if (!unknown && !SameNumber(have, want)) {
       Fail("R3",
            shapes + " has " + arith::ExtentText(ProductExpr(have)) + " elements and " + Text() + " another number");
     }

@@ -130,6 +130,7 @@ Type StridedSetType(const TypeArgs& in) {
 /// begin, end and strides are tensors here, so the place of an element is computed at run time.
 Tensor LowerStridedSet(const Tensors& in) {
   const Tensor &x = in[0], &v = in[1];
+  if (DimOf(in[2].shape()[0]) < 0) throw CompileError("strided_set: how many numbers `begin` has is not known");
   auto i64 = [](PrimExpr e) { return cast(DataType::Int(64), e); };
   return te::Compute(
       x.shape(),
@@ -138,7 +139,7 @@ Tensor LowerStridedSet(const Tensors& in) {
         Shape at;
         for (int64_t d = 0; d < x.ndim(); ++d) {
           const PrimExpr& n = x.shape()[d];
-          bool given = d < DimOf(in[2].shape()[0]) || DimOf(in[2].shape()[0]) < 0;
+          const bool given = d < DimOf(in[2].shape()[0]);
           if (!given) {
             at.push_back(i[d]);
             continue;

@@ -371,7 +371,12 @@ Tensor LowerCollapseSumLike(const Tensors& in) {
   int64_t lead = x.ndim() - in[1].ndim();
   Ints axes;
   for (int64_t d = 0; d < x.ndim(); ++d) {
-    if (d < lead || (tir::is_one(in[1].shape()[d - lead]) && !tir::is_one(x.shape()[d]))) axes.push_back(d);
+    if (d < lead || (tir::is_one(in[1].shape()[d - lead]) && !tir::is_one(x.shape()[d]))) {
+      axes.push_back(d);
+    } else if (DimOf(in[1].shape()[d - lead]) < 0 &&
+               arith::ExtentsEqual(in[1].shape()[d - lead], x.shape()[d]) != arith::Fact::kYes) {
+      throw CompileError("collapse_sum_like: axis " + Str(d) + " is summed or not, which is not known before it runs");
+    }
   }
   DataType acc = Wide(x.dtype());
   Array<te::IterVar> k = topi::ReduceAxes(x.shape(), axes);
