@@ -291,6 +291,33 @@ bool FunctionBuilder::HasOpen(const std::vector<Node*>& nodes) const {
   return false;
 }
 
+namespace {
+
+/// Inputs of a region that are more than looked at: parts of the result, and those whose values shapes use.
+PointerSet ReadInputs(const OpenRegion& region, const Expr& body, const std::vector<tir::Var>& used) {
+  PointerSet read;
+  for (const ExprNode* n : relay::PostOrderNodes(body)) {
+    if (n->IsInstance<VarNode>()) read.Add(n);
+  }
+  for (const OpenRegion::Value& v : region.values()) {
+    if (std::any_of(used.begin(), used.end(), [&](const tir::Var& u) { return u.same_as(v.var); })) {
+      read.Add(v.input.get());
+    }
+  }
+  return read;
+}
+
+/// Takes the types from what is computed: inferred anew, they say what they assume, which the kernel asks when it runs.
+void ForgetTypes(const Expr& body) {
+  for (const ExprNode* n : relay::PostOrderNodes(body)) {
+    if (n->IsInstance<CallNode>() || n->IsInstance<TupleNode>() || n->IsInstance<TupleGetItemNode>()) {
+      n->checked_type_ = ObjectRef();
+    }
+  }
+}
+
+}  // namespace
+
 /// The kernel of a region and its call; false where it cannot be one function, and nothing is emitted.
 bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region) {
   PointerSet inside;
@@ -347,13 +374,7 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
   auto is_used = [&](const tir::Var& v) {
     return std::any_of(used.begin(), used.end(), [&](const tir::Var& u) { return u.same_as(v); });
   };
-  PointerSet read;  // inputs that are more than looked at
-  for (const ExprNode* n : relay::PostOrderNodes(body)) {
-    if (n->IsInstance<VarNode>()) read.Add(n);
-  }
-  for (const OpenRegion::Value& v : region->values()) {
-    if (is_used(v.var)) read.Add(v.input.get());
-  }
+  const PointerSet read = ReadInputs(*region, body, used);
   const std::vector<OpenRegion::Given> inputs = region->inputs();
   for (const OpenRegion::Given& g : inputs) {
     if (read.Has(g.var.get())) add(g.node, g.var);
@@ -374,12 +395,7 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
   }
   for (Result& r : results) r.type = (*region->made.Find(r.node))->checked_type();
   Function f(params, relay::Bind(body, binds), Type());
-  // Types are inferred anew: what they assume is asked when the kernel runs.
-  for (const ExprNode* n : relay::PostOrderNodes(f->body)) {
-    if (n->IsInstance<CallNode>() || n->IsInstance<TupleNode>() || n->IsInstance<TupleGetItemNode>()) {
-      n->checked_type_ = ObjectRef();
-    }
-  }
+  ForgetTypes(f->body);
   if (!values.empty()) f = WithAttr(f, kValueDims, Any(values));
   const Function kernel = OptimizeRegion(WithSizeVars(f, program_->SharedVars(f)));
   if (!kernel.defined()) return false;
