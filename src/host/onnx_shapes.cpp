@@ -332,7 +332,7 @@ Arrays OnnxDropout(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
   if (node.Has(2) && node.NumberOf(2) != 0 && !(node.Has(1) && node.NumberOf(1) == 0)) {
-    node.Fail("training mode (random numbers) is not supported");
+    throw runtime::UnsupportedError("Dropout: training mode (random numbers), known only when it runs, is not supported");
   }
   Arrays out{x.Copy()};
   if (node.NumResults() > 1) {

@@ -21,6 +21,7 @@ Arrays TopK(const Params& p, const Arrays& in) {
   const std::string& type = p.Text("ret_type");
   if (type != "both" && type != "values" && type != "indices")
     p.Fail(Cat("ret_type is \"", type, "\"; it is \"both\", \"values\" or \"indices\""));
+  const DataType index_type = NumberType(p, "dtype");
   const NDArray& x = in[0];
   int64_t axis = Axis(p, "axis", x.shape());
   Ints shape = x.shape();
@@ -31,7 +32,7 @@ Arrays TopK(const Params& p, const Arrays& in) {
   NDArray values = NDArray::Empty(shape, x.dtype()), indices = NDArray::Empty(shape, DataType::Int(64));
   FirstInOrder(x, axis, p.Bool("is_ascend"), k, &values, &indices);
   if (type == "values") return {values};
-  indices = CastIndices(indices, NumberType(p, "dtype"));
+  indices = CastIndices(indices, index_type);
   return type == "indices" ? Arrays{indices} : Arrays{values, indices};
 }
 Arrays SearchSorted(const Params& p, const Arrays& in) {

@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
 
 def bench_remote(args: argparse.Namespace, executable, inputs, seconds: float) -> int:
     """Times the model on another machine, which takes the times itself."""
-    from ..rpc.deploy import timed
+    from ..rpc.deployment import timed
     from .measure import Timing
     from .run import on_remote
 

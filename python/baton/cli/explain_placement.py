@@ -98,8 +98,10 @@ def _of_program(program: dict) -> dict:
         for kernel in program["kernels"]
         if device
     ]
-    for slot in program["packed"] if device else ():  # [name, code, its device, whether it runs there]
-        there = len(slot) > 3
+    for slot in program["packed"] if device else ():
+        if isinstance(slot, dict):  # a function of the host
+            slot = [slot["name"]]
+        there = len(slot) > 3  # [name, code, its device, whether it runs there]
         places.append(
             {
                 "function": "main",

@@ -272,7 +272,10 @@ def called_back(built) -> tuple[str, ...]:
 def build_model(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options):
     """The runtime module of a model with inputs of these shapes, as `compile` takes them."""
     given = OpenShapes(shapes)
-    return _built(model, shapes, options)[0] if given.static else build_open(model, given, options)[0]
+    if given.static:
+        return _built(model, shapes, options)[0]
+    inputs = tuple(info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in model.signature(given.shapes)[0])
+    return build_open(model, inputs, given, options)[0]
 
 
 def _built(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):

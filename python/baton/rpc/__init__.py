@@ -16,7 +16,7 @@ from .server import Server
 from .session import LocalSession, PopenSession, RPCSession, connect, with_minrpc
 
 # Name -> module that has it, loaded when first used.
-_LATER = {"deploy": "deploy", "connect_tracker": "tracker", "TrackerSession": "tracker", "FarmExecutor": "farm"}
+_LATER = {"deploy": "deployment", "connect_tracker": "tracker", "TrackerSession": "tracker", "FarmExecutor": "farm"}
 
 
 def __getattr__(name):

@@ -140,7 +140,7 @@ Pass IntegersInFloat() {
       .required = {"InferType"},
       .run = [](Function f, IRModule, PassContext) -> Function {
         const Target target = Target::Current();
-        if (target->kind == "opencl") return f;
+        if (!target->traits().vector_kernels) return f;
         return AnyNode(f, IsProduct) ? Downcast<Function>(Floater().Mutate(f)) : f;
       },
   });

@@ -79,7 +79,7 @@ Pass NarrowWeights() {
       .required = {"InferType"},
       .run = [](Function f, IRModule, PassContext) -> Function {
         const Target target = Target::Current();
-        if (target->kind == "opencl") return f;
+        if (!target->traits().vector_kernels) return f;
         return AnyCallWhere(f, TakesNarrowWeights) ? Downcast<Function>(WeightNarrower(target).Mutate(f)) : f;
       },
   });

@@ -22,8 +22,9 @@ bool IsHalf(const ObjectRef& type) {
   const auto* t = type.as<TensorTypeNode>();
   return t && (t->dtype == DataType::Float(16) || t->dtype == DataType::BFloat16());
 }
+/// A tensor, or a tuple of tensors as operators take and give them.
 bool HoldsHalf(const ObjectRef& type) {
-  if (const auto* tuple = type.as<TupleTypeNode>()) return std::ranges::any_of(tuple->fields, HoldsHalf);
+  if (const auto* tuple = type.as<TupleTypeNode>()) return std::ranges::any_of(tuple->fields, IsHalf);
   return IsHalf(type);
 }
 
@@ -155,8 +156,8 @@ Pass WidenHalfFloats() {
       .reassociates = true,
       .run = [](Function f, IRModule, PassContext) -> Function {
         const Target target = Target::Current();
-        if (target.defined() && target->kind == "opencl") return f;  // its devices compute in half width
-        const bool any = AnyNode(f, [](const ExprNode* n) { return HoldsHalf(n->checked_type_); });
+        if (target.defined() && target->traits().work_items) return f;  // such devices compute in half width
+        const bool any = AnyNode(f, [](const ExprNode* n) { return IsHalf(n->checked_type_); });
         if (!any) return f;
         Widener widener(f);
         const Function made = Downcast<Function>(widener.Mutate(f));

@@ -103,7 +103,7 @@ def test_parameters_are_json():
     f = topk('{"k": 2, "axis": -1, "ret_type": "values", "is_ascend": false, "dtype": "int32"}')
     assert f(baton.nd.array(np.array([3.0, 9.0, 5.0], "float32"))).numpy().tolist() == [9, 5]
     for text, why in [
-        ('{"k": 2}', "topk: parameter `axis` is missing"),
+        ('{"k": 2}', "topk: parameter `ret_type` is missing"),
         ('{"k": "2", "axis": -1, "ret_type": "values", "is_ascend": false, "dtype": "int32"}', 'topk: parameter `k` is "2", where an integer is wanted'),
         ('{"k": 2, "axis": 7, "ret_type": "values", "is_ascend": false, "dtype": "int32"}', "topk: axis is 7 for a tensor of rank 1"),
         ('{"k": 2, "axis": 0, "ret_type": "values", "is_ascend": false, "dtype": "i"}', 'topk: parameter `dtype` is "i", where a data type is wanted'),

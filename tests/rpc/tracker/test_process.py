@@ -168,6 +168,7 @@ def test_a_device_that_computes_wrongly_is_quarantined_and_reset(tmp_path):
 
 def test_text_summary(url):
     with register(url), connected(url) as session:
+        until(lambda: "idle" in session.text_summary())  # it is probed first
         assert session.text_summary() == (
             "server  key    state  user  address\n-----------------------------------\nd1      board  idle         tls://127.0.0.1:9000\n\n"
             "key    free  pending\n--------------------\nboard  1     0\n"

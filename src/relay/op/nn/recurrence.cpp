@@ -151,7 +151,7 @@ Expr DecomposeRecurrence(const Call& call, const Array<Expr>& args) {
   const int64_t hidden = DimOf(h->shape[1]), batch = DimOf(h->shape[0]);
   auto wide = [&](const Expr& e) { return given == t ? e : Cast(e, t); };
   const Target target = Target::Current();
-  const int64_t lanes = target->kind == "opencl" ? 1 : target->Lanes(t);
+  const int64_t lanes = target->traits().vector_kernels ? target->Lanes(t) : 1;
   auto panels = [&](const Expr& w, int64_t gates) {
     return Panels(w, gates, hidden, lanes * kernel::PanelVectors(gates, batch, hidden, lanes), t);
   };
