@@ -34,10 +34,9 @@ HIDDEN struct mallinfo2 mallinfo2(void) {
 // Of glibc 2.30.
 HIDDEN pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
-// Of glibc 2.30; std::condition_variable waits by it until a time of its steady clock. The condition's own clock is the
-// wall clock; the caller looks at its clock again afterwards, so a wall clock that is set meanwhile only wakes it early.
-HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
-  if (clock == CLOCK_REALTIME) return pthread_cond_timedwait(condition, mutex, until);
+// The time of the wall clock when `clock` will show `until`.
+static struct timespec on_wall_clock(clockid_t clock, const struct timespec* until) {
+  if (clock == CLOCK_REALTIME) return *until;
   const long kSecond = 1000000000;
   struct timespec now, wall;
   clock_gettime(clock, &now);
@@ -51,5 +50,17 @@ HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mu
     wall.tv_nsec += kSecond;
     wall.tv_sec -= 1;
   }
+  return wall;
+}
+
+// Of glibc 2.30; std::condition_variable and std::timed_mutex wait by them until a time of their steady clock. The
+// functions that there are know the wall clock; callers look at their clock again afterwards, so a wall clock that is
+// set meanwhile only wakes them early.
+HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
+  const struct timespec wall = on_wall_clock(clock, until);
   return pthread_cond_timedwait(condition, mutex, &wall);
+}
+HIDDEN int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
+  const struct timespec wall = on_wall_clock(clock, until);
+  return pthread_mutex_timedlock(mutex, &wall);
 }
