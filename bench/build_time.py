@@ -52,7 +52,9 @@ def main(argv):
     with tempfile.TemporaryDirectory() as source:
         # A copy: the build writes libraries into the tree.
         tree = Path(source) / "tree"
-        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build*", ".venv", ".git", "*.so", "__pycache__"), symlinks=True)
+        made = shutil.ignore_patterns(".venv", ".git", "*.so", "__pycache__")
+        folders = shutil.ignore_patterns("build", "build-*", "dist")  # of the checkout itself: sources are called build.cpp too
+        shutil.copytree(ROOT, tree, ignore=lambda at, names: made(at, names) | (folders(at, names) if Path(at) == ROOT else set()), symlinks=True)
         folder = tree / "build"
         configure = timed(
             ["cmake", "-S", tree, "-B", folder, "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}", f"-DBATON_UNITY={'OFF' if args.separate else 'ON'}"],
