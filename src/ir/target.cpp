@@ -390,6 +390,8 @@ struct TargetScopes {
 };
 BATON_REGISTER_GLOBAL("target.TargetEnterScope").set_body_typed([](Target t) { TargetScopes::Enter(t); });
 BATON_REGISTER_GLOBAL("target.TargetExitScope").set_body_typed([](Target t) { TargetScopes::Exit(t); });
+/// Whether a target makes machine code of this process's kind, not the text of a device's program.
+BATON_REGISTER_GLOBAL("target.OnHost").set_body_typed([](Target t) { return t->traits().on_host; });
 BATON_REGISTER_GLOBAL("target.VectorBits").set_body_typed([](Target t) { return t->vector_bits(); });
 
 }  // namespace baton

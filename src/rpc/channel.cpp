@@ -412,7 +412,7 @@ int Listener::AcceptFd(int milliseconds) {
   pollfd p{fd_, POLLIN, 0};
   if (poll(&p, 1, milliseconds) <= 0) return -1;
   const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-  // No descriptors are left: those who wait are served when others end.
+  // No descriptors are left: connections that wait are served when others end.
   if (fd < 0 && (errno == EMFILE || errno == ENFILE)) usleep(10000);
   return fd;
 }

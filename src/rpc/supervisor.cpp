@@ -112,8 +112,8 @@ void Reap(std::vector<Session>* sessions, Places* places, bool quiet) {
   }
 }
 
-/// A place that no process has. When too many peers have not proved themselves one of them, any, is cut off: a crowd
-/// that says nothing then cuts off itself, and who speaks at once gets through.
+/// A place that no process has. When too many peers have not proved themselves, one of them is cut off at random: a
+/// crowd of silent peers then cuts off its own, and a peer that speaks at once gets through.
 int FreePlace(std::vector<Session>* sessions, Places* places, const ServerOptions& options) {
   std::vector<size_t> silent;
   for (size_t i = 0; i < sessions->size(); ++i) {
@@ -201,7 +201,7 @@ void ServeForever(Listener* listener, const ServerOptions& options) {
   const pid_t self = getpid();
   for (uint64_t number = 0;;) {
     pollfd p[3] = {{listener->fd(), POLLIN, 0}, {signals, POLLIN, 0}, {options.lifeline, POLLIN, 0}};
-    // Those who come when all places are taken wait in the queue of the socket.
+    // While all places are taken, new connections wait in the queue of the socket.
     if (places->taken >= options.max_sessions) p[0].fd = -1;
     if (poll(p, 3, 1000) < 0 && errno != EINTR) break;
     signalfd_siginfo info{};

@@ -63,7 +63,7 @@ std::atomic<uint32_t>* LowHalf(std::atomic<uint64_t>* word) {
 constexpr int kHot = 2000, kHotCrowded = 20;
 
 /// Spins until a word has another value than `value`, giving the processor away after a while; false after about a
-/// millisecond. One function for all who wait: the library is to be small.
+/// millisecond. One function for all waits: the library is to be small.
 [[gnu::noinline]] bool SpinWhile(const std::atomic<uint64_t>& word, uint64_t value, int hot) {
   const auto changed = [&](int times) {
     for (int i = 0; i < times; ++i) {

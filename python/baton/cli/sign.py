@@ -14,7 +14,7 @@ def add_parser(verbs, verb, text):
     parser = arguments.add_verb(
         verbs, verb, text,
         "  openssl genpkey -algorithm ed25519 -out key.pem        # once: keep it secret\n"
-        "  openssl pkey -in key.pem -pubout -out key.pub          # for all who load\n"
+        "  openssl pkey -in key.pem -pubout -out key.pub          # for every loader\n"
         "  baton sign model.so --key key.pem                      # writes model.so.sig\n"
         "  baton sign model.so --check key.pub",
     )  # fmt: skip

@@ -200,7 +200,7 @@ def _merged(shape, given):
 
 
 def _extent_name(info: TensorInfo, axis: int, dim) -> str:
-    """What an open dimension is called, \"\" for another."""
+    """The name of an open dimension; empty for one that is known."""
     if isinstance(dim, int):
         return ""
     return f"{info.name}_{axis}" if dim is None else str(dim)
@@ -210,7 +210,7 @@ def build_open(model: Source, inputs, shapes: OpenShapes, options: Options):
     """(the runtime module of a model as one program for all shapes, what its inputs and outputs stand for)."""
     model.check_data()
     with capsule(), options.context():
-        if not options.targets and str(options.target.kind) == "llvm":
+        if not options.targets and get_global_func("target.OnHost")(options.target):
             try:
                 module = model.read_open(shapes)
                 return get_global_func("driver.CompileDynamic")(module, options.target), forms.of_module(module)

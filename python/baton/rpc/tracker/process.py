@@ -135,7 +135,7 @@ class Process:
 
     @staticmethod
     def _prove(listener, found):
-        """(the connection, who the peer is), or (None, what is wrong)."""
+        """(the connection, its peer's identity), or (None, what is wrong)."""
         try:
             connection = transport.watched(listener.authenticate(found))
             return connection, transport.identity(connection)
@@ -147,15 +147,15 @@ class Process:
         with suppress(OSError):
             self._wake.send(b"!")
 
-    def _open(self, connection, who) -> None:
+    def _open(self, connection, identity) -> None:
         self._greeting -= 1
         if connection is None:
-            self._log(f"a connection was refused: {who}")
+            self._log(f"a connection was refused: {identity}")
             return
         self._next += 1
         self._connections[self._next] = connection
         self._selector.register(connection, selectors.EVENT_READ, self._next)
-        self._state.opened(time.monotonic(), self._next, Peer(*who))
+        self._state.opened(time.monotonic(), self._next, Peer(*identity))
         self._read(self._next)  # what came together with the handshake
 
     def _drop(self, number: int) -> None:
