@@ -237,7 +237,7 @@ PyObject* DescribeType(PyObject*, PyObject* arg) {
   });
 }
 
-PyMethodDef methods[] = {
+PyMethodDef classes_methods[] = {
     {"register_class", RegisterClass, METH_VARARGS,
      "register_class(key, cls) -> bool: objects of `key` arrive as `cls`; False for an unknown key."},
     {"registered_class", RegisteredClass, METH_O,
@@ -255,7 +255,7 @@ PyMethodDef methods[] = {
 }  // namespace
 
 void InitClasses(PyObject* module) {
-  PyModule_AddFunctions(module, methods);
+  PyModule_AddFunctions(module, classes_methods);
   ClassTable::Get().Put(TypeIndex::kRoot, object_type);
 }
 

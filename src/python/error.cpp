@@ -312,7 +312,7 @@ PyObject* Closing(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef methods[] = {
+PyMethodDef error_methods[] = {
     {"register_error", RegisterError, METH_VARARGS,
      "register_error(kind, cls): errors of C++ of this kind become `cls`."},
     {"set_also_error", SetAlsoError, METH_O,
@@ -326,7 +326,7 @@ PyMethodDef methods[] = {
 
 void InitError(PyObject* module) {
   PyExceptionObj::RuntimeTypeIndex();
-  PyModule_AddFunctions(module, methods);
+  PyModule_AddFunctions(module, error_methods);
 }
 
 }  // namespace baton::python

@@ -53,7 +53,7 @@ PyObject* RegisterExtension(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef methods[] = {
+PyMethodDef extension_methods[] = {
     {"register_extension", RegisterExtension, METH_VARARGS,
      "register_extension(key, cls): instances of `cls` pass through C++ as they are, under this type key."},
     {},
@@ -82,7 +82,7 @@ PyObject* Unbox(Object* o) {
 
 void InitExtension(PyObject* module) {
   OpaqueObj::RuntimeTypeIndex();
-  PyModule_AddFunctions(module, methods);
+  PyModule_AddFunctions(module, extension_methods);
 }
 
 }  // namespace baton::python

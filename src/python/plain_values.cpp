@@ -179,7 +179,7 @@ PyObject* SetNumberClasses(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef methods[] = {
+PyMethodDef plain_values_methods[] = {
     {"set_number_classes", SetNumberClasses, METH_VARARGS,
      "set_number_classes(int_class, float_class): numbers in containers arrive as these."},
     {"set_dtype_class", SetDTypeClass, METH_O, "set_dtype_class(cls): dtypes arrive as `cls(name)`."},
@@ -207,7 +207,7 @@ PyObject* FromElement(const BatonValue& v) {
 void InitSmall(PyObject* module) {
   device_type = AddType(module, "Device", &device_spec, nullptr);
   handle_type = AddType(module, "Handle", &handle_spec, nullptr);
-  PyModule_AddFunctions(module, methods);
+  PyModule_AddFunctions(module, plain_values_methods);
 }
 
 }  // namespace baton::python

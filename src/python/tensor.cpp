@@ -254,7 +254,7 @@ void FreeVersioned(PyObject* capsule) {
   if (m->deleter) m->deleter(m);
 }
 
-NDArray ArrayOf(PyObject* self) {
+NDArray NDArrayOf(PyObject* self) {
   Object* o = ObjectOf(self);
   if (!o) throw ValueError("this NDArray holds nothing");
   return NDArray(ObjectPtr<Object>(o));
@@ -270,7 +270,7 @@ PyObject* ToDLPack(PyObject* self, PyObject* args, PyObject* kwargs) {
   int major = 0, minor = 0;
   if (max_version != Py_None && !PyArg_ParseTuple(max_version, "ii", &major, &minor)) return nullptr;
   return Guard([&]() -> PyObject* {
-    NDArray a = ArrayOf(self);
+    NDArray a = NDArrayOf(self);
     bool must_copy = copy == Py_True;
     if (dl_device != Py_None) {
       int type, id;
@@ -292,7 +292,7 @@ PyObject* ToDLPack(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* DLPackDevice(PyObject* self, PyObject*) {
   return Guard([&]() -> PyObject* {
-    DLDevice d = ArrayOf(self).device();
+    DLDevice d = NDArrayOf(self).device();
     return Py_BuildValue("(ii)", static_cast<int>(d.device_type), d.device_id);
   });
 }
@@ -304,7 +304,7 @@ PyObject* IntTuple(const int64_t* p, int n) {
 }
 template <class F>
 PyObject* OfArray(PyObject* self, F f) {
-  return Guard([&]() -> PyObject* { return f(ArrayOf(self)); });
+  return Guard([&]() -> PyObject* { return f(NDArrayOf(self)); });
 }
 PyObject* Shape(PyObject* self, void*) {
   return OfArray(self, [](const NDArray& a) { return IntTuple(a->shape, a->ndim); });
@@ -347,7 +347,7 @@ PyGetSetDef getset[] = {
     {"read_only", ReadOnly, nullptr, "Whether the elements may not be written.", nullptr},
     {},
 };
-PyMethodDef array_methods[] = {
+PyMethodDef ndarray_methods[] = {
     {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(ToDLPack)), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the same "
      "memory."},
@@ -358,7 +358,7 @@ PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A tensor of C++.")},
     {Py_tp_dealloc, reinterpret_cast<void*>(ObjDealloc)},
     {Py_tp_getset, getset},
-    {Py_tp_methods, array_methods},
+    {Py_tp_methods, ndarray_methods},
     {0, nullptr},
 };
 PyType_Spec spec = {"baton.runtime.NDArrayBase", sizeof(PyObj), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
@@ -371,7 +371,7 @@ PyObject* TensorCopy(PyObject*, PyObject* x) {
     if (IsObject(x)) {
       if (!PyObject_TypeCheck(x, ndarray_type))
         throw TypeError("expected an array, got " + std::string(Py_TYPE(x)->tp_name));
-      NDArray a = ArrayOf(x);
+      NDArray a = NDArrayOf(x);
       return FromOwned(Any(CopyTensor(a.tensor())).Release());
     }
     int r = ToTensor(x, &v, temps);
@@ -406,7 +406,7 @@ PyObject* FromDLPack(PyObject*, PyObject* x) {
   return result;
 }
 
-PyMethodDef methods[] = {
+PyMethodDef tensor_methods[] = {
     {"tensor_copy", TensorCopy, METH_O, "tensor_copy(x): an NDArray with a dense copy of an array's elements."},
     {"from_dlpack", FromDLPack, METH_O, "from_dlpack(x): an NDArray over the memory of a DLPack exporter or capsule."},
     {},
@@ -451,7 +451,7 @@ void InitTensor(PyObject* module) {
     Py_FatalError("baton._core: the DLPack table could not be lent");
   }
   Py_DECREF(table);
-  PyModule_AddFunctions(module, methods);
+  PyModule_AddFunctions(module, tensor_methods);
 }
 
 }  // namespace baton::python

@@ -31,7 +31,7 @@ struct BoundedAttrs : AttrsNode<BoundedAttrs> {
     d(F<&BoundedAttrs::dtype>, "Type of the result.");
   }
 };
-const RegisterNodes<BoundedAttrs> registered;
+const RegisterNodes<BoundedAttrs> registered_attrs;
 
 struct Names : runtime::AttrVisitor {
   std::string seen;

@@ -68,7 +68,7 @@ struct RegisterCycle {
       return Noop("TestMiddle", 0, {"TestBase"});
     });
   }
-} registered;
+} registered_cycle;
 
 using Trace = std::vector<std::string>;
 

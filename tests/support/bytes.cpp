@@ -9,7 +9,7 @@ using baton::support::ByteWriter;
 
 namespace {
 template <class F>
-std::string Error(F f) {
+std::string ErrorOfBytes(F f) {
   try {
     f();
   } catch (const std::runtime_error& e) {
@@ -43,23 +43,23 @@ TEST_CASE("no length is believed beyond the bytes that remain") {
   for (size_t cut = 0; cut < w.size(); ++cut) {
     const std::string copy = w.bytes().substr(0, cut);
     ByteReader r(copy.data(), copy.size(), "cut.bin");
-    CHECK(Error([&] { r.ReadString("name"); }).find("cut.bin: ") == 0);
+    CHECK(ErrorOfBytes([&] { r.ReadString("name"); }).find("cut.bin: ") == 0);
   }
   ByteWriter huge;
   huge.Write<uint64_t>(~0ull);
   huge.Write<uint64_t>(0);
   ByteReader a(huge.bytes().data(), huge.size(), "x");
-  CHECK(Error([&] { a.ReadString("s"); }) ==
+  CHECK(ErrorOfBytes([&] { a.ReadString("s"); }) ==
         "x: `s` is 18446744073709551615, more than the rest of the file can hold at byte 0");
   ByteReader b(huge.bytes().data(), huge.size(), "x");
-  CHECK(Error([&] { b.ReadBytes(~0ull, "s"); }).find("16 remain") != std::string::npos);
+  CHECK(ErrorOfBytes([&] { b.ReadBytes(~0ull, "s"); }).find("16 remain") != std::string::npos);
   huge = ByteWriter();
   huge.Write<uint64_t>(2);
   huge.Write<uint64_t>(0);
   ByteReader c(huge.bytes().data(), huge.size(), "x");
-  CHECK(Error([&] { c.ReadCount(8, "n"); }) != "");  // two of 8 bytes do not fit into 8
+  CHECK(ErrorOfBytes([&] { c.ReadCount(8, "n"); }) != "");  // two of 8 bytes do not fit into 8
   CHECK(c.ReadCount(4, "n") == 2);
-  CHECK(Error([&] { c.ExpectEnd(); }) == "x: 8 bytes follow the end of the data at byte 8");
+  CHECK(ErrorOfBytes([&] { c.ExpectEnd(); }) == "x: 8 bytes follow the end of the data at byte 8");
 }
 
 TEST_CASE("products of shapes are checked") {

@@ -36,7 +36,7 @@ struct Folder {
   }
 };
 template <class F>
-std::string Error(F f) {
+std::string ErrorOfFile(F f) {
   try {
     f();
   } catch (const std::runtime_error& e) {
@@ -65,15 +65,16 @@ TEST_CASE("a file is written whole, mapped and read") {
 
 TEST_CASE("errors of reading name the path and the reason") {
   Folder f;
-  CHECK(Error([&] { MappedFile(f.path + "/none"); }) == "cannot read `" + f.path + "/none`: No such file or directory");
-  CHECK(Error([&] { MappedFile m(f.path); }) == "cannot read `" + f.path + "`: it is a directory");
-  CHECK(Error([&] { ReadFile("/dev/zero"); }) == "cannot read `/dev/zero`: it is not a regular file");
+  CHECK(ErrorOfFile([&] { MappedFile(f.path + "/none"); }) ==
+        "cannot read `" + f.path + "/none`: No such file or directory");
+  CHECK(ErrorOfFile([&] { MappedFile m(f.path); }) == "cannot read `" + f.path + "`: it is a directory");
+  CHECK(ErrorOfFile([&] { ReadFile("/dev/zero"); }) == "cannot read `/dev/zero`: it is not a regular file");
   REQUIRE(mkfifo((f.path + "/pipe").c_str(), 0600) == 0);
-  CHECK(Error([&] { ReadFile(f.path + "/pipe"); }) != "");  // and does not wait for a writer
-  CHECK(Error([&] { ReadFile(""); }) != "");
-  CHECK(Error([&] { ReadFile(std::string("a\0b", 3)); }) != "");
+  CHECK(ErrorOfFile([&] { ReadFile(f.path + "/pipe"); }) != "");  // and does not wait for a writer
+  CHECK(ErrorOfFile([&] { ReadFile(""); }) != "");
+  CHECK(ErrorOfFile([&] { ReadFile(std::string("a\0b", 3)); }) != "");
   WriteFileAtomic(f.path + "/big", std::string(100, 'x'));
-  CHECK(Error([&] { ReadFile(f.path + "/big", 99); }).find("the limit is 99") != std::string::npos);
+  CHECK(ErrorOfFile([&] { ReadFile(f.path + "/big", 99); }).find("the limit is 99") != std::string::npos);
 }
 
 TEST_CASE("a failed write leaves the old file and nothing else") {
@@ -93,16 +94,17 @@ TEST_CASE("a failed write leaves the old file and nothing else") {
   small.rlim_cur = 1000;
   auto handler = signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &small);
-  const std::string error = Error([&] { WriteFileAtomic(path, std::string(5000, 'x')); });
+  const std::string error = ErrorOfFile([&] { WriteFileAtomic(path, std::string(5000, 'x')); });
   setrlimit(RLIMIT_FSIZE, &saved);
   signal(SIGXFSZ, handler);
   CHECK(error == "cannot write `" + path + "`: File too large");
   CHECK(ReadFile(path) == "old");
   CHECK(f.List().size() == 1);
-  CHECK(Error([&] { WriteFileAtomic(f.path, "x"); }).find("it is a directory") != std::string::npos);
-  CHECK(Error([&] { WriteFileAtomic(f.path + "/no/a", "x"); }).find("its folder does not exist") != std::string::npos);
-  CHECK(Error([&] { WriteFileAtomic(path + "/a", "x"); }) != "");
-  CHECK(Error([&] { WriteFileAtomic(f.path + "/" + std::string(300, 'n'), "x"); }).find("File name too long") !=
+  CHECK(ErrorOfFile([&] { WriteFileAtomic(f.path, "x"); }).find("it is a directory") != std::string::npos);
+  CHECK(ErrorOfFile([&] { WriteFileAtomic(f.path + "/no/a", "x"); }).find("its folder does not exist") !=
+        std::string::npos);
+  CHECK(ErrorOfFile([&] { WriteFileAtomic(path + "/a", "x"); }) != "");
+  CHECK(ErrorOfFile([&] { WriteFileAtomic(f.path + "/" + std::string(300, 'n'), "x"); }).find("File name too long") !=
         std::string::npos);
   CHECK(f.List().size() == 1);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/arith/extent.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>
+#include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
@@ -106,27 +108,35 @@ class Packer : public MixedModeMutator {
     if (!inner || !pre_inner || inner->op != op::dense_pack || uses_[pre_inner] != 1) return post;
     const auto *out = pre->checked_type_.as<TensorTypeNode>(), *was = pre_inner->checked_type_.as<TensorTypeNode>();
     const auto* data = pre_inner->args[0]->checked_type_.as<TensorTypeNode>();
-    std::vector<int64_t> to, from, x;
-    if (!out || !was || !data || !StaticShape(out->shape, &to) || !StaticShape(was->shape, &from) ||
-        !StaticShape(data->shape, &x))
+    if (!out || !was || !data || !HasKnownExtents(out->shape) || !HasKnownExtents(data->shape)) return post;
+    const int64_t rank = out->shape.size();
+    if (rank == 0 || arith::ExtentsEqual(out->shape[rank - 1], was->shape[was->shape.size() - 1]) != arith::Fact::kYes)
       return post;
-    if (to.empty() || to.back() != from.back()) return post;
-    to.back() = x.back();
+    Array<PrimExpr> to = out->shape;
+    to.Set(rank - 1, data->shape[data->shape.size() - 1]);
     Expr rows = inner->args[0];
     // A reshape that made the rows one dimension is undone.
     const auto* view = pre_inner->args[0].as<CallNode>();
     const auto* view_op = view ? view->op.as<OpNode>() : nullptr;
-    std::vector<int64_t> before;
-    if (view_op && view_op->name == "reshape" && view->args[0]->checked_type_.as<TensorTypeNode>() &&
-        StaticShape(view->args[0]->checked_type_.as<TensorTypeNode>()->shape, &before) && before == to &&
-        rows.as<CallNode>()) {
+    const auto* before =
+        view_op && view_op->name == "reshape" ? view->args[0]->checked_type_.as<TensorTypeNode>() : nullptr;
+    if (before && Equal(before->shape, to) && rows.as<CallNode>()) {
       rows = rows.as<CallNode>()->args[0];
     } else {
-      rows = Reshape(rows, Array<int64_t>(to.begin(), to.end()));
+      rows = MakeCall<ReshapeAttrs>(op::reshape, {rows}, [&](ReshapeAttrs* a) { a->newshape = ExtentArray(to); });
     }
     Expr e = MakeCall(op::dense_pack, {rows, inner->args[1]}, inner->attrs);
     e->span = pre_inner->span;
     return e;
+  }
+
+  /// Whether two shapes are the same whatever their symbols are.
+  static bool Equal(const Array<PrimExpr>& a, const Array<PrimExpr>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (arith::ExtentsEqual(a[i], b[i]) != arith::Fact::kYes) return false;
+    }
+    return true;
   }
 
   kernel::Machine machine_;
