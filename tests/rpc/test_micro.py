@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server of machines without a system (src/micro), as a program of this machine: what a client of baton.rpc sees of it."""
 
+import contextlib
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -192,8 +196,6 @@ CORTEX_M4 = "-std=c11 -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp
 
 
 def test_sizes_on_a_cortex_m4(tmp_path):
-    import shutil
-
     if not shutil.which("arm-none-eabi-gcc"):
         pytest.skip("no compiler for microcontrollers; mend: apt-get install --no-install-recommends gcc-arm-none-eabi libnewlib-arm-none-eabi")
     code = data = 0
@@ -208,3 +210,164 @@ def test_sizes_on_a_cortex_m4(tmp_path):
     print(f"code {code} bytes, memory {data} bytes")
     assert code <= 32 << 10
     assert data <= 8 << 10  # 64 places of the session, 8 bytes each, are in its arena
+
+
+def require_m4():
+    for program, package in (("arm-none-eabi-gcc", "gcc-arm-none-eabi libnewlib-arm-none-eabi"), ("qemu-system-arm", "qemu-system-arm")):
+        if not shutil.which(program):
+            pytest.skip(f"there is no {program}; mend: apt-get install --no-install-recommends {package}")
+
+
+@pytest.fixture(scope="module")
+def cortex_m4(tmp_path_factory):
+    """The command of an emulated microcontroller that serves the model, and the size of its program."""
+    require_m4()
+    folder = tmp_path_factory.mktemp("m4")
+    with baton.transform.PassContext(opt_level=3):
+        built = relay.build(network(np.random.default_rng(0)), target="llvm -mtriple=thumbv7em-none-eabihf -mcpu=cortex-m4")
+    objects, text = rpc.micro.write_model(built, folder)
+    sources = [text, HERE / "micro_functions.c", HERE / "micro_m4.c", *rpc.micro.sources()]
+    flags = [*CORTEX_M4, *(f"-I{f}" for f in rpc.micro.include_folders()), "-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs"]
+    link = [f"-T{HERE / 'micro_m4.ld'}", "-Wl,--gc-sections", "-lm", "-o", folder / "program"]
+    subprocess.run(["arm-none-eabi-gcc", *flags, *sources, objects, *link], check=True)
+    return f"exec:exec qemu-system-arm -M mps2-an386 -display none -monitor none -serial stdio -semihosting -kernel {folder / 'program'}"
+
+
+def test_a_cortex_m4(cortex_m4, model):
+    """Values, callbacks, a model and its times on an emulated microcontroller; 8 KB of memory besides the arena."""
+    with rpc.connect(cortex_m4, connect_timeout=20) as remote:
+        assert remote.info["machine"] == "Cortex-M4"
+        for value in (None, 2**63 - 1, 1.5, "text", [1, {"a": 2.5}]):
+            got = call(remote, "echo", value)
+            assert list(got)[1]["a"] == 2.5 if isinstance(value, list) else got == value
+        assert call(remote, "apply", lambda a, b: call(remote, "add", a, b), 6, 7) == 13
+        x = np.random.default_rng(1).normal(size=(1, 2, 8, 8)).astype("float32")
+        here = graph_executor.GraphModule(model["default"](baton.cpu()))
+        there = graph_executor.GraphModule(remote.system_lib()["default"](remote.cpu()))
+        for m in (here, there):
+            m.run(image=x)
+        for i in range(2):
+            np.testing.assert_allclose(there.get_output(i).numpy(), here.get_output(i).numpy(), rtol=1e-5, atol=1e-6)
+        times = there.module.time_evaluator("run", remote.cpu(), number=2, repeat=2)()
+        assert len(times.results) == 2 and 1e-5 < times.mean < 10
+        deep = 1
+        for _ in range(8):
+            deep = [deep]
+        call(remote, "apply", remote.get_function("test.apply"), remote.get_function("test.echo"), deep)
+        with pytest.raises(rpc.OutOfMemory):
+            baton.nd.empty((1 << 20,), "int8", remote.cpu())
+        stack = remote.get_function("micro.stack")()
+        print(f"{times.mean * 1e3:.1f} ms a run, {stack} bytes of stack")
+        assert stack <= 7 << 10  # with the 300 bytes of test_sizes_on_a_cortex_m4 and 512 of the session's places less than 8 KB
+
+
+@contextlib.contextmanager
+def line(program, *more):
+    """A server at one end of a pseudo-terminal; the path of the other."""
+    import tty
+
+    ours, theirs = os.openpty()
+    tty.setraw(theirs)
+    server = subprocess.Popen([program, "--serial", *more], stdin=ours, stdout=ours)
+    try:
+        yield os.ttyname(theirs), ours, server
+    finally:
+        server.terminate()
+        server.wait()
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A key file, and the key that the microcontroller has."""
+    path = tmp_path_factory.mktemp("key") / "lab.key"
+    subprocess.run([sys.executable, "-m", "baton", "rpc-key", "new", "--name", "lab", "-o", path], check=True, capture_output=True)
+    return path, rpc.micro.serial_key(path)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_serial_line(program, lab, keyed, model):
+    path, key = lab
+    with line(program, *([key.hex()] if keyed else [])) as (device, _, server):
+        for _ in range(3):  # one session after the other
+            with rpc.connect(f"serial:{device}?baud=921600", key_file=path if keyed else None) as remote:
+                assert remote.peer.startswith("key " if keyed else "serial ")
+                x = np.arange(30000, dtype="int32").reshape(100, 300)
+                np.testing.assert_array_equal(call(remote, "echo", baton.nd.array(x, remote.cpu())).numpy(), x)
+                for text in (b"\0" * 700, bytes(range(256)) * 9, b"\xff" * 509, b"a" * 254 + b"\0" + b"b" * 508):
+                    assert bytes(call(remote, "echo", text)) == text
+                assert call(remote, "apply", lambda a: a + 1, 41) == 42
+                there = graph_executor.GraphModule(remote.system_lib()["default"](remote.cpu()))
+                there.run(image=np.ones((1, 2, 8, 8), "float32"))
+                assert abs(float(there.get_output(0).numpy().sum()) - 1) < 1e-5
+        assert server.poll() is None
+
+
+def test_a_serial_line_after_a_client_that_broke_off(program):
+    with line(program) as (device, ours, server):
+        end = os.open(device, os.O_RDWR | os.O_NOCTTY)
+        for left in (b"\x05garbage", b"\0" * 9, b"\xff" * 3000, b"\0\x03ab\0\x01"):
+            os.write(end, left)
+        with rpc.connect(f"serial:{device}") as remote:
+            assert call(remote, "add", 1, 2) == 3
+            os.write(end, b"\x07half of")  # within a session: this one ends, the next one starts
+            with pytest.raises(rpc.RPCError):
+                remote.set_call_timeout(1)
+                call(remote, "add", 1, 2)
+        with rpc.connect(f"serial:{device}") as remote:
+            assert call(remote, "add", 1, 2) == 3
+        os.close(end)
+
+
+@pytest.mark.parametrize("server_has, client_has, error", [(True, False, "has a key"), (False, True, "has a key"), ("other", True, "same key")])
+def test_who_has_no_key_gets_no_session(program, lab, server_has, client_has, error):
+    path, key = lab
+    key = bytes(32) if server_has == "other" else key
+    with line(program, *([key.hex()] if server_has else [])) as (device, _, _server):
+        with pytest.raises(rpc.Denied, match=error):
+            rpc.connect(f"serial:{device}", key_file=path if client_has else None, connect_timeout=2)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_changed_bytes_on_a_serial_line_end_the_session(program, lab, keyed):
+    """A wire in between changes one byte of what the client, or the server, sends; replays what it saw; nothing is answered that was not asked."""
+    import threading
+    import tty
+
+    path, key = lab
+    for at in range(0, 400, 80):
+        for direction in (0, 1):
+            with line(program, *([key.hex()] if keyed else [])) as (device, _, _server):
+                far = os.open(device, os.O_RDWR | os.O_NOCTTY)
+                near, theirs = os.openpty()
+                tty.setraw(theirs)
+                seen = [0, 0]
+
+                def carry(source, to, which, at=at, direction=direction, seen=seen):
+                    with contextlib.suppress(OSError):
+                        while data := bytearray(os.read(source, 512)):
+                            if which == direction and seen[which] <= at < seen[which] + len(data):
+                                data[at - seen[which]] ^= 0x10
+                            seen[which] += len(data)
+                            os.write(to, data)
+
+                threads = [threading.Thread(target=carry, args=a, daemon=True) for a in ((near, far, 0), (far, near, 1))]
+                for t in threads:
+                    t.start()
+                try:
+                    with rpc.connect(f"serial:{os.ttyname(theirs)}", key_file=path if keyed else None, connect_timeout=3, call_timeout=1) as remote:
+                        assert call(remote, "echo", "x" * 200) == "x" * 200
+                        assert call(remote, "add", 1, 2) == 3
+                except rpc.RPCError:
+                    pass  # what was changed was noticed
+                finally:
+                    os.close(theirs)
+                    os.close(near)
+                    os.close(far)
+
+
+def test_serial_addresses():
+    for wrong in ("serial:", "serial:tty", "serial:/dev/null", "serial:/dev/absent", "serial:/dev/null?baud=1", "serial:/dev/null?speed=9600"):
+        with pytest.raises((ValueError, rpc.RPCError)):
+            rpc.connect(wrong, connect_timeout=1)

@@ -39,6 +39,13 @@ def _folder(path):
     raise BatonRuntimeError(f"the folder `{path}` of Baton's sources was not found beside {package}")
 
 
+def serial_key(key_file):
+    """The 32 bytes that a microcontroller is given to know clients with this key by (`BatonMicroSerial.key`); not the key itself."""
+    from .library import function
+
+    return bytes.fromhex(str(function("SerialKey")(os.fspath(key_file))))
+
+
 def write_model(module, folder):
     """Writes model.o and model.c, which defines `baton_micro_model`, into a folder; gives both paths.
 

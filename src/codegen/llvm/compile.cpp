@@ -49,7 +49,9 @@ struct Machine {
   const Unwinding unwinding;
   explicit Machine(const Target& target) {
     InitLLVM();
-    triple = target->mtriple.empty() ? TakeMessage(LLVMGetDefaultTargetTriple()) : target->mtriple.str();
+    // Of a triple without a vendor LLVM takes the system for one, and knows neither system nor convention of calls.
+    triple = target->mtriple.empty() ? TakeMessage(LLVMGetDefaultTargetTriple())
+                                     : TakeMessage(LLVMNormalizeTargetTriple(target->mtriple.str().c_str()));
     if (target.get()->is_host()) {
       cpu = TakeMessage(LLVMGetHostCPUName());
       features = TakeMessage(LLVMGetHostCPUFeatures());
