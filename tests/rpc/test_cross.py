@@ -109,6 +109,23 @@ def test_threads_there_take_their_parts(board):
     np.testing.assert_allclose(board.run(func, value)[0], np.tanh(np.repeat(value.mean(1, keepdims=True), 256, 1)), rtol=1e-4, atol=1e-6)
 
 
+def test_features_that_the_processor_there_has_or_lacks():
+    require("aarch64")
+    x = relay.var("x", shape=(4, 64), dtype="int8")
+    w = relay.const(np.arange(32 * 64, dtype="int64").astype("int8").reshape(32, 64))
+    func = relay.Function([x], relay.nn.dense(x, w, out_dtype="int32"))
+    value = np.random.default_rng(0).integers(-128, 128, (4, 64)).astype("int8")
+    model = baton.compile(func, target="llvm -mtriple=aarch64-linux-gnu -mattr=+dotprod,+fullfp16")
+    for cpu in ("max", "cortex-a53"):
+        with rpc.connect(example.url_of("aarch64").replace("qemu-aarch64", f"qemu-aarch64 -cpu {cpu}"), connect_timeout=60) as remote:
+            if cpu == "max":
+                want = value.astype("int32") @ w.data.numpy().astype("int32").T
+                np.testing.assert_array_equal(rpc.deploy(remote, model)(value).numpy(), want)
+            else:
+                with pytest.raises(RuntimeError, match="processor with `(dotprod|fullfp16)`"):
+                    rpc.deploy(remote, model)
+
+
 # Every nth row of these tables; `BATON_CROSS_ROWS=1` in the environment asks for all.
 TABLES = {"test_unary": 9, "test_binary": 16, "test_fast_math": 3, "test_reduce": 12, "test_nn_conv": 16, "test_nn_pool": 12, "test_nn_matrix": 9,
           "test_nn_norm": 5, "test_quantized": 9, "test_transform": 16, "test_index": 12}  # fmt: skip
