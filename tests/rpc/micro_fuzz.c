@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feeds frames, most of them mutated, to the micro server: `micro_fuzz FRAMES SEED`. Built with sanitizers and
+/* Feeds frames, most of them mutated, to the micro server: `micro_fuzz FRAMES SEED`, with a third argument over a
+ * serial line whose records are mutated too. Built with sanitizers and
  * -DBATON_MICRO_MALLOC. What the server sends must be frames; a session that makes no sense must end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "micro.h"
+#include "serial.h"
 
 extern const BatonMicroFunction baton_micro_functions[];
 extern const size_t baton_micro_num_functions;
@@ -276,22 +277,96 @@ static uint64_t Nanoseconds(void) {
   return time += 1000000000u;
 }
 
+static void Hello(void) {
+  static const uint8_t kHello[] = "BATONRPC\1\0\0\0\21\0\0\0\0";
+  Bytes hello = {.size = sizeof kHello - 1};
+  memcpy(hello.data, kHello, hello.size);
+  now.size = at = head_size = body_left = 0, id = callbacks = 0, in_session = 0;
+  Frame(&now, 1, 0, &hello);
+  if (!Random(20)) now.data[Random((uint32_t)now.size)] ^= (uint8_t)(1u << Random(8));
+  ++sessions, ++frames;
+}
+
+/* ---- A serial line. */
+
+static Bytes line;
+static size_t line_at;
+static uint64_t number;
+static int starts;
+
+static void Record(char type, const uint8_t* data, size_t size) {
+  Bytes plain = {.size = 0};
+  uint32_t crc = ~0u;
+  Int(&plain, (uint8_t)type, 1);
+  for (size_t i = 0; i < size; ++i) Int(&plain, data[i], 1);
+  for (size_t i = 0; i < 9 + plain.size; ++i) {
+    crc ^= i == 0 ? 'C' : i < 9 ? (uint8_t)(number >> (8 * (i - 1))) : plain.data[i - 9];
+    for (int k = 0; k < 8; ++k) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+  }
+  Int(&plain, ~crc, 4);
+  ++number;
+  line.size = 1;
+  size_t code = 0;
+  for (size_t i = 0; i <= plain.size; ++i) {
+    bool full = line.size - code == 255, end = i == plain.size;
+    if (end || full || !plain.data[i]) {
+      line.data[code] = (uint8_t)(line.size - code);
+      code = line.size++;
+      if (end) break;
+      if (!plain.data[i]) {
+        if (full) line.data[code] = 1, code = line.size++;
+        continue;
+      }
+    }
+    line.data[line.size++] = plain.data[i];
+  }
+  line.data[code] = 0;
+  if (!Random(12)) line.data[Random((uint32_t)line.size)] ^= (uint8_t)(1u << Random(8));
+  if (!Random(30)) line.size = 1 + Random((uint32_t)line.size);
+}
+
+static size_t LineRead(void* self, void* to, size_t size) {
+  (void)self;
+  if (line_at == line.size) {
+    uint8_t piece[kBatonSerialRecord];
+    size_t n = starts ? 0 : Read(NULL, piece, 1 + Random(sizeof piece));
+    line_at = 0;
+    if (n) {
+      Record('D', piece, n);
+    } else if (frames >= most) {
+      return 0;
+    } else if (!starts++) {
+      number = 0;
+      memset(piece, 0x5a, 17), piece[0] = 0;
+      Record('S', piece, 17);
+    } else {
+      starts = 0;
+      Hello();
+      return LineRead(self, to, size);
+    }
+  }
+  if (size > line.size - line_at) size = line.size - line_at;
+  memcpy(to, line.data + line_at, size);
+  line_at += size;
+  return size;
+}
+static int LineWrite(void* self, const void* from, size_t size) {
+  replies += self == NULL && from && size > 0;
+  return 0;
+}
+
 int main(int argc, char** argv) {
   static uint8_t arena[64 << 10];
   most = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000;
   state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-  const BatonMicroConfig config = {{NULL, Read, Write},       arena,  sizeof arena, "fuzz", baton_micro_functions,
-                                   baton_micro_num_functions, &model, Nanoseconds};
-  while (frames < most) {
-    static const uint8_t kHello[] = "BATONRPC\1\0\0\0\21\0\0\0\0";
-    Bytes hello = {.size = sizeof kHello - 1};
-    memcpy(hello.data, kHello, hello.size);
-    now.size = at = head_size = body_left = 0, id = callbacks = 0, in_session = 0;
-    Frame(&now, 1, 0, &hello);
-    if (!Random(20)) now.data[Random((uint32_t)now.size)] ^= (uint8_t)(1u << Random(8));
-    ++sessions, ++frames;
+  BatonMicroConfig config = {{NULL, Read, Write},       arena,  sizeof arena, "fuzz", baton_micro_functions,
+                             baton_micro_num_functions, &model, Nanoseconds};
+  BatonMicroSerial serial = {.line = {NULL, LineRead, LineWrite}};
+  while (frames < most && argc <= 3) {
+    Hello();
     BatonMicroServe(&config);
   }
+  while (argc > 3 && BatonMicroSerialAccept(&serial, &config.wire)) BatonMicroServe(&config);
   printf("%llu frames, %llu sessions, %llu replies, %llu errors\n", (unsigned long long)frames,
          (unsigned long long)sessions, (unsigned long long)replies, (unsigned long long)errors);
   return replies > frames / 50 ? 0 : 1;

@@ -188,8 +188,9 @@ def test_fuzzed_frames(tmp_path):
         sources = [HERE / "micro_fuzz.c", HERE / "micro_functions.c", *rpc.micro.sources()]
         flags = ["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *(f"-I{f}" for f in rpc.micro.include_folders())]
         subprocess.run(["gcc", *flags, *options, *sources, "-o", tmp_path / "fuzz"], check=True)
-        run = subprocess.run([tmp_path / "fuzz", "50000", "2026"], capture_output=True, text=True, check=False, timeout=300)
-        assert run.returncode == 0, run.stdout + run.stderr
+        for more in ([], ["serial"]):
+            run = subprocess.run([tmp_path / "fuzz", "50000", "2026", *more], capture_output=True, text=True, check=False, timeout=300)
+            assert run.returncode == 0, run.stdout + run.stderr
 
 
 CORTEX_M4 = "-std=c11 -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections".split()
