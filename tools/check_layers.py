@@ -55,6 +55,7 @@ RULES = {
 ORDER = [
     "support",
     "runtime",
+    "micro",
     "host",
     "opencl",
     "rpc",

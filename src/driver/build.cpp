@@ -94,7 +94,7 @@ class AotModule : public runtime::ModuleNode {
   void* GetSymbol(const char* name) override {
     if (graph_.code.defined()) return graph_.code->GetSymbol(name);
     throw UnsupportedError("code for `" + target_.str() +
-                           "` does not run on this machine; save it as an object file and link it there");
+                           "` does not run on this machine; save it and load it there, or `baton.rpc.deploy`");
   }
   const runtime::ExecutableDesc* GetExecutable() const override { return &graph_.desc; }
   std::string GetSource(std::string_view format) override {
@@ -448,6 +448,7 @@ BATON_REGISTER_GLOBAL("driver.CompileDynamic").set_body_typed([](IRModule m, Tar
 });
 BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
 BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });
+BATON_REGISTER_GLOBAL("driver.IsOtherProcessor").set_body_typed([](Target t) { return codegen::IsOtherProcessor(t); });
 BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, Given(t)); });
 /// For programs whose functions are all called by name.
 BATON_REGISTER_GLOBAL("driver.CompileVm").set_body_typed([](IRModule m, Target t) {

@@ -86,23 +86,13 @@ std::string FormsOf(const relay::Function& main) {
   return any ? out : "";
 }
 
-bool IsForeign(const Target& target) {
-#if defined(__aarch64__)
-  constexpr std::string_view kOwn = "aarch64", kAlias = "arm64";
-#else
-  constexpr std::string_view kOwn = "x86_64", kAlias = "amd64";
-#endif
-  const std::string_view triple = target->mtriple.view(), cpu = triple.substr(0, triple.find('-'));
-  return !cpu.empty() && cpu != kOwn && cpu != kAlias;
-}
-
 CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads,
                            const DebugOptions& debug) {
   LoweredModel model = LowerGraph(main, target, debug.Lowering());
   debug.WriteSource(model.debug_source);
   CompiledGraph g;
   g.objects = codegen::CompileToObjects(LowerTir(model.mod, target), target, num_threads, debug.level);
-  if (!IsForeign(target)) {
+  if (!codegen::IsOtherProcessor(target)) {
     g.code = codegen::LoadObjects(g.objects);
     g.entry = reinterpret_cast<runtime::EntryFunction>(g.code->GetSymbol(model.desc.entry.c_str()));
     if (!g.entry) throw InternalError("the compiled code has no symbol " + model.desc.entry);

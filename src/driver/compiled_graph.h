@@ -42,8 +42,6 @@ struct CompiledGraph {
 };
 /// What a model's inputs and outputs stand for, where a front end says that they are no numbers: JSON for bindings.
 std::string FormsOf(const relay::Function& main);
-/// Whether code for a target does not run on this machine: its triple names another architecture.
-bool IsForeign(const Target& target);
 CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads,
                            const DebugOptions& debug = {});
 

@@ -38,14 +38,31 @@ void WriteTensors(support::JsonWriter* w, const std::vector<TensorInfo>& tensors
   w->EndArray();
 }
 
-std::string Manifest(const ExecutableDesc& desc, const std::vector<std::string>& guards) {
+/// The machine that an ELF file is for.
+const char* ArchOf(const uint8_t* elf, size_t bytes) {
+  if (bytes < 20) return kArch;
+  switch (elf[18] | elf[19] << 8) {  // e_machine
+    case 62:
+      return "x86_64";
+    case 183:
+      return "aarch64";
+    case 40:
+      return "arm";
+    case 243:
+      return elf[4] == 2 ? "riscv64" : "riscv32";
+    default:
+      return kArch;
+  }
+}
+
+std::string Manifest(const ExecutableDesc& desc, const char* arch, const std::vector<std::string>& guards) {
   std::string out;
   support::JsonWriter w(&out);
   w.BeginObject();
   w.Key("format");
   w.Int(kFormatVersion);
   w.Key("arch");
-  w.String(kArch);
+  w.String(arch);
   if (!desc.forms.empty()) {
     w.Key("forms");
     w.String(desc.forms);
@@ -109,7 +126,7 @@ std::string WithManifest(std::string_view elf, const std::string& manifest) {
 void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
                    const std::vector<std::string>& guards) {
   if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
-  const std::string manifest = Manifest(desc, guards);
+  const std::string manifest = Manifest(desc, ArchOf(static_cast<const uint8_t*>(elf), elf_bytes), guards);
   const std::string code = WithManifest({static_cast<const char*>(elf), elf_bytes}, manifest);
   support::AtomicFile file(path, true);
   support::Sha256 sha;

@@ -21,6 +21,7 @@
 #include <cstring>
 
 #include "rpc/errors.h"
+#include "rpc/serial.h"
 
 namespace baton::rpc {
 using support::Cat;
@@ -280,6 +281,7 @@ Address Address::Parse(std::string_view url) {
     a.path = url;
     return a;
   }
+  if (begins("serial:")) return ParseSerial(url);
   if (begins("ssh://")) {
     if (url.empty() || url[0] == '-') Throw("ValueError", Cat("`ssh://", url, "` names no host"));
     a.kind = kExec;
@@ -303,8 +305,10 @@ Address Address::Parse(std::string_view url) {
   a.host = host;
   if (digits.empty() || end.ec != std::errc() || end.ptr != digits.data() + digits.size() || a.port < 0 ||
       a.port > 65535 || a.host.empty() || a.host.find('/') != std::string::npos) {
-    Throw("ValueError",
-          Cat("`", whole, "` is no address; write unix:/path, tls://host:port, ssh://user@host or exec:COMMAND"));
+    Throw(
+        "ValueError",
+        Cat("`", whole,
+            "` is no address; write unix:/path, tls://host:port, ssh://user@host, serial:/dev/tty... or exec:COMMAND"));
   }
   return a;
 }
@@ -312,6 +316,7 @@ Address Address::Parse(std::string_view url) {
 std::string Address::Text() const {
   if (kind == kUnix) return Cat("unix:", path);
   if (kind == kExec) return Cat("exec:", path);
+  if (kind == kSerial) return Cat("serial:", path);
   return Cat("tls://", host.find(':') == std::string::npos ? host : Cat("[", host, "]"), ":", port);
 }
 
@@ -324,6 +329,7 @@ std::unique_ptr<Channel> ChannelOfSocket(int fd) { return std::make_unique<FdCha
 
 std::unique_ptr<Channel> Connect(const Address& address, Deadline deadline) {
   if (address.kind == Address::kExec) return ConnectExec(address.path);
+  if (address.kind == Address::kSerial) return ConnectSerial(address, deadline);
   if (address.kind == Address::kTls) {
     const Key key = ClientKey(address);
     return TlsClient(ConnectTcp(address, deadline), key, deadline);
@@ -339,7 +345,8 @@ std::unique_ptr<Channel> Connect(const Address& address, Deadline deadline) {
 }
 
 Listener::Listener(const Address& address) : address_(address), owner_(getpid()) {
-  if (address.kind == Address::kExec) Throw("ValueError", "a server listens on unix:/path or tls://host:port");
+  if (address.kind == Address::kExec || address.kind == Address::kSerial)
+    Throw("ValueError", "a server listens on unix:/path or tls://host:port");
   if (address.kind == Address::kUnix) {
     const sockaddr_un name = UnixName(address.path);
     fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -56,12 +56,13 @@ class Channel {
   bool own_user = false;  ///< the peer is a process of this user on this machine
 };
 
-/// Where a server is: "unix:/path", "tls://host:port?key=FILE", "host:port", "exec:COMMAND", "ssh://user@host".
+/// Where a server is: "unix:/path", "tls://host:port?key=FILE", "host:port", "exec:COMMAND", "ssh://user@host",
+/// "serial:/dev/ttyACM0?baud=N&key=FILE".
 struct Address {
-  enum Kind { kUnix, kTls, kExec } kind = kUnix;
-  std::string path;  ///< of the socket; of exec, the command
+  enum Kind { kUnix, kTls, kExec, kSerial } kind = kUnix;
+  std::string path;  ///< of the socket or the serial device; of exec, the command
   std::string host;
-  int port = 0;
+  int port = 0;  ///< of a serial line its speed
   std::string key_file;
 
   static Address Parse(std::string_view url);

@@ -21,7 +21,7 @@ using support::Cat;
 namespace {
 
 constexpr double kHandshakeSeconds = 5;
-constexpr size_t kMostDownload = size_t(1) << 36;
+constexpr size_t kMostDownload = sizeof(size_t) > 4 ? static_cast<size_t>(uint64_t{1} << 36) : SIZE_MAX / 2;
 
 class Client;
 
@@ -313,6 +313,9 @@ PackedFunc TimeEvaluator(const Args& given) {
 }
 
 BATON_REGISTER_GLOBAL("rpc.Connect").set_body(PackedFunc([](Args args, RetValue* rv) {
+  if constexpr (sizeof(void*) < sizeof(uint64_t)) {
+    throw UnsupportedError("a 32-bit machine serves sessions and opens none: an address is too short for a handle");
+  }
   static const bool registered = [] {
     DeviceAPI::Register(kRemoteDevice, new RemoteDeviceApi);
     return true;

@@ -20,7 +20,7 @@ namespace {
 
 enum class Kind : uint8_t { kObject = 0, kArray = 1, kStr = 2, kBytes = 3, kFunction = 4, kModule = 5 };
 constexpr uint32_t kWritesArguments = 1;  // of a function: arrays that it is given are where its results go
-constexpr size_t kMostText = size_t(1) << 32;
+constexpr uint64_t kMostText = sizeof(size_t) > 4 ? uint64_t{1} << 32 : SIZE_MAX / 2;
 
 void WriteRef(Tag tag, uint64_t handle, Kind kind, ByteWriter* out) {
   out->Write(static_cast<uint8_t>(tag));
@@ -227,7 +227,7 @@ Any Endpoint::ReadObject(Tag tag, ByteReader* in) {
     staged_ = outer;
     std::string text;
     const Any args[] = {Any(int64_t{0}), Any(static_cast<int64_t>(size))};
-    Call(Op::kRead, handle, &args[0].raw(), 2, {nullptr, nullptr, &text, size});
+    Call(Op::kRead, handle, &args[0].raw(), 2, {nullptr, nullptr, &text, static_cast<size_t>(size)});
     if (kind == Kind::kStr) return Any(String(text));
     return Any(Bytes(std::move(text)));
   }

@@ -41,7 +41,7 @@ bool TextOf(const BatonValue& v, std::string_view* text, bool* is_bytes) {
     const auto* o = reinterpret_cast<const Object*>(v.v_obj);
     if (o->IsInstance<StringObj>()) {
       const auto* s = static_cast<const StringObj*>(o);
-      *text = {s->data, s->size};
+      *text = {s->data, static_cast<size_t>(s->size)};
     } else if (o->IsInstance<BytesObj>()) {
       *text = static_cast<const BytesObj*>(o)->data;
       *is_bytes = true;

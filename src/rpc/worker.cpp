@@ -40,6 +40,7 @@ bool Policy::Allows(std::string_view name) const {
 namespace {
 
 constexpr double kHelloSeconds = 2;
+constexpr size_t kMostFile = sizeof(size_t) > 4 ? static_cast<size_t>(uint64_t{1} << 32) : SIZE_MAX / 2;
 
 class Worker final : public Endpoint {
  public:
@@ -135,7 +136,7 @@ class Worker final : public Endpoint {
       case Op::kPut:
         return Put(c, a);
       case Op::kDownload: {
-        c->reply_data = support::ReadFile(PathOf(a[0].As<std::string>()), size_t(1) << 32);
+        c->reply_data = support::ReadFile(PathOf(a[0].As<std::string>()), kMostFile);
         c->reply_size = c->reply_data.size();
         return Any(static_cast<int64_t>(c->reply_size));
       }

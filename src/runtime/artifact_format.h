@@ -27,6 +27,10 @@ inline constexpr char kNoManifest[kDigest + 1] = "baton: this code has no manife
 inline constexpr const char* kArch = "x86_64";
 #elif defined(__aarch64__)
 inline constexpr const char* kArch = "aarch64";
+#elif defined(__riscv) && __riscv_xlen == 64
+inline constexpr const char* kArch = "riscv64";
+#elif defined(__arm__)
+inline constexpr const char* kArch = "arm";
 #else
 inline constexpr const char* kArch = "unknown";
 #endif

@@ -120,7 +120,7 @@ thread_local ReleaseState* tls_release = nullptr;
 }  // namespace
 
 void Object::Release(Object* obj) noexcept {
-  static_assert(offsetof(Object, deleter_) == sizeof(Object*));
+  static_assert(offsetof(Object, deleter_) >= sizeof(Object*));
   if (ReleaseState* state = tls_release) {
     if (state->depth < kMaxNested) {
       ++state->depth;

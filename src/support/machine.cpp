@@ -14,9 +14,10 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #define BATON_X86 1
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(__arm__) || defined(__riscv)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#define BATON_HWCAP 1
 #endif
 
 namespace baton::support {
@@ -45,7 +46,7 @@ struct Feature {
   char reg;
   uint8_t bit;
   uint8_t state;  // which registers the system must save: 0 none, 1 ymm, 2 zmm, 3 tiles
-#elif defined(__aarch64__)
+#elif defined(BATON_HWCAP)
   unsigned long cap, cap2;
 #endif
 };
@@ -99,6 +100,11 @@ constexpr Feature kFeatures[] = {
 #elif defined(__aarch64__)
     {"neon", HWCAP_ASIMD, 0}, {"fullfp16", HWCAP_ASIMDHP, 0}, {"dotprod", HWCAP_ASIMDDP, 0}, {"lse", HWCAP_ATOMICS, 0},
     {"sve", HWCAP_SVE, 0},    {"sve2", 0, HWCAP2_SVE2},       {"i8mm", 0, HWCAP2_I8MM},      {"bf16", 0, HWCAP2_BF16},
+#elif defined(__arm__)
+    {"neon", HWCAP_NEON, 0},
+    {"vfp4", HWCAP_VFPv4, 0},
+#elif defined(__riscv)
+    {"v", 1 << ('v' - 'a'), 0},
 #else
     {"generic"},
 #endif
@@ -129,7 +135,7 @@ uint64_t Detect() {
     const int row = f.leaf == 1 ? 0 : f.leaf == 7 ? 1 : f.leaf == 0x71 ? 2 : 3;
     if (state[f.state] && (r[row][f.reg - 'a'] >> f.bit & 1)) mask |= uint64_t(1) << i;
   }
-#elif defined(__aarch64__)
+#elif defined(BATON_HWCAP)
   const unsigned long cap = getauxval(AT_HWCAP), cap2 = getauxval(AT_HWCAP2);
   for (size_t i = 0; i < kCount; ++i) {
     if ((kFeatures[i].cap & cap) || (kFeatures[i].cap2 & cap2)) mask |= uint64_t(1) << i;

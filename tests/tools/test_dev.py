@@ -23,7 +23,7 @@ def dev(*args, **env):
 def test_help_lists_every_command():
     run = dev("--help")
     assert run.returncode == 0
-    for name in ("demo", "setup", "build", "test", "bless", "lint", "tidy", "format", "bench", "fuzz", "new", "stubs", "docs", "places", "doctor"):
+    for name in ("demo", "setup", "build", "test", "bless", "lint", "tidy", "format", "bench", "fuzz", "new", "stubs", "docs", "places", "doctor", "cross"):
         assert re.search(rf"^    {name} ", run.stdout, re.MULTILINE), name
 
 

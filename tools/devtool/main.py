@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from . import doctor, machine, places, scaffold
+from . import cross, doctor, machine, places, scaffold
 from .build import build, ccache_environment, check_sanitizers, python_environment, run_tests_of
 from .step import ROOT, StepFailed, as_typed, run, say, shown
 
@@ -64,6 +64,9 @@ def parser():
         "--portable", action="store_true", help="for any Linux with glibc 2.28 and CPython 3.10 to 3.13, with LLVM inside; to try it: tools/try_wheel.py"
     )
     sub.add_argument("--runtime", action="store_true", help="of the runtime alone (baton-runtime), for any Linux; goes with --portable")
+    command("cross", "build the runtime and baton-rpc-server for another machine, with Debian's cross compiler", cross_build).add_argument(
+        "machine", choices=list(cross.MACHINES)
+    )
     command("stubs", "write the stubs (.pyi) that editors and type checkers read, beside the Python files", stubs)
     sub = command("docs", "write the reference into build/docs, or DIR: HTML pages that need no network", docs)
     sub.add_argument("--out", default="build/docs", metavar="DIR")
@@ -263,6 +266,11 @@ def wheel(args, rest):
         mend="the log says what the installed package lacks; pyproject.toml and the install rules of CMakeLists.txt decide it",
     )
     say("wheel", f"{shown(built)}: {built.stat().st_size / 2**20:.1f} MiB")
+
+
+def cross_build(args, rest):
+    """The runtime for another machine."""
+    cross.build(args.machine)
 
 
 def bless(args, rest):

@@ -42,8 +42,10 @@ BATON_DLL std::string CompileToText(const IRModule& mod, const Target& target, c
 /// inject --jit`, with lines) and "gdb".
 BATON_DLL runtime::Module LoadObjects(const ObjectCode& code);
 /// Links objects to a shared object, in this process if lld was built in, else with ld.lld or cc; returns the file's
-/// bytes.
+/// bytes. For another machine nothing of it is needed here: functions of its libm and libc stay open.
 BATON_DLL std::string LinkShared(const ObjectCode& code, const Target& target);
+/// Whether code for a target does not run on this machine: its triple names another processor.
+BATON_DLL bool IsOtherProcessor(const Target& target);
 /// LLVM's version, default target, and how artifacts are linked, for the doctor.
 BATON_DLL Map<String, String> Describe();
 

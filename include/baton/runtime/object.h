@@ -111,7 +111,7 @@ class BATON_DLL Object {
   friend class ObjectRef;
   friend struct ObjectAccess;
 };
-static_assert(sizeof(Object) == 16);
+static_assert(sizeof(Object) == 8 + sizeof(void*));
 
 /// Counted pointer to an object. Stores an `Object*`, whatever T is.
 template <class T>

@@ -13,8 +13,14 @@ namespace baton::support {
 
 /// Multiplies to 128 bits and folds the halves: the mixing step of all below.
 inline constexpr uint64_t HashMix(uint64_t a, uint64_t b) {
+#ifdef __SIZEOF_INT128__
   const unsigned __int128 p = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(p) ^ static_cast<uint64_t>(p >> 64);
+#else
+  const uint64_t a0 = static_cast<uint32_t>(a), a1 = a >> 32, b0 = static_cast<uint32_t>(b), b1 = b >> 32;
+  const uint64_t low = a0 * b0, middle = a1 * b0 + (low >> 32), other = a0 * b1 + static_cast<uint32_t>(middle);
+  return (other << 32 | static_cast<uint32_t>(low)) ^ (a1 * b1 + (middle >> 32) + (other >> 32));
+#endif
 }
 
 /// Joins one more word to a hash; the order matters.

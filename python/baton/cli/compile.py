@@ -56,19 +56,6 @@ def check_output(path: str | None) -> None:
         raise Failure(f"cannot write `{path}`: the directory `{folder}` is read-only for you", "choose another place with -o")
 
 
-def _check_linkable(target: str | None) -> None:
-    """A library is linked by this machine's linker with its libraries."""
-    import platform
-
-    for word in (target or "").split():
-        key, _, triple = word.partition("=")
-        if key == "-mtriple" and triple.partition("-")[0] not in (platform.machine(), ""):
-            raise UsageError(
-                f"--target: a library for {triple} is not linked on this machine ({platform.machine()})",
-                "write an object file, -o model.o, and link it there",
-            )
-
-
 def run(args: argparse.Namespace) -> int:
     emit = args.emit or _BY_SUFFIX.get(os.path.splitext(args.output or "")[1], "lib")
     if emit not in TEXT and args.output in (None, "-"):
@@ -83,8 +70,6 @@ def run(args: argparse.Namespace) -> int:
     elif args.debug_info:
         args.pass_config["llvm.debug_info"] = args.debug_info
     arguments.use_threads(args.threads)
-    if emit == "lib":
-        _check_linkable(args.target)
     from ..driver import compiler
     from .shapes import open_shapes
 

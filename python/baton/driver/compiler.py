@@ -183,13 +183,20 @@ def compile(  # noqa: A001 - the name users expect
 
     def specialize(shapes: Mapping[str, tuple[int, ...]]) -> Executable:
         built, said = _built(model, shapes, options)
-        return Executable(built, device=device, forms=said)
+        return foreign(built) or Executable(built, device=device, forms=said)
+
+    def foreign(built) -> Executable | None:
+        if options.targets is not None or not get_global_func("driver.IsOtherProcessor")(options.target):
+            return None
+        from .foreign import ForeignExecutable
+
+        return ForeignExecutable(built, options.target, merged, outputs)
 
     merged = tuple(info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in inputs)
     if all(isinstance(size, int) for info in merged for size in info.shape):
         return specialize({info.name: info.shape for info in merged})
     built, said = build_open(model, merged, given, options)
-    return Executable(built, device=device, specialize=specialize, forms=said)
+    return foreign(built) or Executable(built, device=device, specialize=specialize, forms=said)
 
 
 def _merged(shape, given):
@@ -232,18 +239,10 @@ def build_open(model: Source, inputs, shapes: OpenShapes, options: Options):
 
 
 def _check_target(options: Options) -> None:
-    """Raises UnsupportedError where what is compiled for the target could not run here."""
-    import platform
-
+    """Raises UnsupportedError for a target that no code is made for."""
     for target in [options.target] if options.targets is None else []:
         if str(target.kind) not in ("llvm", "opencl"):
             raise UnsupportedError(f"no code is made for the target `{target.kind}`; there is code for llvm and opencl")
-        cpu = str(target.mtriple or "").partition("-")[0]
-        if cpu and cpu not in (platform.machine(), {"aarch64": "arm64"}.get(platform.machine())):
-            raise UnsupportedError(
-                f"code for {cpu} does not run on this machine ({platform.machine()}); "
-                f'write it to a file and link it there: baton compile MODEL --target "{target}" -o model.o'
-            )
 
 
 def _check_shapes(inputs, shapes: OpenShapes) -> None:

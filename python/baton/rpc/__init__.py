@@ -24,7 +24,7 @@ def __getattr__(name):
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
         globals()[name] = value  # in place of a module of that name
         return value
-    if name in ("tracker", "proxy", "farm", "wire"):
+    if name in ("tracker", "proxy", "farm", "wire", "micro"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

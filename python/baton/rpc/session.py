@@ -249,6 +249,14 @@ def _ends_as_model(data):
 
 
 def with_minrpc(compile_func, server="posix_popen_server", runtime="libtvm"):
-    """`compile_func` for `export_library`, as programs of old name it for a `PopenSession`. A compiled model needs no server linked into
-    it: the session starts `baton-rpc-server` for it. So this is `compile_func` itself, which may be None."""
-    return compile_func
+    """A `fcompile` for `export_library`, as programs name it for a `PopenSession`.
+
+    A compiled model needs no server linked into it: the session starts `baton-rpc-server` for it, so this is `compile_func` itself,
+    which may be None. With runtime="micro" the file is a program of its own, the model with the server of microcontrollers, linked by
+    `compile_func` (`baton.contrib.cc.create_executable`).
+    """
+    if runtime != "micro":
+        return compile_func
+    from .micro import Linked
+
+    return Linked(compile_func)

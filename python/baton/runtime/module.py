@@ -88,7 +88,10 @@ class Module(Object):
 
     def export_library(self, file_name, fcompile=None, addons=None, workspace_dir=None, *, fmt="", **_):
         """Writes a shared library that the runtime alone can load. `fcompile`, `addons` and `workspace_dir` are accepted for older programs:
-        the library is linked without a compiler."""
+        the library is linked without a compiler; but what `rpc.with_minrpc(..., runtime="micro")` gave writes a program."""
+        if hasattr(fcompile, "export_model"):
+            fcompile.export_model(self, file_name)
+            return
         get_global_func("runtime.ModuleSaveToFile")(self, os.fsdecode(file_name), fmt)
 
     @property

@@ -19,6 +19,7 @@
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/jobs.h"
 #include "codegen/llvm/memory_limit.h"
+#include "codegen/llvm/processor.h"
 #include "runtime/artifact_format.h"
 
 namespace baton::codegen {
@@ -48,12 +49,15 @@ struct Machine {
   const Unwinding unwinding;
   explicit Machine(const Target& target) {
     InitLLVM();
-    triple = target->mtriple.empty() ? TakeMessage(LLVMGetDefaultTargetTriple()) : target->mtriple.str();
+    // Of a triple without a vendor LLVM takes the system for one, and knows neither system nor convention of calls.
+    triple = target->mtriple.empty() ? TakeMessage(LLVMGetDefaultTargetTriple())
+                                     : TakeMessage(LLVMNormalizeTargetTriple(target->mtriple.str().c_str()));
     if (target.get()->is_host()) {
       cpu = TakeMessage(LLVMGetHostCPUName());
       features = TakeMessage(LLVMGetHostCPUFeatures());
     } else {
       cpu = target->mcpu.str();
+      if (cpu.empty()) features = ProcessorOf(triple).features;
     }
     if (triple.starts_with("x86_64")) {
       // LLVM 19 may exchange the operands of a masked vcmpph without turning the predicate round. Seen with llc 19.1.7
@@ -248,9 +252,8 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
   RunJobs(std::move(jobs), runtime::HasInterrupts() ? runtime::CheckInterrupt : nullptr);
   code.objects = std::move(*objects);
   // What the schedules rely on; LLVM's finer choices follow from the processor.
-  for (const char* f : {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
-                        "avx512bf16", "amx-tile", "amx-bf16", "amx-int8"}) {
-    if (target->Has(f)) code.features.push_back(f);
+  for (const std::string_view f : ProcessorOf(target->mtriple.view()).known) {
+    if (target->Has(f)) code.features.push_back(std::string(f));
   }
   if (target->mattr.str().find("+avx512fp16") != std::string::npos) code.features.push_back("avx512fp16");
   return code;

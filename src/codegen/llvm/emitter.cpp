@@ -91,7 +91,10 @@ LLVMValueRef Emitter::CallBackend(size_t offset, LLVMTypeRef ret, std::vector<LL
   LLVMValueRef var = LLVMGetNamedGlobal(module_, kBackendApiSymbol);
   if (!var) var = LLVMAddGlobal(module_, ptr_, kBackendApiSymbol);
   LLVMValueRef table = LLVMBuildLoad2(builder_, ptr_, var, "");
-  LLVMValueRef at = Int64(static_cast<int64_t>(offset));
+  // Two numbers of 32 bits, then pointers: as wide as the target's, which need not be those of this machine.
+  constexpr size_t kFirst = offsetof(BatonBackendApi, parallel_launch);
+  const size_t pointer = LLVMPointerSize(LLVMGetModuleDataLayout(module_));
+  LLVMValueRef at = Int64(static_cast<int64_t>(kFirst + (offset - kFirst) / sizeof(void*) * pointer));
   LLVMValueRef slot = LLVMBuildInBoundsGEP2(builder_, LLVMInt8TypeInContext(ctx_), table, &at, 1, "");
   LLVMValueRef f = LLVMBuildLoad2(builder_, ptr_, slot, "");
   std::vector<LLVMTypeRef> types;

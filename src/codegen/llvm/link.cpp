@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codegen/llvm/memory_limit.h"
+#include "codegen/llvm/processor.h"
 
 #ifdef BATON_HAVE_LLD
 #include <lld/Common/Driver.h>
@@ -97,7 +98,44 @@ bool LinkInProcess(const std::vector<std::string>& args, std::string* error) {
 
 }  // namespace
 
-std::string LinkShared(const ObjectCode& code, const Target&) {
+namespace {
+
+/// Links; throws where no linker works.
+void Link(const std::vector<std::string>& args) {
+  std::string error;
+  bool linked = LinkInProcess(args, &error);
+  if (!linked) {
+    for (const char* linker : {"ld.lld-19", "ld.lld", "ld"}) {
+      std::vector<std::string> command{linker};
+      for (const std::string& a : args) {
+        if (a != "--threads=1" || command[0] != "ld") command.push_back(a);  // GNU ld has no threads, and no such flag
+      }
+      linked = linked || Run(command);
+    }
+  }
+  if (!linked) {
+    throw RuntimeError("cannot link the compiled code: no linker works" + (error.empty() ? "" : " (" + error + ")") +
+                       "; install lld (on Debian: apt-get install lld-19)");
+  }
+}
+
+/// Libraries of another machine's system that define nothing: linked with, they are named in the file, and what its
+/// code calls stays open until the loader there finds it in them.
+std::vector<std::string> NamedLibraries(const Target& target, TempDir* dir) {
+  const std::string object = dir->File("empty.o"), version = dir->File("version");
+  WriteFile(object, CompileToObjects(IRModule(Map<GlobalVar, BaseFunc>()), target, 1, DebugLevel::kNone).objects[0]);
+  WriteFile(version, "{ local: *; };\n");
+  std::vector<std::string> paths;
+  for (const std::string& name : SystemLibraries(target->mtriple.view())) {
+    paths.push_back(dir->File(name));
+    Link({"-shared", "--threads=1", "-soname", name, "--version-script", version, "-o", paths.back(), object});
+  }
+  return paths;
+}
+
+}  // namespace
+
+std::string LinkShared(const ObjectCode& code, const Target& target) {
   uint64_t object_bytes = 0;
   for (const std::string& object : code.objects) object_bytes += object.size();
   RequireMemory(kLeastMemory / 2 + 4 * object_bytes);
@@ -114,28 +152,19 @@ std::string LinkShared(const ObjectCode& code, const Target&) {
     WriteFile(path, code.objects[i]);
     args.push_back(path);
   }
-  for (const char* libm :
-       {"/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"}) {
-    if (access(libm, R_OK) == 0) {
-      args.insert(args.end(), {"--as-needed", libm});
-      break;
-    }
-  }
-  std::string error;
-  bool linked = LinkInProcess(args, &error);
-  if (!linked) {
-    for (const char* linker : {"ld.lld-19", "ld.lld", "ld"}) {
-      std::vector<std::string> command{linker};
-      for (const std::string& a : args) {
-        if (a != "--threads=1" || command[0] != "ld") command.push_back(a);  // GNU ld has no threads, and no such flag
+  if (IsOtherProcessor(target->mtriple.view())) {
+    const std::vector<std::string> named = NamedLibraries(target, &dir);
+    args.insert(args.end(), named.begin(), named.end());
+  } else {
+    for (const char* libm :
+         {"/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"}) {
+      if (access(libm, R_OK) == 0) {
+        args.insert(args.end(), {"--as-needed", libm});
+        break;
       }
-      linked = linked || Run(command);
     }
   }
-  if (!linked) {
-    throw RuntimeError("cannot link the compiled code: no linker works" + (error.empty() ? "" : " (" + error + ")") +
-                       "; install lld (on Debian: apt-get install lld-19)");
-  }
+  Link(args);
   std::ifstream f(out, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(f)), std::istreambuf_iterator<char>());
   if (bytes.empty()) throw RuntimeError("the linker wrote nothing");

@@ -79,6 +79,7 @@ LLVMValueRef Emitter::CallPacked(const tir::CallNode* op) {
   if (!slot) {
     slot = LLVMAddGlobal(module_, ptr_, slot_name.c_str());
     LLVMSetInitializer(slot, LLVMConstNull(ptr_));
+    LLVMSetAlignment(slot, 8);
     LLVMSetLinkage(slot, LLVMInternalLinkage);
   }
   auto load = [&] {

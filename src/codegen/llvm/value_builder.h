@@ -7,8 +7,9 @@
 #include <llvm-c/Target.h>
 
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "codegen/llvm/processor.h"
 
 namespace baton::codegen {
 
@@ -23,10 +24,10 @@ class ValueBuilder {
       : module_(module),
         ctx_(LLVMGetModuleContext(module)),
         target_(target),
-        has_float16_(target->Has("f16c") || !std::string_view(LLVMGetTarget(module)).starts_with("x86_64")),
-        has_fma_(target->Has("fma") || target->Has("avx512f") ||
-                 !std::string_view(LLVMGetTarget(module)).starts_with("x86_64")),
         builder_(LLVMCreateBuilderInContext(ctx_)) {
+    const Processor& processor = ProcessorOf(LLVMGetTarget(module));
+    has_float16_ = processor.float16.empty() || target->Has(processor.float16);
+    has_fma_ = processor.has_fma || target->Has("fma") || target->Has("avx512f") || target->Has("vfp4");
     ptr_ = LLVMPointerTypeInContext(ctx_, 0);
     i32_ = LLVMInt32TypeInContext(ctx_);
     i64_ = LLVMInt64TypeInContext(ctx_);

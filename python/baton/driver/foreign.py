@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model compiled for a processor of another kind: it is saved, or run where that processor is."""
+
+from __future__ import annotations
+
+from ..error import UnsupportedError
+from .executable import Executable
+
+
+class ForeignExecutable(Executable):
+    """What `baton.compile` gives for the triple of another machine: an `Executable` that `save` and `baton.rpc.deploy` take, and whose
+    calls are an UnsupportedError."""
+
+    def __init__(self, module, target, inputs, outputs):
+        self._module, self._target = module, target
+        self._executors, self._forms, self.artifact = [], None, None
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self._order = tuple(info.name for info in self.inputs)
+
+    def _refuse(self, *args, **kwargs):
+        import platform
+
+        raise UnsupportedError(
+            f"code for {str(self._target.mtriple).partition('-')[0]} does not run on this machine ({platform.machine()}): "
+            "`baton.rpc.deploy(session, model)` runs it on another one, `save` writes it"
+        )
+
+    __call__ = specialize = profile = shapes = reserve = _refuse
+
+    def _function(self, name: str):
+        return None

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A serial line to a microcontroller (src/micro/serial.h says what goes over it).
+#pragma once
+
+#include "rpc/channel.h"
+
+namespace baton::rpc {
+
+/// What stands behind "serial:" : a device, and ?baud=N, ?key=FILE.
+Address ParseSerial(std::string_view rest);
+/// The key that a microcontroller is given: not the secret itself, so that other uses of the key stay apart.
+std::string SerialKey(const Key& key);
+/// Opens the device and waits for the server's answer.
+std::unique_ptr<Channel> ConnectSerial(const Address& address, Deadline deadline);
+
+}  // namespace baton::rpc
