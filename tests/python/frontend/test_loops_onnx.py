@@ -135,3 +135,29 @@ def test_a_loop_that_stops_early():
     body = helper.make_graph(nodes, "body", [*ends, floats("a", 3)], [helper.make_tensor_value_info("on", TensorProto.BOOL, []), floats("b", 3)])
     made = compiled([helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)], [floats("x", 3)], [floats("y", 3)], n=np.int64(100), end=np.float32(10))
     np.testing.assert_array_equal(made(np.array([1, 2, 3], "float32")).numpy(), [4, 8, 12])
+
+
+@pytest.mark.parametrize("back", [0, 1])
+@pytest.mark.parametrize("shape", [("steps", 3, 5), (30, "batch", 5), ("steps", "batch", 5)])
+def test_open_dimensions(shape, back, tmp_path):
+    """One artifact for all numbers of steps and rows, without the compiler."""
+    steps, batch, _ = shape
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["s", "a"], ["t"]), helper.make_node("Tanh", ["t"], ["s2"])]
+    nodes.append(helper.make_node("Sub", ["s2", "x"], ["y"]))
+    body = helper.make_graph(nodes, "body", [floats("s", batch, 5), floats("x", batch, 5)], [floats("s2", batch, 5), floats("y", batch, 5)])
+    node = helper.make_node("Scan", ["s0", "xs"], ["sT", "ys"], body=body, num_scan_inputs=1, scan_input_directions=[back], scan_output_directions=[back])
+    w = RNG.standard_normal((5, 5), "float32")
+    made = compiled([node], [floats("s0", batch, 5), floats("xs", *shape)], [floats("sT", batch, 5), floats("ys", *shape)], w=w)
+    assert not made.called_back
+    made.save(tmp_path / "scan.so")
+    for m in (made, baton.load(tmp_path / "scan.so")):
+        for count, rows in ((30, 3), (7, 1), (200, 4), (1, 2), (0, 3)):
+            count, rows = count if steps == "steps" else 30, rows if batch == "batch" else 3
+            s, xs = RNG.standard_normal((rows, 5), "float32"), RNG.standard_normal((count, rows, 5), "float32")
+            last, ys = m(s, xs)
+            want = np.zeros_like(xs)
+            for t in range(count)[::-1] if back else range(count):
+                s = np.tanh(s + xs[t] @ w)
+                want[t] = s - xs[t]
+            np.testing.assert_allclose(last.numpy(), s, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(ys.numpy(), want, rtol=1e-4, atol=1e-5)
