@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent layers beside ONNX Runtime: time, size of the artifact over the weights', seconds to compile.
+"""Recurrent layers, and steps by Scan and Loop, beside ONNX Runtime: time, size of the artifact over the weights', seconds to compile.
 
     python bench/recurrent.py
     python bench/recurrent.py --only LSTM --check    # exit code 1 where a bar is missed
@@ -39,6 +39,14 @@ ROWS = [
     ("GRU after", 64, 32, 512, "forward"),
     ("RNN", 128, 1, 256, "forward"),
     ("RNN", 128, 16, 512, "bidirectional"),
+    ("Scan", 16, 1, 128, "forward"),
+    ("Scan", 64, 1, 256, "forward"),
+    ("Scan", 512, 8, 128, "reverse"),
+    ("Scan", 32, 32, 512, "forward"),
+    ("Loop", 16, 1, 128, "forward"),
+    ("Loop", 128, 1, 256, "forward"),
+    ("Loop", 2000, 1, 64, "forward"),
+    ("Loop", 64, 16, 512, "forward"),
 ]
 
 
@@ -67,6 +75,54 @@ def layer(kind: str, steps: int, batch: int, hidden: int, direction: str):
     return made, rng.standard_normal(shape, np.float32), sum(value.nbytes for value in weights.values())
 
 
+def steps_of(kind: str, steps: int, batch: int, hidden: int, direction: str):
+    """(a model whose step is a graph: a GRU by Scan, an RNN by Loop; its input, bytes of its weights)."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    def floats(name, *shape):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+    def nodes(*rows, **attrs):
+        return [helper.make_node(op, given.split(), made.split(), **attrs.get(made.split()[0], {})) for op, given, made in rows]
+
+    rng = np.random.default_rng(0)
+    weights = {name: rng.normal(0, hidden**-0.5, (hidden, n * hidden)).astype(np.float32) for name, n in (("w", 2), ("u", 2), ("w2", 1), ("u2", 1))}
+    values = {"h0": np.zeros((batch, hidden), np.float32), "one": np.float32(1), "n": np.int64(steps)}
+    if kind == "Scan":
+        step = nodes(("MatMul", "x w", "xw"), ("MatMul", "h u", "hu"), ("Add", "xw hu", "sums"), ("Sigmoid", "sums", "gates"), ("Split", "gates", "z r"),
+                     ("Mul", "r h", "rh"), ("MatMul", "rh u2", "inner"), ("MatMul", "x w2", "outer"), ("Add", "inner outer", "sum"), ("Tanh", "sum", "new"),
+                     ("Sub", "one z", "rest"), ("Mul", "rest new", "a"), ("Mul", "z h", "b"), ("Add", "a b", "h2"), ("Identity", "h2", "y"),
+                     z={"axis": 1, "num_outputs": 2})  # fmt: skip
+        body = helper.make_graph(
+            step, "step", [floats("h", batch, hidden), floats("x", batch, hidden)], [floats("h2", batch, hidden), floats("y", batch, hidden)]
+        )
+        back = [int(direction == "reverse")]
+        made = helper.make_node("Scan", ["h0", "x"], ["last", "y"], body=body, num_scan_inputs=1, scan_input_directions=back, scan_output_directions=back)
+        del values["n"]
+    else:
+        weights, step = (
+            {"w": weights["u2"]},
+            nodes(
+                ("Gather", "x i", "row"),
+                ("MatMul", "h w", "hw"),
+                ("Add", "hw row", "sum"),
+                ("Tanh", "sum", "h2"),
+                ("Identity", "h2", "y2"),
+                ("Identity", "go", "on"),
+            ),
+        )
+        ends = [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])]
+        on = helper.make_tensor_value_info("on", TensorProto.BOOL, [])
+        body = helper.make_graph(step, "step", [*ends, floats("h", batch, hidden)], [on, floats("h2", batch, hidden), floats("y2", batch, hidden)])
+        made = helper.make_node("Loop", ["n", "", "h0"], ["last", "y"], body=body)
+        del values["one"]
+    shape = [steps, batch, hidden]
+    init = [numpy_helper.from_array(np.asarray(value), name) for name, value in {**weights, **values}.items()]
+    graph = helper.make_graph([made], "layer", [floats("x", *shape)], [floats("y", *shape)], init)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return model, rng.standard_normal(shape, np.float32), sum(value.nbytes for value in weights.values())
+
+
 def measure(row, threads: int, rounds: int) -> list[str]:
     """Prints a row; what misses its bar, in words."""
     import onnx
@@ -74,7 +130,7 @@ def measure(row, threads: int, rounds: int) -> list[str]:
 
     import baton
 
-    proto, x, weights = layer(*row)
+    proto, x, weights = (steps_of if row[0] in ("Scan", "Loop") else layer)(*row)
     folder = Path(tempfile.mkdtemp(prefix="baton-recurrent-"))
     onnx.save(proto, folder / "layer.onnx")
     start = time.perf_counter()
@@ -105,7 +161,7 @@ def measure(row, threads: int, rounds: int) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="rows of this kind: LSTM, GRU, GRU after or RNN")
+    parser.add_argument("--only", default="", help="rows of this kind: LSTM, GRU, GRU after, RNN, Scan or Loop")
     parser.add_argument("--threads", type=int, default=2, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=20, help="runs of each engine (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="exit code 1 where a bar is missed")

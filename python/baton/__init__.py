@@ -124,6 +124,7 @@ _NAMES = {
     "placeholder": "te",
     "compile": "driver",
     "Dim": "driver",
+    "Limits": "driver",
     "load": "driver",
     "build": "driver",
     "lower": "driver",

@@ -329,18 +329,26 @@ class GraphLowerer {
     sizes(steps);
     tir::PrimFunc f(own, tir::SubstituteBuffers(steps, sizes.made, rename));
     f = WithAttr(f, attr::kGlobalSymbol, Any(symbol));
+    f = WithAttr(f, "straight_line", Any(1));
     return WithAttr(f, "model_entry", Any(1));
   }
 
   /// Calls of functions of kPart steps each, where there are many: what LLVM does to one function grows faster than it.
   Array<tir::Stmt> InSegments(const Array<tir::Stmt>& steps) {
-    constexpr size_t kPart = 256;
-    if (steps.size() <= 2 * kPart) return steps;
+    // A copy is loads and stores, each of which LLVM compares with all others.
+    constexpr size_t kWhole = 512, kPart = 64, kCopy = 8;
+    auto weight = [&](size_t i) { return steps_[i].kernel.defined() ? 1 : kCopy; };
+    size_t all = 0;
+    for (size_t i = 0; i < steps.size(); ++i) all += weight(i);
+    if (all <= kWhole) return steps;
     Array<tir::Stmt> calls;
-    for (size_t begin = 0; begin < steps.size(); begin += kPart) {
+    for (size_t begin = 0, end; begin < steps.size(); begin = end) {
       Array<tir::Stmt> segment;
-      for (size_t i = begin; i < std::min(begin + kPart, steps.size()); ++i)
-        segment.push_back(steps[static_cast<int64_t>(i)]);
+      size_t part = 0;
+      for (end = begin; end < steps.size() && part < kPart; ++end) {
+        segment.push_back(steps[static_cast<int64_t>(end)]);
+        part += weight(end);
+      }
       const std::string symbol = desc_.entry + ".part" + std::to_string(segments_.size());
       tir::PrimFunc f = OfSteps(tir::SeqStmt::Flatten(segment), symbol);
       f.CopyOnWrite()->span = segment[0]->span;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module `baton._core`.
 #include <baton/runtime/array.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/map.h>
 #include <baton/runtime/registry.h>
 #include <baton/runtime/string.h>
 #include <dlfcn.h>
 #include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <chrono>
 
 #include "core.h"
 
@@ -103,6 +107,20 @@ void CheckSignals() {
   }
 }
 
+/// Bounds what this thread runs from now on: seconds, bytes of arrays, calls of a program. Negative: no bound.
+void SetLimits(double seconds, int64_t bytes, int64_t rounds) {
+  using Clock = std::chrono::steady_clock;
+  baton::runtime::detail::InterruptPolls& polls = baton::runtime::detail::interrupt_polls;
+  polls.deadline = 0;
+  if (seconds >= 0 && seconds < 1e9) {
+    const auto time = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    polls.deadline = (Clock::now() + time).time_since_epoch().count();
+  }
+  polls.max_bytes = 0;
+  if (bytes >= 0 && bytes < INT64_MAX / 2) polls.max_bytes = std::max<int64_t>(polls.bytes, 0) + bytes + 1;
+  polls.rounds = rounds < 0 || rounds == INT64_MAX ? 0 : rounds + 1;
+}
+
 }  // namespace
 }  // namespace baton::python
 
@@ -130,6 +148,8 @@ NB_MODULE(_core, m) {
   m.def("list_globals", ListGlobals, nb::arg("prefix") = "", "Names of the global functions.");
   m.def("convert", Convert, nb::arg("value").none(), "What the value becomes when it goes to C++ and comes back.");
   m.def("make_node", MakeByKey, "make_node(key, **fields): an object of a type key.");
+  m.def("set_limits", SetLimits, nb::arg("seconds"), nb::arg("bytes"), nb::arg("rounds"),
+        "Bounds what this thread runs from now on; negative numbers: no bound.");
   m.def("load_library", LoadLibrary, nb::arg("path"));
   m.def("flush_dropped", FlushDropped, "Frees Python objects that C++ dropped without the lock.");
   FindMainThread();

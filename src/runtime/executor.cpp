@@ -189,10 +189,8 @@ void Executor::Run(bool all_bound) {
     io_[inputs_.size() + i] = outputs_[i].data();
   }
   const int64_t* words = shapes_ ? shapes_->words() : nullptr;
-  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data()), words) != 0) [[unlikely]] {
-    if (*BatonErrorMessage() == '\0') throw RuntimeError("the model failed without saying why");
+  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data()), words) != 0) [[unlikely]]
     ThrowFromSlot();
-  }
   ran_ = true;
 }
 

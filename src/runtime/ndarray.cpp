@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/array.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
 #include <baton/runtime/scalar.h>
@@ -145,12 +146,20 @@ NDArray NDArray::Empty(const std::vector<int64_t>& shape, DataType dtype, Device
     throw ValueError(Cat("an array cannot have dtype ", DataType2String(dtype)));
   const size_t bytes = TensorBytes(shape, dtype);
   DeviceAPI* api = DeviceAPI::Get(device);
+  detail::InterruptPolls& polls = detail::interrupt_polls;
+  if (polls.max_bytes && static_cast<int64_t>(bytes) > polls.max_bytes - polls.bytes) {
+    BatonErrorSet("MemoryError", "arrays take more bytes than `limits` allow");
+    ThrowFromSlot();
+  }
   NDArray a = Allocate(static_cast<int>(shape.size()), shape.data(), nullptr, dtype, device);
   NDArrayObj* n = a.obj();
   // A line more than asked for, so that a vector load at the very end stays inside.
   n->dl_tensor.data = api->Alloc(device, bytes + kAlignment, kAlignment);
+  polls.bytes += static_cast<int64_t>(bytes);
   n->owner_ = api;
   n->release_ = [](NDArrayObj* self) {
+    const DataType type = self->dl_tensor.dtype;
+    detail::interrupt_polls.bytes -= self->numel * ((type.bits() + 7) / 8 * type.lanes());
     static_cast<DeviceAPI*>(self->owner_)->Free(self->dl_tensor.device, self->dl_tensor.data);
   };
   return a;

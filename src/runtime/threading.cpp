@@ -5,6 +5,7 @@
 // threads that are all awake have the same parts from region to region. A thread that comes late takes nothing, and
 // does not read the job, which can be replaced under its eyes.
 #include <baton/runtime/error.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/threading.h>
 #include <baton/support/machine.h>
 #include <baton/support/text.h>
@@ -19,6 +20,7 @@
 #include <atomic>
 #include <bit>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -420,6 +422,7 @@ extern "C" {
 
 int BatonBackendParallelLaunch(BatonParallelTask fn, void* closure, int num_tasks) {
   try {
+    if (!in_region) CheckInterrupt();  // between the steps of a model; a fraction of what a fork takes
     return Launch(fn, closure, num_tasks);
   } catch (...) {
     return CatchToSlot();
@@ -447,12 +450,19 @@ void* BatonBackendAlloc(uint64_t size) {
 
 void BatonBackendFree(void* memory) { free(memory); }
 
+__attribute__((format(printf, 1, 0))) static int SetIndexError(const char* format, int64_t index, int64_t extent) {
+  char text[512];
+  snprintf(text, sizeof text, format, index, extent);
+  BatonErrorSet("IndexError", text);
+  return -1;
+}
+
 const BatonBackendApi* BatonBackendGetApi(void) {
   static const BatonBackendApi api = {sizeof(BatonBackendApi),    1,
                                       BatonBackendParallelLaunch, BatonBackendNumThreads,
                                       BatonBackendSetError,       BatonBackendAlloc,
                                       BatonBackendFree,           BatonBackendGetFunction,
-                                      BatonBackendCallFunction};
+                                      BatonBackendCallFunction,   SetIndexError};
   return &api;
 }
 

@@ -187,7 +187,13 @@ void Machine::TooDeep(const Function& f, size_t frames) const {
                          "base case? (A call in tail position needs no level.)"));
 }
 
+void Machine::TooManyRounds(const Function& f) const {
+  runtime::detail::interrupt_polls.rounds = 1;
+  throw RuntimeError(Cat("in `", f.name, "`: more rounds of loops and calls of functions than `limits` allow"));
+}
+
 size_t Machine::RunKernel(const int32_t* at, size_t base) {
+  if ((++kernels_run_ & 0xf) == 0) runtime::CheckInterrupt();
   const auto index = static_cast<size_t>(at[1]);
   const Kernel& k = exe_->program.kernels[index];
   const auto n_in = static_cast<size_t>(at[2]), n_out = static_cast<size_t>(at[3]);
@@ -223,7 +229,6 @@ size_t Machine::RunKernel(const int32_t* at, size_t base) {
     RunSteps(index);
   } else if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arenas_[0].data()),
                           shapes ? shapes->words() : nullptr) != 0) {
-    if (*BatonErrorMessage() == '\0') throw RuntimeError(Cat("`", k.symbol, "` failed without saying why"));
     runtime::ThrowFromSlot();
   }
   for (size_t i = 0; i < n_in; ++i) Release(base, in[i]);
@@ -236,6 +241,7 @@ size_t Machine::RunPacked(const int32_t* at, size_t base) {
   const PackedSlot& slot = exe_->program.packed[static_cast<size_t>(at[1])];
   const auto n = static_cast<size_t>(at[3]);
   if (!slot.function.defined()) throw RuntimeError(Cat("the program lacks the host function `", slot.name, "`"));
+  runtime::CheckInterrupt();
   held_.clear();
   std::vector<BatonValue> values(n);
   for (size_t i = 0; i < n; ++i) {
@@ -347,6 +353,7 @@ bool Machine::HasTag(const int32_t* at, size_t base) {
 
 void Machine::Enter(const Function& callee, int32_t dst, bool tail, Position* here) {
   runtime::PollInterrupt();
+  if (int64_t& rounds = runtime::detail::interrupt_polls.rounds; rounds && --rounds == 0) TooManyRounds(callee);
   if (tail) {
     regs_.resize(here->base);
   } else {

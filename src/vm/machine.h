@@ -50,6 +50,7 @@ class Machine {
   void GrowArena(uint64_t bytes);
   void RunSteps(size_t kernel);
   [[noreturn]] void TooDeep(const Function& f, size_t frames) const;
+  [[noreturn]] void TooManyRounds(const Function& f) const;
 
   // An instruction each, which `at` points to, on the registers from `base` on. Those that give a size give the words
   // that the instruction has.
@@ -100,6 +101,7 @@ class Machine {
   std::vector<ObjectRef> regs_;
   std::vector<Frame> frames_;
   std::vector<void*> io_;
+  uint32_t kernels_run_ = 0;      // an interrupt is asked for now and then
   std::vector<ObjectRef> held_;   // values that live through one instruction
   std::vector<ObjectRef> moved_;  // arguments on their way to a callee
 };

@@ -90,6 +90,8 @@ typedef struct {
   void (*free)(void* memory);
   int (*get_function)(void* module, const char* name, void** out);
   int (*call_function)(void* function, const BatonValue* args, int num_args, BatonValue* ret);
+  /* Stores an IndexError; the message is made as printf does of a format with two numbers (%ld). Returns -1. */
+  int (*set_index_error)(const char* format, int64_t index, int64_t extent);
 } BatonBackendApi;
 
 BATON_DLL const BatonBackendApi* BatonBackendGetApi(void);

@@ -3,6 +3,7 @@
 
 from .dims import Dim
 from .executable import Executable, TensorInfo, load
+from .limits import Limits
 
 
 def __getattr__(name):
@@ -18,4 +19,4 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["Dim", "Executable", "TensorInfo", "build", "compile", "load", "lower"]  # noqa: F822 - made on first use
+__all__ = ["Dim", "Executable", "Limits", "TensorInfo", "build", "compile", "load", "lower"]  # noqa: F822 - made on first use

@@ -13,6 +13,7 @@ from ..error import CompileError, RuntimeError, UnsupportedError
 from . import forms, passes
 from .dims import Dim, OpenShapes
 from .executable import Executable, TensorInfo
+from .limits import Limits
 from .options import Options, capsule
 
 load_compiler()
@@ -154,6 +155,7 @@ def compile(  # noqa: A001 - the name users expect
     disabled_pass: Sequence[str] = (),
     device=None,
     instruments: Sequence[object] = (),
+    limits: Limits | Mapping[str, float] | None = None,
 ) -> Executable:
     """Compiles a model for this machine, or for `target`.
 
@@ -166,7 +168,7 @@ def compile(  # noqa: A001 - the name users expect
     dimensions is compiled once for all shapes. target: as "llvm
     -mcpu=skylake" or "opencl"; a dict by device, or a list, for a program on several devices. device: where it runs, if not
     on the first of each kind. opt_level: 0 to 4. config, disabled_pass, instruments: as in
-    `baton.transform.PassContext`.
+    `baton.transform.PassContext`. limits: what a call of the model may take (`baton.Limits`).
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
@@ -183,7 +185,7 @@ def compile(  # noqa: A001 - the name users expect
 
     def specialize(shapes: Mapping[str, tuple[int, ...]]) -> Executable:
         built, said = _built(model, shapes, options)
-        return foreign(built) or Executable(built, device=device, forms=said)
+        return foreign(built) or Executable(built, device=device, forms=said, limits=limits)
 
     def foreign(built) -> Executable | None:
         if options.targets is not None or not get_global_func("driver.IsOtherProcessor")(options.target):
@@ -196,7 +198,7 @@ def compile(  # noqa: A001 - the name users expect
     if all(isinstance(size, int) for info in merged for size in info.shape):
         return specialize({info.name: info.shape for info in merged})
     built, said = build_open(model, merged, given, options)
-    return foreign(built) or Executable(built, device=device, specialize=specialize, forms=said)
+    return foreign(built) or Executable(built, device=device, specialize=specialize, forms=said, limits=limits)
 
 
 def _merged(shape, given):

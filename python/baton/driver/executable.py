@@ -13,6 +13,7 @@ from ..error import RuntimeError as BatonRuntimeError
 from ..error import UnsupportedError
 from ..runtime import Module, load_module
 from .dims import MAX_EXTENT, Dim
+from .limits import Limits
 
 
 class TensorInfo(NamedTuple):
@@ -70,11 +71,12 @@ class Executable:
     that are dense. The result is one NDArray, or where the model gives a tuple a tuple, nested ones too. It can be called
     from several threads at once.
 
-    Attributes: `inputs`, `outputs` (TensorInfo each), `artifact` (the path it was loaded from, or None). `device`: where it
+    Attributes: `inputs`, `outputs` (TensorInfo each), `artifact` (the path it was loaded from, or None), `limits` (what a call may
+    take: a `baton.Limits`, or a dict as {"seconds": 2, "bytes": 1 << 30, "rounds": 10**6}; None: no bounds). `device`: where it
     runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for.
     """
 
-    def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None, forms: str = ""):
+    def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None, forms: str = "", limits=None):
         self._module = module
         self._specialize = specialize
         self.artifact = artifact
@@ -83,7 +85,8 @@ class Executable:
         except AttributeError:
             raise BatonRuntimeError("the module holds no model that can be run") from None
         self._make = make if device is None else lambda: make(*(device if isinstance(device, (list, tuple)) else [device]))
-        executor = self._make()
+        self.limits = limits
+        executor = self._within(self._make)
         self.inputs = _infos(executor, "input")
         self.outputs = _infos(executor, "output")
         self._order = tuple(info.name for info in self.inputs)
@@ -96,6 +99,22 @@ class Executable:
         # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
         self._executors = [executor]
         self._idle = [executor["call"]]
+
+    @property
+    def limits(self) -> Limits | None:
+        """What a call may take."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, value) -> None:
+        self._limits = Limits.of(value)
+
+    def _within(self, function, *args):
+        """The function's value, within the limits."""
+        if self._limits is None:
+            return function(*args)
+        with self._limits.hold():
+            return function(*args)
 
     @property
     def module(self) -> Module:
@@ -182,11 +201,11 @@ class Executable:
         try:
             run = self._idle.pop()
         except IndexError:
-            executor = self._make()
+            executor = self._within(self._make)
             self._executors.append(executor)
             run = executor["call"]
         try:
-            out = run(*arrays)
+            out = run(*arrays) if self._limits is None else self._within(run, *arrays)
         except Exception as error:
             self._explain(given, error)
             raise
@@ -357,9 +376,11 @@ def _extent(extents, i: int) -> str | None:
     return str(names[i]) or None if i < len(names) else None
 
 
-def load(path: str | os.PathLike, device=None, *, public_key=None, signature: str | os.PathLike | None = None) -> Executable:
+def load(
+    path: str | os.PathLike, device=None, *, public_key=None, signature: str | os.PathLike | None = None, limits: Limits | Mapping[str, float] | None = None
+) -> Executable:
     """A model that `Executable.save` or `baton compile` wrote. The compiler is neither needed nor loaded. `device`: where it
-    runs, or a list of devices.
+    runs, or a list of devices. `limits`: what a call of it may take (`baton.Limits`).
 
     A compiled model is code. Its digest finds damage, and is no signature: who changes the file can change the digest. With
     `public_key` (a PEM file, its bytes, or a key of the package `cryptography`; Ed25519) nothing is loaded unless `baton sign` signed
@@ -373,7 +394,7 @@ def load(path: str | os.PathLike, device=None, *, public_key=None, signature: st
         raise TypeError("a signature is checked with a public_key, which is missing")
     else:
         module = load_module(os.fsdecode(path))
-    return Executable(module, artifact=os.fsdecode(path), device=device, forms=_forms_of(module))
+    return Executable(module, artifact=os.fsdecode(path), device=device, forms=_forms_of(module), limits=limits)
 
 
 def _forms_of(module: Module) -> str:

@@ -17,6 +17,10 @@ void Emitter::Function(const std::string& symbol, const PrimFunc& f) {
   func_ = Declare(symbol, f);
   if (LLVMCountBasicBlocks(func_)) throw InternalError("function `" + symbol + "` is defined twice");
   SetAttributes(func_);
+  if (f->HasNonzeroAttr("straight_line")) {
+    // Calls one after the other, and many of them: nothing that LLVM's passes could improve, which take longest here.
+    for (const char* name : {"noinline", "optnone"}) AddAttr(func_, LLVMAttributeFunctionIndex, name, 0);
+  }
   // Local names: only the entry points are seen outside of the model.
   if (!f->HasNonzeroAttr(baton::attr::kGlobalSymbol)) LLVMSetVisibility(func_, LLVMHiddenVisibility);
   if (debug_) scope_ = debug_->Begin(func_, symbol, DisplayName(f, symbol), "", f->span);
@@ -68,13 +72,16 @@ void Emitter::SetAttributes(LLVMValueRef f) {
   set("prefer-vector-width", width);
   set("min-legal-vector-width", width);
   set("no-trapping-math", "true");
-  unsigned kind = LLVMGetEnumAttributeKindForName("nounwind", 8);
-  LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(ctx_, kind, 0));
+  AddAttr(f, LLVMAttributeFunctionIndex, "nounwind", 0);
+}
+
+void Emitter::AddAttr(LLVMValueRef f, LLVMAttributeIndex at, const char* name, uint64_t value) {
+  unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+  LLVMAddAttributeAtIndex(f, at, LLVMCreateEnumAttribute(ctx_, kind, value));
 }
 
 void Emitter::AddParamAttr(LLVMValueRef f, unsigned i, const char* name, uint64_t value) {
-  unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-  LLVMAddAttributeAtIndex(f, i + 1, LLVMCreateEnumAttribute(ctx_, kind, value));
+  AddAttr(f, i + 1, name, value);
 }
 
 void Emitter::Start(LLVMValueRef f) {

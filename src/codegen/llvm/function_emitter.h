@@ -51,6 +51,7 @@ class Emitter : private ValueBuilder,
 
   LLVMValueRef Declare(const std::string& symbol, const tir::PrimFunc& f);
   void SetAttributes(LLVMValueRef f);
+  void AddAttr(LLVMValueRef f, LLVMAttributeIndex at, const char* name, uint64_t value);
   void AddParamAttr(LLVMValueRef f, unsigned i, const char* name, uint64_t value);
   void Start(LLVMValueRef f);
   /// A function of the runtime's table.

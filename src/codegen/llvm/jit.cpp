@@ -2,6 +2,7 @@
 // Object files into this process.
 #include <baton/codegen/codegen.h>
 #include <baton/runtime/c_backend_api.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <llvm-c/ExecutionEngine.h>
 #include <llvm-c/LLJIT.h>
@@ -10,10 +11,12 @@
 #include <llvm-c/Target.h>
 #include <llvm/Config/llvm-config.h>
 
+#include <memory>
 #include <mutex>
 #include <new>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/jobs.h"
 #include "codegen/llvm/memory_limit.h"
 #include "codegen/llvm/perf.h"
 
@@ -117,7 +120,13 @@ runtime::Module LoadObjects(const ObjectCode& code) {
   uint64_t bytes = 0;
   for (const std::string& object : code.objects) bytes += object.size();
   RequireMemory(kLeastMemory / 8 + 2 * bytes);
-  return runtime::MakeModule<JitModule>(code);
+  constexpr uint64_t kLong = 1 << 20;  // linked in some tenth of a second, in which LLVM cannot be interrupted
+  if (bytes < kLong || !runtime::HasInterrupts()) return runtime::MakeModule<JitModule>(code);
+  auto made = std::make_shared<runtime::Module>();
+  auto own = std::make_shared<ObjectCode>(code);
+  RunJobs({[made, own](const std::atomic<bool>&) { *made = runtime::MakeModule<JitModule>(*own); }},
+          runtime::CheckInterrupt);
+  return *made;
 }
 
 BATON_REGISTER_GLOBAL("target.llvm_version_major").set_body_typed([] { return int64_t{LLVM_VERSION_MAJOR}; });

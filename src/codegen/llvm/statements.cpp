@@ -3,6 +3,7 @@
 #include <baton/runtime/c_backend_api.h>
 #include <baton/support/stack.h>
 #include <baton/tir/lower.h>
+#include <tir/index_error.h>
 #include <tir/parallel_if.h>
 
 #include "codegen/llvm/function_emitter.h"
@@ -83,8 +84,16 @@ void Emitter::VisitStmt_(const AssertStmtNode* op) {
   LLVMBuildCondBr(builder_, VisitExpr(op->condition), ok, fail);
   LLVMPositionBuilderAtEnd(builder_, fail);
   const auto* text = op->message.as<StringImmNode>();
-  LLVMValueRef s = LLVMBuildGlobalStringPtr(builder_, text ? text->value.c_str() : "an assertion failed", "str");
-  Return(CallBackend(offsetof(BatonBackendApi, set_error), i32_, {s}));
+  auto literal = [&](const StringImmNode* t) {
+    return LLVMBuildGlobalStringPtr(builder_, t ? t->value.c_str() : "an assertion failed", "str");
+  };
+  if (const auto* index = tir::IndexErrorOf(op)) {
+    LLVMValueRef at = VisitExpr(index->args[1]), extent = VisitExpr(index->args[2]);
+    Return(CallBackend(offsetof(BatonBackendApi, set_index_error), i32_,
+                       {literal(index->args[0].as<StringImmNode>()), at, extent}));
+  } else {
+    Return(CallBackend(offsetof(BatonBackendApi, set_error), i32_, {literal(text)}));
+  }
   LLVMPositionBuilderAtEnd(builder_, ok);
   VisitStmt(op->body);
 }

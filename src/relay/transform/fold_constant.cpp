@@ -20,8 +20,10 @@ constexpr size_t kFoldGrowth = 16;
 constexpr size_t kFoldSlack = 1 << 20;
 // What a value may have that is only computed on the way to a smaller one, and all such values of a function together.
 constexpr size_t kMaxTransientBytes = size_t{256} << 20;
-// Operations that one run over a function may take: a second or two. What is beyond stays in the program.
-constexpr double kMaxFlops = 1e10;
+// Operations that one run over a function may take, a second or two, and bytes that it may make; more where there are
+// constants of its own to compute with. What is beyond stays in the program.
+constexpr double kMaxFlops = 1e10, kFlopsAByte = 4;
+constexpr double kMaxBytes = 384 << 20, kBytesAByte = 4;
 
 /// Whether an expression is a constant: a Constant, or a Tuple of constants. Answers are kept for tuples alone.
 class ConstantChecker : private ExprVisitor {
@@ -69,6 +71,12 @@ class ConstantFolder : public MixedModeMutator {
 
   Expr Fold(const Expr& root) {
     fields_.emplace(root);
+    double own = 0;
+    for (const ExprNode* n : PostOrderNodes(root)) {
+      if (n->IsInstance<ConstantNode>()) own += static_cast<double>(static_cast<const ConstantNode*>(n)->data.nbytes());
+    }
+    max_flops_ = kMaxFlops + 4 * kFlopsAByte * own;
+    max_bytes_ = kMaxBytes + kBytesAByte * own;
     return Mutate(root);
   }
 
@@ -139,8 +147,11 @@ class ConstantFolder : public MixedModeMutator {
   /// Counts the operations of a call, and of the values that it needs first.
   bool Affordable(const CallNode* pre) {
     if (!pre->checked_type_.defined()) return true;
-    flops_ += std::max(FlopsOf(pre), static_cast<double>(BytesOf(Downcast<Type>(pre->checked_type_))));
-    return flops_ <= kMaxFlops;
+    const auto bytes = static_cast<double>(BytesOf(Downcast<Type>(pre->checked_type_)));
+    const double flops = std::max(FlopsOf(pre), kFlopsAByte * bytes);
+    if (flops_ + flops > max_flops_ || bytes_ + bytes > max_bytes_) return false;
+    flops_ += flops, bytes_ += bytes;
+    return true;
   }
 
   /// A call of constants that has been folded: steps of an unrolled loop share what they make of one weight.
@@ -258,7 +269,7 @@ class ConstantFolder : public MixedModeMutator {
   bool fold_qnn_;
   std::unordered_map<const Object*, TransientValue> transient_;
   size_t transient_bytes_ = 0;
-  double flops_ = 0;
+  double flops_ = 0, max_flops_ = kMaxFlops, bytes_ = 0, max_bytes_ = kMaxBytes;
   std::unordered_map<uint64_t, std::vector<FoldedCall>> folded_;
   ConstantChecker checker_;
   std::optional<TupleFields> fields_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdio>
 
+#include "tir/index_error.h"
 #include "tir/interpreter/interpreter_impl.h"
 
 namespace baton::tir::interpreter {
@@ -73,6 +75,13 @@ Memory Interpreter::Allocated(const Buffer& b) {
 
 void Interpreter::Check(const AssertStmtNode* a) {
   if (Int(a->condition)) return;
+  if (const auto* index = tir::IndexErrorOf(a)) {
+    char said[512];
+    // NOLINTNEXTLINE: the format is that of the kernel
+    snprintf(said, sizeof said, index->args[0].as<StringImmNode>()->value.c_str(), Int(index->args[1]),
+             Int(index->args[2]));
+    throw Error("IndexError", said);
+  }
   const auto* text = a->message.as<StringImmNode>();
   throw RuntimeError(text ? text->value.str() : "an assertion failed");
 }

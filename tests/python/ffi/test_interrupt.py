@@ -107,3 +107,49 @@ time.sleep(float(sys.argv[2]))
 def test_the_process_ends_well_while_a_daemon_thread_compiles(after):
     done = subprocess.run([sys.executable, "-c", DAEMON, BENCH, str(after)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+def products(steps, n):
+    """A model of so many products of n x n matrices, and its input."""
+    onnx = pytest.importorskip("onnx")
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    import baton
+
+    weight = numpy_helper.from_array(np.full((n, n), 1 / n, "float32"), "w")
+    nodes = [helper.make_node("MatMul", [f"v{i}", "w"], [f"v{i + 1}"]) for i in range(steps)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [n, n]) for name in ("v0", f"v{steps}")]
+    model = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:], [weight]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return onnx and baton.compile(model.SerializeToString()), np.ones((n, n), "float32")
+
+
+def test_an_alarm_ends_a_native_call():
+    """Of a model that is one function: between two of its steps."""
+    made, x = products(300, 512)
+    want = made(x).numpy()
+    assert any(bench.latency(lambda: made(x), after) is not None for after in (0.05, 0.02, 0.01))
+    assert (made(x).numpy() == want).all()
+
+
+def test_seconds_bound_a_native_call():
+    made, x = products(300, 512)
+    want = made(x).numpy()
+    made.limits = {"seconds": 0.05}
+    with pytest.raises(TimeoutError, match="longer than `limits` allow"):
+        made(x)
+    made.limits = None
+    assert (made(x).numpy() == want).all()
+
+
+def test_an_alarm_ends_a_compile_of_many_nodes():
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    import baton
+
+    nodes = [helper.make_node("Tanh" if i % 2 else "Exp", ["x"] if i < 2 else [f"v{i - 2}"], [f"v{i}"]) for i in range(16_000)]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4]) for n in ("x", "v15999")]
+    model = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    data = model.SerializeToString()
+    assert onnx and any(bench.latency(lambda: baton.compile(data), after) is not None for after in (0.4, 0.2, 0.1, 0.05))

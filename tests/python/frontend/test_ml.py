@@ -274,12 +274,21 @@ def test_tree_classifier_of_two(post, sign, ids, base):
                **leaves("class", ids, [0.25, sign * 0.5, 0.125, 0.75 * sign, 0.25])), X)  # fmt: skip
 
 
-@pytest.mark.parametrize("ids, base, words", [([0, 1, 0, 1, 1], [0.125, 0.25], "base_values"), ([0, 1, 0, 1, 0], None, "no weight of the second")])
-def test_scores_of_two_that_are_unclear(ids, base, words):
-    """ONNX Runtime drops weights of a class, or swaps the classes; the text says otherwise or nothing."""
-    more = {} if base is None else {"base_values": base}
-    m = one("TreeEnsembleClassifier", X, outputs=LABEL, classlabels_int64s=[0, 1], **forest(), **more, **leaves("class", ids, [0.25, 0.5, 0.125, 0.75, 0.25]))
-    with pytest.raises(baton.UnsupportedError, match=words):
+@pytest.mark.parametrize("base", [[0.125, 0.25], [0.75, -0.5], [-10.0, 10.0]])
+@pytest.mark.parametrize("ids", [[0, 1, 0, 1, 1], [0, 1, 0, 1, 0], [1, 0, 0, 0, 1]])
+def test_two_classes_with_a_base_each(ids, base):
+    """As ONNX's reference has it, and the text: "added to final class score". ONNX Runtime leaves out the weights of a class."""
+    m = one("TreeEnsembleClassifier", X, outputs=LABEL, classlabels_int64s=[0, 1], base_values=base, **forest(),
+            **leaves("class", ids, [0.25, 0.5, 0.125, 0.75, 0.25]))  # fmt: skip
+    same(baton.compile(m)(X), run_reference(m, X))
+
+
+def test_scores_of_two_that_are_unclear():
+    """ONNX Runtime swaps the classes of rows without a weight of the second; the text says nothing."""
+    m = one(
+        "TreeEnsembleClassifier", X, outputs=LABEL, classlabels_int64s=[0, 1], **forest(), **leaves("class", [0, 1, 0, 1, 0], [0.25, 0.5, 0.125, 0.75, 0.25])
+    )
+    with pytest.raises(baton.UnsupportedError, match="no weight of the second"):
         baton.compile(m)
 
 
@@ -439,6 +448,17 @@ def test_scikit_learn(estimator, classes):
     m = converted(estimator, x.astype("float32"), y)
     rows = x[::7].astype("float32")
     agrees(m, rows, rtol=1e-4, atol=1e-5)
+
+
+def test_xgboost():
+    xgboost, onnxmltools = pytest.importorskip("xgboost"), pytest.importorskip("onnxmltools")
+    from onnxmltools.convert.common.data_types import FloatTensorType
+
+    x, y = iris()
+    for model_of, target in ((xgboost.XGBClassifier, y), (xgboost.XGBClassifier, (y < 1).astype("int64")), (xgboost.XGBRegressor, x[:, 0])):
+        booster = model_of(n_estimators=10).fit(x, target)
+        m = onnxmltools.convert_xgboost(booster, initial_types=[("x", FloatTensorType([None, 4]))], target_opset=15)
+        agrees(m, x[::7].astype("float32"), rtol=1e-4, atol=1e-5)
 
 
 def test_light_gbm():

@@ -33,6 +33,7 @@ GIVEN = {
     "random.normal": {"shape": [2]},
     "random.uniform": {"shape": [2]},
     "nn.contrib_dense_pack": {"weight_layout": "NC8n"},
+    "contrib_check_index": {"extents": [4]},
     "nn.contrib_recurrence": {"functions": ["sigmoid", "tanh", "tanh"], "alpha": [0.0] * 3, "beta": [0.0] * 3},
     "nn.contrib_recurrence_pack": {"functions": ["sigmoid", "tanh", "tanh"], "alpha": [0.0] * 3, "beta": [0.0] * 3},
     "device_copy": {"src_device": "cpu", "dst_device": "cpu"},

@@ -210,9 +210,38 @@ test_col2im = table(
     dynamic=True,
 )
 
+
+def set_row(x, row, at):
+    out = x.copy()
+    out[at] = row
+    return out
+
+
+test_set_row = table(
+    Case("contrib_set_row", set_row, f32(4, 3), f32(3), Value(2, "int64")),
+    Case("contrib_set_row", set_row, i8(4, 3, 2), i8(3, 2), Value(0, "int32")),
+    Case("contrib_set_row", set_row, f64(1), f64(), Value(0, "int64")),
+    Case("contrib_set_row", set_row, f32(2, 0), f32(0), Value(1, "int64")),
+)
+test_check_index = table(
+    *[Case("contrib_check_index", lambda i, **_: i.dtype.type(0), make(100).within(-7, 6), extents=[7], axis=each(0, 2)) for make in (i32, i64, i8)],
+    Case("contrib_check_index", lambda i, **_: i.dtype.type(0), u8(3, 5).within(0, 6), extents=[7], place="node"),
+    Case("contrib_check_index", lambda i, **_: i.dtype.type(0), i64().within(-1, 0), extents=[1]),
+    Case("contrib_check_index", lambda i, **_: i.dtype.type(0), Value([[-3, 4], [2, -5]], "int64"), extents=[3, 5]),
+    Case("contrib_check_index", lambda i, **_: i.dtype.type(0), i64(0, 2), extents=[3, 5]),
+)
+
 A, AT = ((3, 4), "float32"), ((2,), "int64")
 test_rejects = rejects(
     Reject("take", "R1", A, ((2,), "float32")),
+    Reject("contrib_set_row", "R1", ((), "float32"), ((), "float32"), ((), "int64")),
+    Reject("contrib_set_row", "R2", A, ((3,), "float32"), ((), "int64")),
+    Reject("contrib_set_row", "R2", A, ((4,), "float64"), ((), "int64")),
+    Reject("contrib_set_row", "R3", A, ((4,), "float32"), ((), "float32")),
+    Reject("contrib_set_row", "R3", A, ((4,), "float32"), ((1,), "int64")),
+    Reject("contrib_check_index", "R1", A, extents=[3]),
+    Reject("contrib_check_index", "R2", AT, extents=[]),
+    Reject("contrib_check_index", "R2", AT, extents=[3, 4, 5]),
     Reject("take", "R2", A, AT, mode="raise"),
     Reject("take", "R3", A, AT, axis=0, batch_dims=1),
     Reject("take", "R3", A, AT, batch_dims=1),

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow, sequences and optionals. Loops of known length are unrolled; others become a recursive function.
+// Control flow, sequences and optionals. Loops become a recursive function, but for short ones of known length, which
+// are unrolled, and those of known length whose state changes its shape.
 // Sequences are tuples: their lengths must be known while importing.
 #include <baton/tir/expr.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "common.h"
 #include "frontend/onnx/import/importer_impl.h"
@@ -123,6 +126,90 @@ relay::Expr CallOfLoop(const relay::Var& loop, const Array<relay::Var>& vars, co
   return let;
 }
 
+/// Whether a loop of so many rounds is better as that many copies of its body.
+bool Unrolls(const Graph& body, int64_t rounds) {
+  if (Ctx::IsSymbol(rounds)) return false;
+  constexpr int64_t kRounds = 4, kNodes = 32;
+  return rounds <= kRounds || rounds * static_cast<int64_t>(body.nodes.size()) <= kNodes;
+}
+
+/// Whether all are tensors whose lengths are literals or symbols.
+bool AllSized(const Values& v) {
+  return std::all_of(v.begin(), v.end(),
+                     [](const Value& x) { return x.kind == Value::kTensor && Ctx::Sized(x) && !x.form; });
+}
+
+relay::Var Param(const std::string& name, const baton::Type& type) {
+  relay::Var var(name, type);
+  var->checked_type_ = type;
+  return var;
+}
+
+/// A loop of `rounds` rounds, a literal or a symbol, whose value is `last`, as one function, in which weights are held
+/// once: `loop(i, over, state..., rows...)` calls itself. `step(i, state)` gives the state and `scans` rows of a round,
+/// none where a loop does not go on for certain. Row k of round i stands at i, or counted from the end where
+/// `backward[k]`. Nothing where types change, or a type is not known.
+std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, const Values& state, size_t scans,
+                                  const std::vector<bool>& backward,
+                                  const std::function<Values(const Value& i, const Values& state)>& step) {
+  Importer* importer = c.importer();
+  const size_t n = state.size(), problems = importer->problems();
+  if (!AllSized(state)) return std::nullopt;
+  Array<relay::Var> vars;
+  Array<baton::Type> var_types;
+  auto param = [&](const std::string& name, const baton::Type& type) {
+    vars.push_back(Param(name, type));
+    var_types.push_back(type);
+    return importer->FromRelayType(type, vars.back());
+  };
+  const Value i = param("i", TensorType(Array<PrimExpr>(), DataType::Int(64)));
+  const Value over = param("over", TensorType(Array<PrimExpr>(), DataType::Bool()));
+  Values now;
+  for (size_t k = 0; k < n; ++k) now.push_back(param("state" + std::to_string(k), importer->TypeOfValue(state[k])));
+  Values out;
+  try {
+    out = step(i, now);
+  } catch (const NodeUnsupported&) {
+    out.clear();
+  } catch (const CompileError&) {
+    out.clear();  // a body that is wrong is so when it is unrolled
+  }
+  bool same = out.size() == n + scans && importer->problems() == problems && AllSized(out);
+  for (size_t k = 0; same && k < n; ++k) same = SameType(out[k], now[k]);
+  if (!same) {
+    importer->DropProblems(problems);
+    return std::nullopt;
+  }
+  Array<relay::Expr> first, next;
+  auto pass = [&](const Value& at_first, const Value& then) {
+    first.push_back(importer->ExprOf(at_first));
+    next.push_back(importer->ExprOf(then));
+  };
+  const Value after = c.Add(i, 1);
+  pass(c.Int64(0), after);
+  pass(Ctx::IsSymbol(rounds) ? c.Call("less", {last, c.Int64(1)}) : c.Scalar(DataType::Bool(), 0),
+       c.Call("greater_equal", {after, last}));
+  Values results = now;
+  for (size_t k = 0; k < n; ++k) pass(state[k], out[k]);
+  for (size_t k = 0; k < scans; ++k) {
+    const Value& row = out[n + k];
+    Dims shape = row.dims;
+    shape.insert(shape.begin(), rounds);
+    const Value none = c.Full(row.dtype, 0, shape);
+    results.push_back(param("rows" + std::to_string(k), importer->TypeOfValue(none)));
+    pass(none, c.Call("contrib_set_row", {results.back(), row, backward[k] ? c.Sub(last, after) : i}));
+  }
+  // The end stands first: what the next round gets is then read for the last time, and written in place.
+  const relay::Expr done = importer->ExprOf(TupleOf(results));
+  const baton::Type type = done->checked_type();
+  relay::Var loop = Param("loop", FuncType(Array<TypeVar>(), var_types, type, Array<TypeConstraint>()));
+  relay::Call again(loop, next, Attrs(), Array<baton::Type>());
+  again->checked_type_ = type;
+  relay::If choice(importer->ExprOf(over), done, again);
+  choice->checked_type_ = type;
+  return importer->FromRelayType(type, CallOfLoop(loop, vars, choice, first)).items;
+}
+
 /// A loop whose number of iterations is unknown: `loop(i, go, state..., collected...)` calls itself.
 Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state) {
   Importer* importer = c.importer();
@@ -238,6 +325,18 @@ Values Loop(Ctx& c) {
   bool counted = !most || c.Known(most), decided = !go || c.Known(go);
   if (most && c.Known(most) && most.host->size() != 1) c.Fail("its trip count is not one number");
   int64_t rounds = most && c.Known(most) ? most.host->IntAt(0) : kMaxIterations + 1;
+  if (most && counted && decided && !Unrolls(*body, rounds) && (!go || c.KnownScalar(go) != 0)) {
+    const Value flag = c.Scalar(DataType::Bool(), 1);
+    auto step = [&](const Value& i, const Values& now) {
+      Values inputs = {i, flag};
+      inputs.insert(inputs.end(), now.begin(), now.end());
+      Values out = importer->Subgraph(*body, env, inputs, around);
+      if (AnyPoison(out) || !c.Known(out[0]) || c.KnownScalar(out[0]) == 0) return Values();
+      out.erase(out.begin());
+      return out;
+    };
+    if (auto made = CountedLoop(c, rounds, c.Int64(rounds), state, scans, std::vector<bool>(scans), step)) return *made;
+  }
   if (counted && decided) {
     std::vector<Values> kept(scans);
     bool goes = !go || c.KnownScalar(go) != 0, unrolled = true;
@@ -273,6 +372,42 @@ Values Loop(Ctx& c) {
   return LoopFunction(c, *body, most, go, state);
 }
 
+/// Of the scanned operands and of the collected values: axes, and whether they are taken from the end.
+struct ScanAxes {
+  Dims in, in_back, out, out_back;
+};
+
+/// A scan as one function for all steps; nothing where it is better unrolled.
+std::optional<Values> ScanLoop(Ctx& c, const Graph& body, int64_t steps, const Values& state, const Values& inputs,
+                               const ScanAxes& axes) {
+  if (Unrolls(body, steps)) return std::nullopt;
+  Importer* importer = c.importer();
+  const Env* env = importer->env();
+  const Surroundings around = importer->around();
+  Value last = Ctx::IsSymbol(steps) ? Value() : c.Int64(steps);
+  if (!last) last = c.Reshape(Take(c, c.ShapeOf(inputs[0]), c.Int64s({axes.in[0]}), 0), {});
+  auto step = [&](const Value& s, const Values& now) {
+    Values args = now;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Value at = axes.in_back[i] != 0 ? c.Sub(c.Sub(last, 1), s) : s;
+      args.push_back(c.Call("take", {inputs[i], at}, {{"axis", axes.in[i]}, {"mode", "clip"}}));
+    }
+    return importer->Subgraph(body, env, args, around);
+  };
+  const std::vector<bool> backward(axes.out_back.begin(), axes.out_back.end());
+  auto made = CountedLoop(c, steps, last, state, axes.out.size(), backward, step);
+  for (size_t k = 0; made && k < axes.out.size(); ++k) {
+    Value& all = (*made)[state.size() + k];
+    const int axis = c.Axis(axes.out[k], c.Rank(all));
+    if (axis == 0) continue;
+    Dims order;
+    for (int64_t d = 1; d < c.Rank(all); ++d) order.push_back(d);
+    order.insert(order.begin() + axis, 0);
+    all = c.Transpose(all, order);
+  }
+  return made;
+}
+
 Values Scan(Ctx& c) {
   Importer* importer = c.importer();
   const Graph* body = c.GraphAttr("body");
@@ -302,14 +437,20 @@ Values Scan(Ctx& c) {
     auto of_batch = [&](const Value& v) { return old ? c.Squeeze(c.Slice(v, 0, b, b + 1), {0}) : v; };
     Values state, inputs;
     for (size_t i = 0; i < n; ++i) state.push_back(old ? of_batch(c.T(first + i)) : c.In(i));
-    int64_t steps = -1;
+    int64_t steps = -1;  // a literal or a symbol
     for (size_t i = 0; i < static_cast<size_t>(scanned); ++i) {
       inputs.push_back(of_batch(c.T(first + n + i)));
       in_axes[i] = c.Axis(in_axes[i], c.Rank(inputs[i]));
-      int64_t length = c.Dim(inputs[i], static_cast<int>(in_axes[i]));
-      if (steps >= 0 && steps != length) c.Fail("its scanned operands differ in length");
+      int64_t length = c.Length(inputs[i], static_cast<int>(in_axes[i]));
+      if (i > 0 && !c.AssumeEqual(steps, length)) c.Fail("its scanned operands differ in length");
       steps = length;
     }
+    const ScanAxes axes{in_axes, in_back, out_axes, out_back};
+    if (auto made = ScanLoop(c, *body, steps, state, inputs, axes)) {
+      batches.push_back(*made);
+      continue;
+    }
+    steps = c.Dim(inputs[0], static_cast<int>(in_axes[0]));
     if (steps > kMaxIterations) c.Unsupported("a scan of more than " + std::to_string(kMaxIterations) + " steps");
     std::vector<Values> kept(scans);
     for (int64_t s = 0; s < steps; ++s) {

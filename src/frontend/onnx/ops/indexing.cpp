@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common.h"
+#include "frontend/onnx/reader/check.h"
 
 namespace baton::onnx {
 namespace {
@@ -17,6 +18,16 @@ Value FromStart(Ctx& c, const Value& index, int64_t n) {
   }
   Value zero = c.Scalar(index.dtype, 0), length = c.Scalar(index.dtype, static_cast<double>(n));
   return c.Where(c.Call("less", {index, zero}), c.Add(index, length), index);
+}
+
+/// Indices into axes of these extents from `axis` on, which are checked when the model runs: one axis, or those of
+/// index tuples. As they are where an extent is open.
+Value CheckedLater(Ctx& c, const Value& index, const Dims& extents, int64_t axis) {
+  const bool open = std::any_of(extents.begin(), extents.end(), [](int64_t n) { return n < 0; });
+  if (index.host || open || extents.empty()) return index;
+  const String place(NodeLabel(c.node()));
+  return c.Add(
+      index, c.Call("contrib_check_index", {index}, {{"extents", IntsAny(extents)}, {"axis", axis}, {"place", place}}));
 }
 
 /// Refuses indices that are known and lie outside an axis of n elements; n < 0: it is not known. Of index tuples every
@@ -36,18 +47,20 @@ Values Gather(Ctx& c) {
   Value x = c.T(0), at = c.T(1);
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
   CheckKnown(c, at, x.dims[static_cast<size_t>(axis)], axis);
-  return {Take(c, x, at, axis)};
+  return {Take(c, x, CheckedLater(c, at, {x.dims[static_cast<size_t>(axis)]}, axis), axis)};
 }
 
 Values GatherElements(Ctx& c) {
   Value x = c.T(0);
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
   CheckKnown(c, c.T(1), x.dims[static_cast<size_t>(axis)], axis);
-  return {c.Call("gather", {x, c.T(1)}, {{"axis", axis}})};
+  const Value at = CheckedLater(c, c.T(1), {x.dims[static_cast<size_t>(axis)]}, axis);
+  return {c.Call("gather", {x, at}, {{"axis", axis}})};
 }
 
 /// Index tuples with non-negative indices.
-Value IndexTuples(Ctx& c, const Value& indices, const Dims& data, size_t first_axis) {
+Value IndexTuples(Ctx& c, const Value& given, const Dims& data, size_t first_axis) {
+  Value indices = given;
   if (c.Rank(indices) == 0) c.Fail("`indices` must have an axis");
   int64_t length = c.Dim(indices, -1);
   if (static_cast<size_t>(length) + first_axis > data.size()) {
@@ -58,6 +71,7 @@ Value IndexTuples(Ctx& c, const Value& indices, const Dims& data, size_t first_a
   for (int64_t k = 0; k < length; ++k) {
     CheckKnown(c, indices, sizes[static_cast<size_t>(k)], static_cast<int64_t>(first_axis) + k, k, length);
   }
+  indices = CheckedLater(c, indices, sizes, static_cast<int64_t>(first_axis));
   Value n = c.Cast(c.Int64s(sizes), indices.dtype);
   return c.Where(c.Call("less", {indices, c.Scalar(indices.dtype, 0)}), c.Add(indices, n), indices);
 }
@@ -83,7 +97,7 @@ Values ScatterElements(Ctx& c) {
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
   std::string reduction = ReductionOf(c);
   CheckKnown(c, c.T(1), c.Dim(x, axis), axis);
-  Value indices = FromStart(c, c.T(1), c.Dim(x, axis));
+  Value indices = FromStart(c, CheckedLater(c, c.T(1), {c.Dim(x, axis)}, axis), c.Dim(x, axis));
   return {c.Call("scatter_elements", {x, indices, c.T(2)}, {{"axis", axis}, {"reduction", reduction}})};
 }
 

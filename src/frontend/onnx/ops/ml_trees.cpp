@@ -275,14 +275,15 @@ Values TreeEnsembleClassifier(Ctx& c) {
   auto row = [&](const std::vector<double>& v) {
     return c.Constant(HostFromFloats(x.dtype, {static_cast<int64_t>(v.size())}, v));
   };
-  if (n > 2) {
+  // A base for each class is "added to final class score". (ONNX Runtime leaves the weights of one class out where
+  // there are two; the text is clear.)
+  if (n > 2 || (n == 2 && base.size() == 2)) {
     if (!base.empty()) y = c.Add(y, row(base));
     return ManyScores(c, classes, y, transform);
   }
+  if (base.size() > 1) c.Fail("`base_values` has " + std::to_string(base.size()) + " numbers");
   // Two classes may share one score, which is then the second's. Where the operator's text is silent, ONNX Runtime's
   // results count.
-  if (n == 2 && base.size() > 1)
-    c.Unsupported("`base_values` of two classes: ONNX Runtime's results contradict the text");
   const bool second = n == 2 && ids.count(1) != 0, one = ids.size() <= 1;
   Value first = c.Slice(y, 1, 0, 1);
   if (!second) {

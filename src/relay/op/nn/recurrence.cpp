@@ -216,6 +216,116 @@ Tensors LowerRecurrence(const RecurrenceAttrs& a, const Tensors& in, const Type&
   return out;
 }
 
+}  // namespace
+
+namespace gradient {
+namespace {
+
+Val ApplyFunction(const String& name, double alpha, double beta, const Val& x) {
+  const double at = alpha;
+  if (name == "sigmoid") return Do(op::sigmoid, x);
+  if (name == "tanh") return Do(op::tanh, x);
+  if (name == "relu") return Do(op::relu, x);
+  if (name == "affine") return at * x + beta;
+  if (name == "scaledtanh") return at * Do(op::tanh, beta * x);
+  if (name == "hardsigmoid") return {Maximum(Minimum(at * x + beta, Num(1, x.t)), Num(0, x.t)), x.t};
+  if (name == "softsign") return x / (Do(op::abs, x) + 1);
+  if (name == "leakyrelu") return Pick(Test(op::less, x, 0), at * x, x);
+  if (name == "thresholdedrelu") return Pick(Test(op::greater, x, at), x, 0);
+  if (name == "elu") return Pick(Test(op::less, x, 0), at * (Do(op::exp, x) - 1), x);
+  if (name == "softplus") return Do(op::log, Do(op::exp, x) + 1);
+  throw CompileError("there is no activation \"" + name.str() + "\" for a recurrent layer");
+}
+
+/// A layer as steps, which are differentiated one by one.
+class Steps {
+ public:
+  Steps(const Call& call, const Array<Expr>& args) : a_(AttrsOf<RecurrenceAttrs>(call)), p_(a_, false), args_(args) {
+    const auto *x = AsTensor(call->args[0]->checked_type()), *h = AsTensor(call->args[p_.h0]->checked_type());
+    t_ = x->dtype, steps_ = DimOf(x->shape[0]), hidden_ = DimOf(h->shape[1]);
+  }
+  int64_t steps() const { return steps_; }
+
+  Expr Run() {
+    Val h{args_[p_.h0], t_}, c = h;
+    if (p_.c0 >= 0) c = {args_[p_.c0], t_};
+    std::vector<Expr> rows(static_cast<size_t>(steps_));
+    for (int64_t s = 0; s < steps_; ++s) {
+      const int64_t at = a_.backward ? steps_ - 1 - s : s;
+      const Val x{Squeeze(Slice(args_[0], {at}, {at + 1}), {0}), t_}, before_h = h, before_c = c;
+      p_.cell == Cell::kLstm ? Lstm(x, &h, &c) : p_.cell == Cell::kRnn ? Rnn(x, &h) : Gru(x, &h);
+      Val row = h;
+      if (p_.lengths >= 0) {
+        const Expr number = MakeScalar(static_cast<double>(at), DataType::Int(64));
+        const Val inside{ExpandDims(MakeCall(op::greater, {Cast(args_[p_.lengths], DataType::Int(64)), number}), 1),
+                         t_};
+        row = Pick(inside, h, 0), h = Pick(inside, h, before_h), c = Pick(inside, c, before_c);
+      }
+      rows[static_cast<size_t>(at)] = ExpandDims(row, 0);
+    }
+    Array<Expr> out{Concat(Tuple(Array<Expr>(rows.begin(), rows.end())), 0), h};
+    if (p_.c0 >= 0) out.push_back(c);
+    return Tuple(out);
+  }
+
+ private:
+  /// Columns of gate i.
+  Val Gate(const Val& x, int64_t i, int64_t n = 1) const {
+    return {MakeCall<StridedSliceAttrs>(op::strided_slice, {x},
+                                        [&](StridedSliceAttrs* s) {
+                                          s->begin = Array<int64_t>{i * hidden_};
+                                          s->end = Array<int64_t>{(i + n) * hidden_};
+                                          s->axes = Array<int64_t>{1};
+                                        }),
+            t_};
+  }
+  /// h times rows of the gates [begin, end).
+  Val Product(const Val& h, int64_t begin, int64_t end) const {
+    const bool all = begin == 0 && end == p_.gates();
+    return {MatMul(h, all ? args_[1] : Rows(args_[1], begin * hidden_, end * hidden_), false, true), t_};
+  }
+  Val Function(int64_t i, Val v) const {
+    if (a_.clip > 0) v = {Maximum(Minimum(v, Num(a_.clip, t_)), Num(-a_.clip, t_)), t_};
+    return ApplyFunction(a_.functions[i], a_.alpha[i], a_.beta[i], v);
+  }
+  /// Number of the peepholes' three parts, times c.
+  Val Peep(const Val& sum, int64_t part, const Val& c) const {
+    if (p_.peepholes < 0) return sum;
+    return sum + Val{Slice(args_[p_.peepholes], {part * hidden_}, {(part + 1) * hidden_}), t_} * c;
+  }
+  void Lstm(const Val& x, Val* h, Val* c) const {
+    const Val sums = x + Product(*h, 0, 4);
+    const Val in = Function(0, Peep(Gate(sums, 0), 0, *c)), keep = Function(0, Peep(Gate(sums, 2), 2, *c));
+    *c = keep * *c + in * Function(1, Gate(sums, 3));
+    const Val out = Function(0, Peep(Gate(sums, 1), 1, *c));
+    *h = out * ApplyFunction(a_.functions[2], a_.alpha[2], a_.beta[2], *c);
+  }
+  void Rnn(const Val& x, Val* h) const { *h = Function(0, x + Product(*h, 0, 1)); }
+  void Gru(const Val& x, Val* h) const {
+    const Val sums = Gate(x, 0, 2) + Product(*h, 0, 2);
+    const Val update = Function(0, Gate(sums, 0)), reset = Function(0, Gate(sums, 1));
+    const Val inner = p_.bias >= 0 ? reset * (Product(*h, 2, 3) + Val{args_[p_.bias], t_}) : Product(reset * *h, 2, 3);
+    *h = (1 - update) * Function(1, Gate(x, 2) + inner) + update * *h;
+  }
+
+  const RecurrenceAttrs& a_;
+  Places p_;
+  Array<Expr> args_;
+  DataType t_;
+  int64_t steps_ = 0, hidden_ = 0;
+};
+
+Expr UnrollRecurrence(const Call& call, const Array<Expr>& args) {
+  Steps steps(call, args);
+  if (steps.steps() < 1) throw CompileError("the gradient of nn.contrib_recurrence needs a known number of steps");
+  return steps.Run();
+}
+
+}  // namespace
+}  // namespace gradient
+
+namespace {
+
 constexpr auto kProjected =
     "What the input adds to each gate, biases included: (steps, sequences, gates * hidden). R1: a known cell and its "
     "activations. R2: as many operands as it has. R3: floating, rank 3; other operands have its dtype, lengths are "
@@ -245,7 +355,7 @@ const Op op::recurrence = DefineOp({
     .num_inputs = -1,
     .type_rel = Rel<"nn.contrib_recurrence", RecurrenceType>,
     .decompose = DecomposeRecurrence,
-    .gradient = NoGradient("its loop has no adjoint yet; write the layer as steps"),
+    .gradient = gradient::UnrollRecurrence,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LSTM-22, GRU-22, RNN-22",
     .traits = {.precision = Precision::kAlways},

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Scan` and counted `Loop` of ONNX beside their definition in NumPy: one function for all rounds, weights held once."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import baton
+
+RNG = np.random.default_rng(0)
+
+
+def floats(name, *shape):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def compiled(nodes, inputs, outputs, **weights):
+    init = [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, init)
+    return baton.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString())
+
+
+def loop_body(nodes, state, outputs):
+    """of a Loop; its condition stays true."""
+    ends = [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])]
+    on = helper.make_tensor_value_info("on", TensorProto.BOOL, [])
+    return helper.make_graph([*nodes, helper.make_node("Identity", ["go"], ["on"])], "body", [*ends, *state], [on, *outputs])
+
+
+def recurrent_loop(rounds, hidden, w):
+    nodes = [
+        helper.make_node("Gather", ["xs", "i"], ["x"], axis=0),
+        helper.make_node("MatMul", ["h", "w"], ["a"]),
+        helper.make_node("Add", ["a", "x"], ["b"]),
+        helper.make_node("Tanh", ["b"], ["h2"]),
+        helper.make_node("Mul", ["h2", "h2"], ["y"]),
+    ]
+    body = loop_body(nodes, [floats("h", 2, hidden)], [floats("h2", 2, hidden), floats("y", 2, hidden)])
+    return compiled(
+        [helper.make_node("Loop", ["n", "t", "h0"], ["hT", "ys"], body=body)],
+        [floats("h0", 2, hidden), floats("xs", rounds, 2, hidden)],
+        [floats("hT", 2, hidden), floats("ys", rounds, 2, hidden)],
+        n=np.int64(rounds),
+        t=np.array(True),
+        w=w,
+    )
+
+
+def test_a_counted_loop(tmp_path):
+    rounds, hidden = 200, 128
+    w = RNG.normal(0, hidden**-0.5, (hidden, hidden)).astype("float32")
+    made = recurrent_loop(rounds, hidden, w)
+    h, xs = RNG.standard_normal((2, hidden), "float32"), RNG.standard_normal((rounds, 2, hidden), "float32")
+    first, want = h, []
+    for x in xs:
+        h = np.tanh(h @ w + x)
+        want.append(h * h)
+    for _ in range(2):  # what the first call gave stays as it is
+        last, ys = made(first, xs)
+        np.testing.assert_allclose(last.numpy(), h, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(ys.numpy(), want, rtol=1e-3, atol=1e-4)
+    made.save(tmp_path / "loop.so")
+    assert (tmp_path / "loop.so").stat().st_size < 1.05 * w.nbytes + (128 << 10)
+    last, ys = baton.load(tmp_path / "loop.so")(first, xs)
+    np.testing.assert_allclose(ys.numpy(), want, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("rounds", [1, 3, 40, 5000])
+def test_results_of_two_calls_are_apart(rounds):
+    body = loop_body([helper.make_node("Add", ["a", "x"], ["b"]), helper.make_node("Neg", ["b"], ["y"])], [floats("a", 3)], [floats("b", 3), floats("y", 3)])
+    made = compiled(
+        [helper.make_node("Loop", ["n", "", "a0"], ["aT", "ys"], body=body)],
+        [floats("a0", 3), floats("x", 3)],
+        [floats("aT", 3), floats("ys", rounds, 3)],
+        n=np.int64(rounds),
+    )
+    zero, one = np.zeros(3, "float32"), np.ones(3, "float32")
+    first = made(zero, one)
+    second = made(zero, 2 * one)
+    for (last, ys), by in ((first, 1), (second, 2)):
+        np.testing.assert_array_equal(last.numpy(), by * rounds * one)
+        np.testing.assert_array_equal(ys.numpy()[:, 0], -by * np.arange(1, rounds + 1, dtype="float32"))
+
+
+def scan(steps, in_axis=0, out_axis=0, in_back=0, out_back=0):
+    nodes = [helper.make_node("Add", ["s", "x"], ["t"]), helper.make_node("Mul", ["t", "k"], ["s2"]), helper.make_node("Sub", ["s2", "x"], ["y"])]
+    body = helper.make_graph(nodes, "body", [floats("s", 3, 5), floats("x", 3, 5)], [floats("s2", 3, 5), floats("y", 3, 5)])
+    shape = [3, 5]
+    node = helper.make_node("Scan", ["s0", "xs"], ["sT", "ys"], body=body, num_scan_inputs=1, scan_input_axes=[in_axis], scan_output_axes=[out_axis],
+                            scan_input_directions=[in_back], scan_output_directions=[out_back])  # fmt: skip
+    put = lambda axis: [*shape[: axis % 3], steps, *shape[axis % 3 :]]  # noqa: E731
+    return compiled([node], [floats("s0", 3, 5), floats("xs", *put(in_axis))], [floats("sT", 3, 5), floats("ys", *put(out_axis))], k=np.float32(0.5))
+
+
+@pytest.mark.parametrize("steps", [2, 30])
+@pytest.mark.parametrize(("in_axis", "out_axis", "in_back", "out_back"), [(0, 0, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1), (1, 2, 1, 1), (-1, 1, 0, 0), (2, -3, 0, 1)])
+def test_scan(steps, in_axis, out_axis, in_back, out_back):
+    s, xs = RNG.standard_normal((3, 5), "float32"), RNG.standard_normal((steps, 3, 5), "float32")
+    last, ys = scan(steps, in_axis, out_axis, in_back, out_back)(s, np.ascontiguousarray(np.moveaxis(xs, 0, in_axis)))
+    want = []
+    for x in xs[::-1] if in_back else xs:
+        s = (s + x) * np.float32(0.5)
+        want.append(s - x)
+    np.testing.assert_allclose(last.numpy(), s, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(ys.numpy(), np.moveaxis(want[::-1] if out_back else want, 0, out_axis), rtol=1e-6, atol=1e-6)
+
+
+def test_loops_within_loops():
+    inner = loop_body([helper.make_node("Add", ["c", "x"], ["d"])], [floats("c", 4)], [floats("d", 4)])
+    inner.input[0].name, inner.input[1].name, inner.node[-1].input[0] = "j", "go2", "go2"
+    nodes = [helper.make_node("Loop", ["n", "", "a"], ["b"], body=inner), helper.make_node("Identity", ["b"], ["y"])]
+    body = loop_body(nodes, [floats("a", 4)], [floats("b", 4), floats("y", 4)])
+    made = compiled(
+        [helper.make_node("Loop", ["n", "", "x"], ["aT", "ys"], body=body)], [floats("x", 4)], [floats("aT", 4), floats("ys", 50, 4)], n=np.int64(50)
+    )
+    last, ys = made(np.ones(4, "float32"))
+    np.testing.assert_array_equal(last.numpy(), np.full(4, 2501))
+    np.testing.assert_array_equal(ys.numpy()[:, 1], np.arange(1, 51) * 50 + 1)
+
+
+def test_a_state_that_grows_is_unrolled():
+    body = loop_body([helper.make_node("Concat", ["a", "x"], ["b"], axis=0)], [floats("a", "k")], [floats("b", "m")])
+    made = compiled([helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)], [floats("x", 2)], [floats("y", 82)], n=np.int64(40))
+    assert made.outputs[0].shape == (82,)
+    np.testing.assert_array_equal(made(np.array([1, 2], "float32")).numpy(), np.tile([1, 2], 41))
+
+
+def test_a_loop_that_stops_early():
+    ends = [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])]
+    nodes = [
+        helper.make_node("Add", ["a", "x"], ["b"]),
+        helper.make_node("ReduceMax", ["b"], ["top"], keepdims=0),
+        helper.make_node("Less", ["top", "end"], ["on"]),
+    ]
+    body = helper.make_graph(nodes, "body", [*ends, floats("a", 3)], [helper.make_tensor_value_info("on", TensorProto.BOOL, []), floats("b", 3)])
+    made = compiled([helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)], [floats("x", 3)], [floats("y", 3)], n=np.int64(100), end=np.float32(10))
+    np.testing.assert_array_equal(made(np.array([1, 2, 3], "float32")).numpy(), [4, 8, 12])
+
+
+@pytest.mark.parametrize("back", [0, 1])
+@pytest.mark.parametrize("shape", [("steps", 3, 5), (30, "batch", 5), ("steps", "batch", 5)])
+def test_open_dimensions(shape, back, tmp_path):
+    """One artifact for all numbers of steps and rows, without the compiler."""
+    steps, batch, _ = shape
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["s", "a"], ["t"]), helper.make_node("Tanh", ["t"], ["s2"])]
+    nodes.append(helper.make_node("Sub", ["s2", "x"], ["y"]))
+    body = helper.make_graph(nodes, "body", [floats("s", batch, 5), floats("x", batch, 5)], [floats("s2", batch, 5), floats("y", batch, 5)])
+    node = helper.make_node("Scan", ["s0", "xs"], ["sT", "ys"], body=body, num_scan_inputs=1, scan_input_directions=[back], scan_output_directions=[back])
+    w = RNG.standard_normal((5, 5), "float32")
+    made = compiled([node], [floats("s0", batch, 5), floats("xs", *shape)], [floats("sT", batch, 5), floats("ys", *shape)], w=w)
+    assert not made.called_back
+    made.save(tmp_path / "scan.so")
+    for m in (made, baton.load(tmp_path / "scan.so")):
+        for count, rows in ((30, 3), (7, 1), (200, 4), (1, 2), (0, 3)):
+            count, rows = count if steps == "steps" else 30, rows if batch == "batch" else 3
+            s, xs = RNG.standard_normal((rows, 5), "float32"), RNG.standard_normal((count, rows, 5), "float32")
+            last, ys = m(s, xs)
+            want = np.zeros_like(xs)
+            for t in range(count)[::-1] if back else range(count):
+                s = np.tanh(s + xs[t] @ w)
+                want[t] = s - xs[t]
+            np.testing.assert_allclose(last.numpy(), s, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(ys.numpy(), want, rtol=1e-4, atol=1e-5)
