@@ -88,6 +88,7 @@ MODULES = {
     "baton.topi.math": "baton.topi",
     "baton.topi.nn.qnn": "baton.compat.topi_qnn",
     "baton.topi.nn.utils": "baton.compat.topi_nn_utils",
+    "baton.topi.nn.winograd_util": "baton.compat.topi_winograd",
     "baton.topi.reduction": "baton.topi",
     "baton.topi.rocm": "baton.compat.topi_targets",
     "baton.topi.tensor": "baton.topi",
@@ -213,6 +214,7 @@ NAMES = {
     },
     "baton.runtime": {
         "const": "baton.tir:const",
+        "TypeCode": "baton.compat.runtime_ctypes:ArgTypeCode",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
@@ -298,7 +300,6 @@ ABSENT = {
     "baton.relay.op.contrib.cublas": _NO_LIBRARY_TAKES,
     "baton.relay.op.contrib.cudnn": _NO_LIBRARY_TAKES,
     "baton.relay.op.contrib.cutlass": _NO_LIBRARY_TAKES,
-    "baton.relay.op.contrib.dnnl": _NO_LIBRARY_TAKES,
     "baton.relay.op.contrib.ethosn": _NO_LIBRARY_TAKES,
     "baton.relay.op.contrib.ethosu": _NO_LIBRARY_TAKES,
     "baton.relay.op.contrib.tensorrt": _NO_LIBRARY_TAKES,

@@ -4,11 +4,15 @@
 from .. import runtime
 from ..error import UnsupportedError
 from ..runtime.values import fitted
+from .debugger.json_graph import JsonGraph, is_graph
 
 
 def create(graph_json_str, libmod, device):
-    """An executor of a module of code. The graph is part of the module, so `graph_json_str` is not read."""
+    """An executor of a module of code. What `relay.build` gives has the graph within, and `graph_json_str` is not read; a graph over single
+    functions of a module is run node by node."""
     devices = device if isinstance(device, (list, tuple)) else [device]
+    if is_graph(graph_json_str, libmod):
+        return GraphOfFunctions(graph_json_str, libmod, devices[0])
     return GraphModule(libmod["default"](*devices))
 
 
@@ -160,6 +164,10 @@ class GraphModule:
                     self.get_output(i).numpy()
             results.append((time.perf_counter() - begin) / number)
         return BenchmarkResult(results)
+
+
+class GraphOfFunctions(JsonGraph, GraphModule):
+    """A graph over single functions of a module, as an executor."""
 
 
 def _array(value):

@@ -10,6 +10,7 @@ from ..runtime import NDArray
 from ..runtime import ndarray as nd
 from ..runtime.values import fitted
 from .executors import AotExecutor, Executor, GraphExecutor, Interpreter, VMExecutor
+from .external import compiled_outside
 from .options import capsule
 from .targets import target_of, targets_of
 
@@ -50,12 +51,16 @@ def build(
     program is planned by `relay.transform.PlanDevices`, and runs on `lib["default"](baton.cpu(), baton.opencl(0))`.
     `executor`, `runtime` and `target_host` are accepted for old programs: there is one engine, and the host is cpu.
     """
-    mod = _bind(_module(ir_mod), params)
+    mod = compiled_outside(_bind(_module(ir_mod), params))
     targets = targets_of(target)
     with capsule():
         if targets:
-            return get_global_func("driver.CompileForDevices")(mod, targets)
-        return get_global_func("driver.Compile")(mod, target_of(target))
+            made = get_global_func("driver.CompileForDevices")(mod, targets)
+        else:
+            made = get_global_func("driver.Compile")(mod, target_of(target))
+    made.ir_mod, made.target, made.libmod_name = mod, targets or target_of(target), mod_name
+    made.function_metadata, made.executor = {}, executor
+    return made
 
 
 def optimize(mod, target=None, params=None):
@@ -116,6 +121,7 @@ def create_executor(kind="debug", mod=None, device=None, target="llvm", params=N
     mod = IRModule() if mod is None else _module(mod)
     if params:
         mod = _bind(mod, params)
+    mod = compiled_outside(mod)
     return kinds[kind](mod, device or nd.cpu(), target)
 
 

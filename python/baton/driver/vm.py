@@ -6,6 +6,7 @@ from ..relay.expr import Tuple
 from ..relay.function import Function
 from ..runtime.vm import Executable
 from .executors import VMExecutor
+from .external import compiled_outside
 from .options import capsule
 from .relay_build import BuildModule, _bind, _module, build
 from .targets import device_name, target_of, targets_of
@@ -13,7 +14,7 @@ from .targets import device_name, target_of, targets_of
 
 def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
     """An Executable of a program, for `baton.runtime.vm.VirtualMachine`, whose `invoke` calls any function of the program."""
-    mod = _module(mod)
+    mod = compiled_outside(_module(mod))
     others = [f for v, f in mod.functions.items() if isinstance(f, Function) and v.name_hint != "main" and not f.type_params]
     if not others:
         return Executable(build(mod, target, params=params))

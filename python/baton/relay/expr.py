@@ -268,6 +268,15 @@ class RefWrite(ExprWithOp, key="relay.RefWrite"):
         super().__init__(ref=ref, value=value, span=span)
 
 
+class TempExpr(ExprWithOp):
+    """Base of expressions that stand for others while a pass runs. Passes here keep what they know beside the program, so there are none:
+    a class of a program's own may derive from it, and say in `realize` what it stands for."""
+
+    def realize(self):
+        """The expression that it stands for."""
+        raise NotImplementedError(f"{type(self).__name__} has no realize()")
+
+
 class TupleWrapper:
     """A tuple of known length: unpacks and indexes as Python's, and serves as an expression."""
 
@@ -352,6 +361,7 @@ __all__ = [
     "RefRead",
     "RefWrite",
     "RelayExpr",
+    "TempExpr",
     "Tuple",
     "TupleGetItem",
     "TupleWrapper",

@@ -15,7 +15,7 @@ from .params import load_param_dict, save_param_dict
 
 
 def __getattr__(name):
-    if name in ("vm", "profiler_vm", "profiling"):
+    if name in ("packed_func", "params", "profiler_vm", "profiling", "vm"):
         import importlib
 
         return importlib.import_module(__name__ + "." + name)

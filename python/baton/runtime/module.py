@@ -14,18 +14,32 @@ from .object_file import write_object
 
 @register_object("runtime.Module")
 class Module(Object):
-    """Compiled code. `mod["name"]` and `mod.get_function("name")` give its functions."""
-
-    __slots__ = ()
+    """Compiled code. `mod["name"]` and `mod.get_function("name")` give its functions. What `relay.build` gives tells `ir_mod`, the program,
+    `target` and `libmod_name`."""
 
     def get_function(self, name, query_imports=False):
         """The function of this name. Raises AttributeError if there is none."""
         func = get_global_func("runtime.ModuleGetFunction")(self, name, bool(query_imports))
         if func is None:
+            func = self._of_factory(name)
+        if func is None:
             raise AttributeError(f"the module has no function `{name}`")
         if isinstance(func, PackedFunc):
             func.release_gil = True
         return func
+
+    def _of_factory(self, name):
+        """What the modules of Relay's graph executor had by name besides."""
+        if name == "get_graph_json" and self.implements_function("default"):
+            return self.get_graph_json
+        if name == "debug_create" and self.implements_function("default"):
+            return self._debug_create
+        return self.get_function("default") if name == getattr(self, "libmod_name", "default") != "default" else None
+
+    def _debug_create(self, name, *devices):
+        made = self["default"](*devices)
+        made._made_by = self
+        return made
 
     def __getitem__(self, name):
         if not isinstance(name, str):

@@ -96,14 +96,16 @@ def const_matrix(matrix, name="const_matrix"):
     rows, columns = matrix.shape
     dtype = str(matrix.dtype)
 
-    def element(i, j):
-        value = const(0.0 if dtype.startswith("float") else 0, dtype)
-        for r in range(rows):
-            for c in range(columns):
-                here = (i == r).asobject() if hasattr(i == r, "asobject") else i == r
-                there = (j == c).asobject() if hasattr(j == c, "asobject") else j == c
-                value = Select(here, Select(there, const(matrix[r][c].item(), dtype), value), value)
+    def chosen(index, values, value):  # each of `values` stands once in the result
+        for at, found in enumerate(values):
+            here = index == at
+            value = Select(here.asobject() if hasattr(here, "asobject") else here, found, value)
         return value
+
+    zero = const(0.0 if dtype.startswith("float") else 0, dtype)
+
+    def element(i, j):
+        return chosen(i, [chosen(j, [const(x.item(), dtype) for x in row], zero) for row in matrix], zero)
 
     return te.compute((rows, columns), element, name=name)
 

@@ -5,11 +5,13 @@ from ... import error as errors
 from ...ir import RelayExpr
 from ..expr import Tuple, TupleWrapper, _dtype_of, const, infer_type
 from .bits import BITS
+from .detection import DETECTION
 from .make import input_expr, operator
 from .pads import PADS
 from .sugar import SUGAR, _device_type
+from .winograd import WINOGRAD
 
-COMPOSED = {**BITS, **PADS}
+COMPOSED = {**BITS, **DETECTION, **PADS, **WINOGRAD}
 
 
 def _mean_and(name, spread):

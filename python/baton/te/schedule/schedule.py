@@ -76,6 +76,10 @@ class Schedule:
             raise ValueError(f"`{operation.name}` is no part of this schedule; it has {', '.join(s.op.name for s in self.stages)}")
         return stage
 
+    def __contains__(self, tensor):
+        operation = tensor.op if isinstance(tensor, Tensor) else tensor
+        return operation.handle in self._by_op or any(s.cell and s.cell.find(operation) for s in self.stages)
+
     def normalize(self):
         """The schedule itself: loops begin at 0 in any case."""
         return self

@@ -9,7 +9,7 @@ from ...tir.buffer import Buffer
 from ...tir.stmt_functor import ir_transform, post_order_visit, substitute
 from .. import _ffi_api
 from ..reads import loads, parts
-from ..tensor import Tensor
+from ..tensor import PlaceholderOp, Tensor
 from .loops import Loops, axes_of, literal, loops_of
 from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced, post_order, producers
 
@@ -116,8 +116,13 @@ class _Lowering:
     def _parameters(self, args, buffers):
         for a, own in zip(args, buffers, strict=True):
             if isinstance(a, Tensor):
-                stage = self.schedule[a]
                 buffer = own or Buffer(list(a.shape), str(a.dtype), a.op.name)
+                if isinstance(a.op, PlaceholderOp) and a not in self.schedule:  # nothing reads it
+                    var = Var(a.op.name, "handle")
+                    self.params.append(var)
+                    self.buffer_map[var] = buffer
+                    continue
+                stage = self.schedule[a]
                 key = (stage.origin_op.handle, a.value_index)
                 if key in self.given:
                     raise ValueError(f"`{a.op.name}` is given twice")

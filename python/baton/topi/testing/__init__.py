@@ -58,6 +58,7 @@ from .window import (
     deformable_conv2d_nhwc_python,
     depthwise_conv2d_python_nchw,
     depthwise_conv2d_python_nhwc,
+    group_conv1d_ncw_python,
     pool_grad_nchw,
     poolnd_python,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "dilate_python",
     "dispatch",
     "gather_nd_python",
+    "group_conv1d_ncw_python",
     "gather_python",
     "get_broadcast_schedule",
     "get_conv2d_nchw_implement",

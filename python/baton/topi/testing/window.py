@@ -49,9 +49,12 @@ def _conv(a_np, w_np, stride, padding, dilation=1, groups=1):
     return out.astype(a_np.dtype)
 
 
-def conv1d_ncw_python(a_np, w_np, stride, padding, dilation):
-    """(N, C, W) by (O, C, W)."""
-    return _conv(a_np, w_np, stride, padding, dilation)
+def conv1d_ncw_python(a_np, w_np, stride, padding, dilation, groups=1):
+    """(N, C, W) by (O, C / groups, W)."""
+    return _conv(a_np, w_np, stride, padding, dilation, groups)
+
+
+group_conv1d_ncw_python = conv1d_ncw_python
 
 
 def conv2d_nchw_python(a_np, w_np, stride, padding, groups=1):

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What oneDNN takes of a program: patterns for MergeComposite, and operators for AnnotateTarget. Functions that PartitionGraph makes for "dnnl"
+are computed by the compiler's own kernels, unless the program registers `relay.ext.dnnl`."""
+
+from ....ir import register_op_attr
+from ...dataflow_pattern import is_op, wildcard
+from .register import register_pattern_table
+
+# Operators that the library has.
+TAKEN = ["nn.batch_norm", "nn.conv2d", "nn.dense", "nn.relu", "add", "subtract", "multiply"]
+
+for _name in TAKEN:
+    register_op_attr(_name, "target.dnnl", lambda expr: True)
+
+
+def make_pattern(with_bias=True):
+    """A convolution, with a bias behind it if asked, and relu."""
+    conv = is_op("nn.conv2d")(wildcard(), wildcard())
+    return is_op("nn.relu")(is_op("add")(conv, wildcard()) if with_bias else conv)
+
+
+@register_pattern_table("dnnl")
+def pattern_table():
+    """Convolutions that relu follows, those with a bias first."""
+    return [("dnnl.conv2d_bias_relu", make_pattern(with_bias=True)), ("dnnl.conv2d_relu", make_pattern(with_bias=False))]
+
+
+__all__ = ["TAKEN", "make_pattern", "pattern_table"]
