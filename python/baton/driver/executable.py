@@ -218,7 +218,9 @@ class Executable:
 
     def _explain(self, arrays, error) -> None:
         """Raises a better error where an argument does not fit what the model takes."""
-        for info, value in zip(self.inputs, arrays, strict=True):
+        for i, (info, value) in enumerate(zip(self.inputs, arrays, strict=True)):
+            if self._forms is not None and not self._forms.tensor(i):
+                continue
             dtype, shape = getattr(value, "dtype", None), shape_of(value)
             name = str(dtype).removeprefix("torch.")
             if dtype is not None and name != info.dtype and info.dtype != "string":

@@ -21,12 +21,38 @@ class Form:
 
     def __init__(self, said: dict):
         self.kind = said["kind"]
+        self.of = Form(said["of"]) if "of" in said else None
+        if self.kind in ("tensor", "sequence", "optional"):
+            self.dtype = said["dtype"] if self.of is None else f"{self.kind}({self.of.dtype})"
+            return
         self.names = said.get("numbers") or said.get("texts") or []
         key = "int64" if said.get("numbers") else "string"
         self.dtype = f"seq(map({key}, float32))" if self.kind == "maps" else "string"
 
+    @property
+    def tensor(self) -> bool:
+        """Whether it is a tensor to the model, of numbers or strings."""
+        return self.of is None
+
     def encode(self, value):
-        """The array of hashes for an array of strings, of any kind."""
+        """A value as compiled code takes it: an array of hashes for an array of strings of any kind, a list for a sequence, a list of
+        one value or none for an optional."""
+        if self.kind == "optional":
+            return [] if value is None else [self.of.encode(value)]
+        if self.kind == "sequence":
+            if not isinstance(value, (list, tuple)):
+                raise TypeError(f"a list of arrays is wanted for a {self.dtype}, got {type(value).__name__}")
+            return [self.of.encode(v) for v in value]
+        if self.kind == "tensor":
+            from ..runtime.values import constant_array
+
+            array = constant_array(value)
+            if self.dtype and array.dtype != self.dtype:
+                raise TypeError(f"a tensor of {self.dtype} is wanted, got {array.dtype}")
+            return array
+        return self._hashes(value)
+
+    def _hashes(self, value):
         import numpy as np
 
         texts = np.asarray(value)
@@ -43,7 +69,13 @@ class Form:
         return out
 
     def decode(self, value):
-        """Labels as a NumPy array of strings; rows as a list of dicts."""
+        """Labels as a NumPy array of strings; rows as a list of dicts; a sequence as a tuple; None for an optional without a value."""
+        if self.kind == "tensor":
+            return value
+        if self.kind == "sequence":
+            return tuple(self.of.decode(v) for v in value)
+        if self.kind == "optional":
+            return self.of.decode(value[0]) if len(value) else None
         import numpy as np
 
         array = value.numpy()
@@ -68,6 +100,10 @@ class Forms:
         """The arguments of a call as compiled code takes them."""
         return [a if form is None else form.encode(a) for form, a in self._beside(self.inputs, arrays)]
 
+    def tensor(self, i: int) -> bool:
+        """Whether input `i` is a tensor."""
+        return not self.inputs or self.inputs[i] is None or self.inputs[i].tensor
+
     def dtypes(self, inputs, outputs):
         """(inputs, outputs) of a signature, with the words for what is no number."""
 
@@ -79,7 +115,7 @@ class Forms:
 
     def decode(self, result):
         """The result of a call as Python shows it."""
-        many = isinstance(result, tuple)
+        many = len(self.outputs) > 1 if self.outputs else isinstance(result, tuple)
         rows = [r if form is None else form.decode(r) for form, r in self._beside(self.outputs, result if many else [result])]
         return tuple(rows) if many else rows[0]
 

@@ -57,6 +57,10 @@ class Importer {
   Value FromTensor(const Tensor& t);
   Value FromExpr(const relay::Expr& expr, const Type& type);
   baton::Type TypeOfValue(const Value& v);
+  /// `v` in the form of `like`, which Join has made of it: known sequences and optionals become values of the host.
+  Value InForm(const Value& v, const Value& like);
+  /// A call of the function of the host for an ONNX operator without attributes.
+  Value CallHost(const char* op, const Values& operands, const Value& result);
   HostPtr Keep(const Tensor& t);
   /// A value of this type, item by item where it is a tuple.
   Value FromRelayType(const baton::Type& type, const relay::Expr& expr);

@@ -5,6 +5,7 @@
 
 #include "frontend/onnx/ops/common.h"
 #include "frontend/onnx/reader/reader.h"
+#include "host_values.h"
 #include "importer_impl.h"
 
 namespace baton::onnx {
@@ -89,6 +90,13 @@ Value Importer::Input(const ValueInfo& info) {
     var->checked_type_ = tuple;
     params_.push_back(var);
     return FromRelayType(tuple, var);
+  }
+  if (Value looks = OfType(info.type); option == nullptr && IsHostValue(looks)) {
+    relay::Var var(std::string(info.name), TypeOfValue(looks));
+    var->checked_type_ = TypeOfValue(looks);
+    looks.expr = var;
+    params_.push_back(var);
+    return looks;
   }
   const Dims* given = option != nullptr && option->kind == frontend::OnnxInput::kTensor && option->shapes.size() == 1
                           ? &option->shapes[0]

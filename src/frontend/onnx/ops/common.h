@@ -90,6 +90,7 @@ void AddNormalization(OpTable* table);
 void AddQuantization(OpTable* table);
 void AddImages(OpTable* table);
 void AddControl(OpTable* table);
+void AddSequences(OpTable* table);
 void AddRecurrent(OpTable* table);
 void AddLosses(OpTable* table);
 void AddSignal(OpTable* table);
