@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX's sequences and optionals, whose lengths and presence come with a call: a sequence is a list of arrays, an
 // optional a list of one value or none.
-#include <baton/runtime/registry.h>
-
 #include <algorithm>
-#include <memory>
 
-#include "host/onnx_node.h"
+#include "host/onnx_values.h"
 #include "host/pick.h"
 
 namespace baton::host {
 namespace {
-
-using runtime::ObjectRef;
-using runtime::PackedFunc;
-using List = runtime::Array<ObjectRef>;
-using Values = std::vector<ObjectRef>;
-
-/// The list at place i.
-List ListAt(const Params& p, const Values& in, size_t i) {
-  if (i >= in.size() || !in[i].as<runtime::ArrayObj>()) p.Fail(Cat("operand ", i, " is no sequence or optional"));
-  return Downcast<List>(in[i]);
-}
-NDArray TensorOf(const Params& p, const ObjectRef& v, const std::string& what) {
-  if (!v.as<runtime::NDArrayObj>()) p.Fail(Cat(what, " is no tensor"));
-  return Downcast<NDArray>(v).Contiguous();
-}
-NDArray TensorAt(const Params& p, const Values& in, size_t i) {
-  return TensorOf(p, i < in.size() ? in[i] : ObjectRef(), Cat("operand ", i));
-}
 
 /// The place that operand i names, from the start; `last` is that of a missing one.
 int64_t Place(const Params& p, const Values& in, size_t i, int64_t count, int64_t last) {
@@ -170,21 +149,6 @@ ObjectRef Same(const Params& p, const Values& in) {
   return in[0];
 }
 
-struct RegisterValues {
-  RegisterValues(const char* op, ObjectRef (*function)(const Params&, const Values&)) {
-    runtime::Registry::Register(std::string("host.") + op).set_body_typed([op, function](runtime::String json) {
-      auto params = std::make_shared<Params>(Params::Parse(op, json.view()));
-      return PackedFunc([params, function](runtime::Args args, runtime::RetValue* rv) {
-        Values in;
-        for (int i = 0; i < args.size(); ++i) {
-          if (!args[i].Is<ObjectRef>()) params->Fail(Cat("argument ", i, " is no value"));
-          in.push_back(args[i].As<ObjectRef>());
-        }
-        *rv = function(*params, in);
-      });
-    });
-  }
-};
 const RegisterValues kSequences[] = {
     {"onnx.SequenceConstruct", Construct}, {"onnx.SequenceAt", At},         {"onnx.SequenceInsert", Insert},
     {"onnx.SequenceErase", Erase},         {"onnx.SequenceLength", Length}, {"onnx.SplitToSequence", Split},

@@ -41,6 +41,8 @@ NDArray Reshaped(const OnnxNode& node, const NDArray& x, const Ints& shape) {
 
 int64_t Modulo(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a % n; }
 
+}  // namespace
+
 Arrays OnnxSlice(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
@@ -116,6 +118,8 @@ Arrays OnnxPad(const Params& p, const Arrays& in) {
   })};
 }
 
+namespace {
+
 Arrays OnnxCenterCropPad(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
@@ -184,6 +188,8 @@ Arrays OnnxReshape(const Params& p, const Arrays& in) {
   return {Reshaped(node, x, shape)};
 }
 
+}  // namespace
+
 Arrays OnnxSqueeze(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
@@ -217,6 +223,8 @@ Arrays OnnxUnsqueeze(const Params& p, const Arrays& in) {
   for (size_t d = 0; d < rank; ++d) shape.push_back(made[d] ? 1 : n[next++]);
   return {Reshaped(node, x, shape)};
 }
+
+namespace {
 
 Arrays OnnxSplit(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);

@@ -208,7 +208,12 @@ def outcomes(kinds=KINDS, only="", alone=False, workers=2):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        cases = [(f"{kind}:{c.name}", c) for kind in kinds for c in loader.load_model_tests(kind=kind) if re.search(only, c.name)]
+        found = [(f"{kind}:{c.name}", c) for kind in kinds for c in loader.load_model_tests(kind=kind) if re.search(only, c.name)]
+    seen = collections.Counter()
+    cases = []
+    for name, case in found:  # some are there twice
+        seen[name] += 1
+        cases.append((name if seen[name] == 1 else f"{name}#{seen[name]}", case))
     context = multiprocessing.get_context("fork")
     taken = context.Value("q", 0)
     results = {}

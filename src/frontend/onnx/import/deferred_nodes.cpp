@@ -234,6 +234,12 @@ relay::HostCall HostCallOfNode(const Attrs& attrs) {
         for (int64_t v : at.ints) list.Push(v);
         params.Set(at.name, std::move(list));
         break;
+      case Attribute::kStrings:
+        for (std::string_view v : at.strings) {
+          if (IsText(v)) list.Push(std::string(v));
+        }
+        params.Set(at.name, std::move(list));
+        break;
       case Attribute::kFloats:
         for (float v : at.floats) list.Push(static_cast<double>(v));
         params.Set(at.name, std::move(list));

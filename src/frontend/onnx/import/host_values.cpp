@@ -63,6 +63,14 @@ Value ElementOf(const Value& v) {
   return Elements(v, &all) ? all : Value();
 }
 
+Value TextOf(const Dims& dims) {
+  Value v;
+  v.kind = Value::kText;
+  v.ranked = true;
+  v.dims = dims;
+  return v;
+}
+
 Value OfType(const Type& type) {
   Value v;
   if (type.kind == Type::kTensor) {
@@ -85,6 +93,8 @@ Value FormedAs(Value v, const Value& like) {
   if (IsHostValue(like)) {
     v.kind = like.kind;
     v.items = like.items;
+    v.ranked = like.ranked;
+    v.dims = like.dims;
   } else if (like.kind == Value::kTuple && v.kind == Value::kTuple) {
     for (size_t i = 0; i < v.items.size() && i < like.items.size(); ++i)
       v.items[i] = FormedAs(v.items[i], like.items[i]);
@@ -101,6 +111,11 @@ bool SameType(const Value& a, const Value& b) {
 }
 
 bool Join(const Value& a, const Value& b, Value* out) {
+  if (a.kind == Value::kText && b.kind == Value::kText && a.dims.size() == b.dims.size()) {
+    *out = TypeAlone(a);
+    for (size_t i = 0; i < a.dims.size(); ++i) out->dims[i] = a.dims[i] == b.dims[i] ? a.dims[i] : -1;
+    return true;
+  }
   const bool optional = a.kind == Value::kNothing || b.kind == Value::kNothing || a.kind == Value::kOptional ||
                         b.kind == Value::kOptional;
   if (optional) {
@@ -156,7 +171,26 @@ Value Importer::CallHost(const char* op, const Values& operands, const Value& re
                   result);
 }
 
+Value Importer::Text(const Value& v) {
+  if (v.kind == Value::kText) return v;
+  if (v.host == nullptr || !v.host->is_string) throw NodeUnsupported{"strings that are not known"};
+  // The bytes of all, where each ends, and the shape.
+  Dims codes, ends;
+  for (const std::string& s : v.host->strings) {
+    for (char c : s) codes.push_back(static_cast<unsigned char>(c));
+    ends.push_back(static_cast<int64_t>(codes.size()));
+  }
+  Node none;
+  Ctx ctx(this, none, 0, {});
+  auto list = [&](DataType t, const Dims& values) {
+    return ctx.Constant(HostFromInts(t, {static_cast<int64_t>(values.size())}, values));
+  };
+  const DataType i64 = DataType::Int(64);
+  return CallHost("Text", {list(DataType::UInt(8), codes), list(i64, ends), list(i64, v.dims)}, TextOf(v.dims));
+}
+
 Value Importer::InForm(const Value& v, const Value& like) {
+  if (like.kind == Value::kText) return FormedAs(Text(v), like);
   if (like.kind == Value::kTuple && v.kind == Value::kTuple) {
     Value all;
     all.kind = Value::kTuple;

@@ -8,12 +8,16 @@
 
 namespace baton::onnx {
 
-inline bool IsHostValue(const Value& v) { return v.kind == Value::kSequence || v.kind == Value::kOptional; }
+inline bool IsHostValue(const Value& v) {
+  return v.kind == Value::kSequence || v.kind == Value::kOptional || v.kind == Value::kText;
+}
 
 /// A sequence, or an optional, of what looks like `element`; one of an absent value says nothing of its elements.
 Value HostValueOf(Value::Kind kind, const Value& element);
 /// What a sequence or optional holds, as far as it is known; absent where nothing is.
 Value ElementOf(const Value& v);
+/// A tensor of strings of these lengths.
+Value TextOf(const Dims& dims);
 /// A value of the declared type, without an expression; absent for a type that no value has.
 Value OfType(const Type& type);
 /// `v` known as `like` is.

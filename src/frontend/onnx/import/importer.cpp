@@ -175,7 +175,12 @@ namespace {
 /// What a value of the host stands for, as JSON for Python: {"kind": "sequence", "of": ...}.
 support::Json FormOfHostValue(const Value& v) {
   support::Json form = support::Json::Object();
-  if (IsHostValue(v)) {
+  if (v.kind == Value::kText) {
+    support::Json shape = support::Json::Array();
+    for (int64_t d : v.dims) shape.Push(d >= 0 ? support::Json(d) : support::Json());
+    form.Set("kind", "text");
+    form.Set("shape", std::move(shape));
+  } else if (IsHostValue(v)) {
     form.Set("kind", v.kind == Value::kSequence ? "sequence" : "optional");
     form.Set("of", FormOfHostValue(ElementOf(v)));
   } else {
@@ -192,16 +197,14 @@ Values Importer::GraphOutputs(const Env& env) {
   for (const ValueInfo& v : model_->graph.outputs) {
     const Value* found = env.Find(v.name);
     if (found == nullptr) throw InternalError("onnx import: an output is not defined");
-    if (found->host && found->host->is_string) {
-      problems_.push_back({"output " + Quote(v.name) + ": it holds strings", ""});
-      continue;
-    }
     if (found->form && found->form->kind == Form::kHashes) {
       problems_.push_back({"output " + Quote(v.name) + ": it holds strings of an input", ""});
       continue;
     }
     Value out = *found;
-    if (out.kind == Value::kNothing) {
+    if (out.host && out.host->is_string) {
+      out = Text(out);
+    } else if (out.kind == Value::kNothing) {
       out = InForm(out, HostValueOf(Value::kOptional, Value()));
     } else if (out.kind == Value::kOptional && v.type.kind != Type::kOptional && v.type.kind != Type::kNone) {
       out = CallHost("OptionalGetElement", {out}, ElementOf(out));  // of a loop's state, which must have a value now

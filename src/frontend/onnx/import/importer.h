@@ -49,6 +49,7 @@ class Value {
     kNothing,   ///< an ONNX optional without a value
     kSequence,  ///< of a length known when it runs; `items` has what is known of all its elements, if anything is
     kOptional,  ///< with a value or without, known when it runs; `items` has what is known of the value
+    kText,      ///< a tensor of strings that come when it runs
     kPoison,    ///< the result of a node that could not be imported; errors about it were reported
     kOpaque,    ///< a Relay value that is none of these (a sequence of unknown length)
   };

@@ -93,7 +93,7 @@ Values Importer::TypesOf(const Node& node, int64_t opset, const Values& inputs) 
   }
 }
 
-Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what) {
+Values Importer::Defer(const Node& node, int64_t opset, Values inputs, const std::string& what) {
   for (const Attribute& a : node.attributes) {
     if (!a.graphs.empty()) throw NodeUnsupported{"it needs " + what + " at compile time"};
   }
@@ -122,9 +122,10 @@ Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, co
   Values operands;
   std::vector<bool> present;
   bool values = std::any_of(types.begin(), types.end(), IsHostValue);
-  for (const Value& v : inputs) {
+  for (Value& v : inputs) {
     present.push_back(v.kind != Value::kAbsent);
     if (v.kind == Value::kAbsent) continue;
+    if (v.host && v.host->is_string) v = Text(v);
     if (v.kind != Value::kTensor || !v.ranked) {
       if (v.kind != Value::kTuple && !IsHostValue(v)) throw NodeUnsupported{"it needs " + what + " at compile time"};
       values = true;

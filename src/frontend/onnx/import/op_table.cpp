@@ -23,6 +23,7 @@ const OpRow* FindOperator(std::string_view domain, std::string_view op) {
     AddImages(&rows);
     AddControl(&rows);
     AddSequences(&rows);
+    AddStrings(&rows);
     AddRecurrent(&rows);
     AddLosses(&rows);
     AddSignal(&rows);

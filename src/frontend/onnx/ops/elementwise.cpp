@@ -77,7 +77,7 @@ Values Div(Ctx& c) { return Binary(c, "divide"); }
 Values And(Ctx& c) { return Binary(c, "logical_and"); }
 Values Or(Ctx& c) { return Binary(c, "logical_or"); }
 Values Xor(Ctx& c) { return Binary(c, "logical_xor"); }
-Values Equal(Ctx& c) { return Binary(c, "equal"); }
+Values Equal(Ctx& c) { return AnyText(c) ? Values{EqualTexts(c)} : Binary(c, "equal"); }
 Values Greater(Ctx& c) { return Binary(c, "greater"); }
 Values Less(Ctx& c) { return Binary(c, "less"); }
 Values GreaterOrEqual(Ctx& c) { return Binary(c, "greater_equal"); }
