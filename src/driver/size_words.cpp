@@ -17,6 +17,8 @@ namespace {
 
 /// Sizes in bytes that no machine has.
 constexpr double kTooLarge = 1e18;
+/// Values that sizes are made of: no extent is as large, and two of them still have a product.
+constexpr int64_t kLargestValue = int64_t{1} << 40;
 
 /// An integer formula in float64, which does not wrap: whether it is too large is asked of this one.
 class InDouble : public tir::ExprMutator {
@@ -165,7 +167,10 @@ int32_t SizeWords::Formula(const PrimExpr& formula) {
 }
 
 int32_t SizeWords::WordOf(const PrimExpr& extent) {
-  return tir::as_const_int(extent) ? -1 : Formula(arith::CanonicalExtent(extent));
+  if (tir::as_const_int(extent)) return -1;
+  const int32_t word = Formula(arith::CanonicalExtent(extent));
+  extents_.insert(word);
+  return word;
 }
 
 PrimExpr SizeWords::BytesFormula(const TensorType& t) {
@@ -210,22 +215,32 @@ void SizeWords::Finish(const std::string& symbol) {
 
 /// `body` with the values that it speaks of, read through `pointers`.
 tir::Stmt SizeWords::ReadValues(const std::vector<tir::Var>& pointers, tir::Stmt body) const {
-  // No extent is beyond it; two of them still have a product.
-  const PrimExpr most = PrimExpr(int64_t{1} << 40), least = PrimExpr(-(int64_t{1} << 40));
+  const PrimExpr most = PrimExpr(kLargestValue), least = PrimExpr(-kLargestValue);
   for (size_t i = values_.size(); i-- > 0;) {
     const Value& v = values_[i];
     tir::BufferNode b = *tir::Buffer::Make({PrimExpr(v.element + 1)}, v.dtype, pointers[i]->name_hint).get();
     b.data = pointers[i];
     const PrimExpr element = cast(DataType::Int(64), tir::BufferLoad(tir::Buffer(std::move(b)), {PrimExpr(v.element)}));
     if (!v.negative) {
-      body = tir::SeqStmt::Flatten(
-          Array<tir::Stmt>{Assert(v.var >= PrimExpr(0), "`" + v.var->name_hint.str() + "` is negative"), body});
+      const std::string bound = "`" + v.var->name_hint.str() + "` must be 0 to 2^40";
+      body = tir::SeqStmt::Flatten(Array<tir::Stmt>{Assert(element >= PrimExpr(0) && element <= most, bound), body});
     }
     tir::LetStmtNode value;
     value.var = v.var, value.value = max(min(element, most), least), value.body = body;
     body = tir::LetStmt(std::move(value));
   }
   return body;
+}
+
+/// The values that a formula speaks of, for messages: " by `s[0]`".
+std::string SizeWords::OfValues(const PrimExpr& formula) const {
+  std::string names;
+  for (const Value& v : values_) {
+    bool used = false;
+    tir::PostOrderVisitExpr(formula, [&](const PrimExpr& x) { used = used || x.same_as(v.var); });
+    if (used) names += (names.empty() ? " by `" : ", `") + v.var->name_hint.str() + "`";
+  }
+  return names;
 }
 
 tir::PrimFunc SizeWords::Function() const {
@@ -242,9 +257,12 @@ tir::PrimFunc SizeWords::Function() const {
   for (size_t i = 0; i < dims_.size(); ++i) seq.push_back(store(static_cast<int32_t>(i), dims_[i]));
   for (size_t i = 0; i < formulas_.size(); ++i) {
     const PrimExpr size = InDouble()(formulas_[i]);
-    seq.push_back(
-        Assert(size <= FloatImm(DataType::Float(64), kTooLarge), "the shapes ask for more memory than there is"));
-    seq.push_back(store(static_cast<int32_t>(dims_.size() + i), formulas_[i]));
+    // A value beyond the largest is taken for it: no extent is as large.
+    const auto word = static_cast<int32_t>(dims_.size() + i);
+    const double most = extents_.count(word) != 0 ? static_cast<double>(kLargestValue - 1) : kTooLarge;
+    seq.push_back(Assert(size <= FloatImm(DataType::Float(64), most),
+                         "the shapes ask for more memory than there is" + OfValues(formulas_[i])));
+    seq.push_back(store(word, formulas_[i]));
   }
   std::vector<tir::Var> pointers;
   for (size_t i = 0; i < values_.size(); ++i) {

@@ -10,6 +10,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -80,10 +81,12 @@ class SizeWords {
     bool negative = false;
   };
   void AddValues(const relay::Function& main);
+  std::string OfValues(const PrimExpr& formula) const;
   tir::Stmt ReadValues(const std::vector<tir::Var>& pointers, tir::Stmt body) const;
 
   std::vector<Value> values_;
-  std::vector<PrimExpr> formulas_;  // of the words behind the dimensions
+  std::vector<PrimExpr> formulas_;       // of the words behind the dimensions
+  std::unordered_set<int32_t> extents_;  // words that are lengths of tensors
   struct Guard {
     PrimExpr a, b;  // equal, or `text` is the error
     std::string text;

@@ -18,5 +18,7 @@ BATON_DLL Code RoiAlign, RoiPool;
 BATON_DLL Code ValidCounts, NonMaxSuppression, AllClassNonMaxSuppression, MultiBoxPrior, MultiBoxTransformLoc;
 BATON_DLL Code ShapeOf, ReshapeTensor;
 BATON_DLL Code OnnxCast, TfIdf;
+// Nodes of ONNX that operators of Relay are said by.
+Code OnnxSlice, OnnxPad, OnnxSqueeze, OnnxUnsqueeze, OnnxResize;
 
 }  // namespace baton::host

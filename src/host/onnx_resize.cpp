@@ -166,6 +166,8 @@ int64_t Length(const OnnxNode& node, double v) {
   return static_cast<int64_t>(v);
 }
 
+}  // namespace
+
 Arrays OnnxResize(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
@@ -227,6 +229,8 @@ Arrays OnnxResize(const Params& p, const Arrays& in) {
                 [&](const Axis1D& a) { return a.to == a.from && a.scale == 1 && s.transform != "tf_crop_and_resize"; });
   return {axes.empty() ? x.Copy() : ResizeTo(node, x, s, axes)};
 }
+
+namespace {
 
 const Register kResizes[] = {{"onnx.Resize", -1, OnnxResize}, {"onnx.Upsample", -1, OnnxResize}};
 

@@ -41,6 +41,8 @@ NDArray Reshaped(const OnnxNode& node, const NDArray& x, const Ints& shape) {
 
 int64_t Modulo(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a % n; }
 
+}  // namespace
+
 Arrays OnnxSlice(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
@@ -116,6 +118,8 @@ Arrays OnnxPad(const Params& p, const Arrays& in) {
   })};
 }
 
+namespace {
+
 Arrays OnnxCenterCropPad(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
@@ -184,6 +188,8 @@ Arrays OnnxReshape(const Params& p, const Arrays& in) {
   return {Reshaped(node, x, shape)};
 }
 
+}  // namespace
+
 Arrays OnnxSqueeze(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
   const NDArray& x = node.Get(0);
@@ -217,6 +223,8 @@ Arrays OnnxUnsqueeze(const Params& p, const Arrays& in) {
   for (size_t d = 0; d < rank; ++d) shape.push_back(made[d] ? 1 : n[next++]);
   return {Reshaped(node, x, shape)};
 }
+
+namespace {
 
 Arrays OnnxSplit(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
@@ -327,22 +335,6 @@ Arrays OnnxTopK(const Params& p, const Arrays& in) {
   return TopK(Params(p.function(), std::move(params)), {x});
 }
 
-/// Without training alone: nothing is dropped.
-Arrays OnnxDropout(const Params& p, const Arrays& in) {
-  const OnnxNode node(p, in);
-  const NDArray& x = node.Get(0);
-  if (node.Has(2) && node.NumberOf(2) != 0 && !(node.Has(1) && node.NumberOf(1) == 0)) {
-    throw runtime::UnsupportedError("Dropout: training mode (random numbers), known only when it runs, is not supported");
-  }
-  Arrays out{x.Copy()};
-  if (node.NumResults() > 1) {
-    NDArray mask = NDArray::Empty(x.shape(), DataType::Bool());
-    std::fill_n(mask.ptr<uint8_t>(), mask.numel(), 1);
-    out.push_back(mask);
-  }
-  return out;
-}
-
 /// HannWindow, HammingWindow, BlackmanWindow.
 Arrays OnnxWindow(const Params& p, const Arrays& in) {
   const OnnxNode node(p, in);
@@ -371,7 +363,6 @@ const Register kShapeNodes[] = {{"onnx.Slice", -1, OnnxSlice},
                                 {"onnx.Range", -1, OnnxRange},
                                 {"onnx.OneHot", -1, OnnxOneHot},
                                 {"onnx.TopK", -1, OnnxTopK},
-                                {"onnx.Dropout", -1, OnnxDropout},
                                 {"onnx.HannWindow", -1, OnnxWindow},
                                 {"onnx.HammingWindow", -1, OnnxWindow},
                                 {"onnx.BlackmanWindow", -1, OnnxWindow}};

@@ -197,7 +197,12 @@ void Executor::Run(bool all_bound) {
 void Executor::GrowArena() {
   if (shapes_->arena_bytes() <= arena_.nbytes()) return;
   arena_ = NDArray();  // before there is another
-  arena_ = NDArray::Empty({static_cast<int64_t>(shapes_->arena_bytes())}, DataType::UInt(8));
+  try {
+    arena_ = NDArray::Empty({static_cast<int64_t>(shapes_->arena_bytes())}, DataType::UInt(8));
+  } catch (...) {
+    shapes_->Trim();  // a plan that memory does not hold is not kept
+    throw;
+  }
 }
 
 void Executor::UpdateShapes() {

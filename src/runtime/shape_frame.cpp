@@ -84,7 +84,8 @@ void ShapeFrame::BindDims() {
 void ShapeFrame::CallSizes(const std::vector<int64_t>& dims, void* const* io, std::vector<int64_t>* s) const {
   if (sizes_(dims.data(), io, threading::NumThreads(), s->data()) == 0) return;
   std::string where;
-  for (size_t i = 0; i < dims.size(); ++i) where += Cat(i ? ", " : "", shapes_->dims[i].name, " = ", dims[i]);
+  for (size_t i = 0; i < dims.size(); ++i) where += Cat(i ? ", " : " (", shapes_->dims[i].name, " = ", dims[i]);
+  if (!dims.empty()) where += ')';
   std::string why = "the shapes contradict the model";
   if (*BatonErrorMessage() != '\0') {
     try {
@@ -93,7 +94,7 @@ void ShapeFrame::CallSizes(const std::vector<int64_t>& dims, void* const* io, st
       why = e.what();
     }
   }
-  throw ValueError(Cat(why, " (", where, ")"));
+  throw ValueError(why + where);
 }
 
 void ShapeFrame::CheckDerived() const {

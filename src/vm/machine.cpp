@@ -138,10 +138,15 @@ void Machine::RunSteps(size_t kernel) {
   }
 }
 
-void Machine::GrowArena(uint64_t bytes) {
+void Machine::GrowArena(uint64_t bytes, runtime::ShapeFrame* shapes) {
   if (arenas_[0].defined() && bytes <= arenas_[0].nbytes()) return;
   arenas_[0] = NDArray();  // before there is another
-  arenas_[0] = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8), devices_[0]);
+  try {
+    arenas_[0] = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8), devices_[0]);
+  } catch (...) {
+    if (shapes) shapes->Trim();  // a plan that memory does not hold is not kept
+    throw;
+  }
 }
 
 void Machine::Reserve(const std::map<std::string, int64_t>& dims) {
@@ -153,7 +158,7 @@ void Machine::Reserve(const std::map<std::string, int64_t>& dims) {
     }
     if (sizes.size() != shapes->shapes().dims.size()) continue;
     shapes->Reserve(sizes);
-    GrowArena(shapes->arena_bytes());
+    GrowArena(shapes->arena_bytes(), shapes.get());
   }
 }
 
@@ -211,7 +216,7 @@ size_t Machine::RunKernel(const int32_t* at, size_t base) {
   if (shapes) {
     for (size_t i = 0; i < n_in; ++i) shapes->SetInput(i, static_cast<const NDArray&>(held_[i]).tensor()->shape);
     shapes->Update(io_.data());
-    GrowArena(shapes->arena_bytes());
+    GrowArena(shapes->arena_bytes(), shapes);
   }
   for (size_t i = 0; i < n_out; ++i) {
     NDArray a;

@@ -47,7 +47,7 @@ class Machine {
     uint64_t bytes = 0;
   };
   void PrepareSteps(size_t kernel);
-  void GrowArena(uint64_t bytes);
+  void GrowArena(uint64_t bytes, runtime::ShapeFrame* shapes = nullptr);
   void RunSteps(size_t kernel);
   [[noreturn]] void TooDeep(const Function& f, size_t frames) const;
   [[noreturn]] void TooManyRounds(const Function& f) const;

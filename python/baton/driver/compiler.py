@@ -27,6 +27,7 @@ class Source:
 
     def __init__(self, kind: str, what, label: str = "<text>", folder: str = ""):
         self.kind, self.what, self.label, self.folder = kind, what, label, folder
+        self._no_tensors: set[str] = set()  # inputs that are sequences, optionals or data, which have no shapes
 
     @staticmethod
     def of(source) -> Source:
@@ -57,13 +58,15 @@ class Source:
 
     def read(self, shapes: Mapping[str, tuple[int, ...]]):
         """The Relay module with inputs of these shapes, weights in it."""
-        given = {name: list(shape) for name, shape in shapes.items()}
+        given = {name: list(shape) for name, shape in shapes.items() if name not in self._no_tensors}
         if self.kind == "onnx":
-            if isinstance(self.what, bytes):
-                module, _ = get_global_func("relay.frontend.from_onnx_bytes")(self.what, given, True, 0, self.folder)
-            else:
-                module, _ = get_global_func("relay.frontend.from_onnx_file")(self.what, given, True, 0)
-            return module
+
+            def read():
+                if isinstance(self.what, bytes):
+                    return get_global_func("relay.frontend.from_onnx_bytes")(self.what, given, True, 0, self.folder)[0]
+                return get_global_func("relay.frontend.from_onnx_file")(self.what, given, True, 0)[0]
+
+            return self._with_bodies(read)
         return get_global_func("driver.BindShapes")(self.module(), given, False)
 
     def read_open(self, shapes: OpenShapes):
@@ -74,16 +77,34 @@ class Source:
         """
         given = {name: [self._name(name, axis, dim) for axis, dim in enumerate(dims)] for name, dims in shapes.shapes.items()}
         if self.kind == "onnx":
-            if isinstance(self.what, bytes):
-                module = get_global_func("relay.frontend.open_onnx_bytes")(self.what, given, self.folder)
-            else:
-                module = get_global_func("relay.frontend.open_onnx_file")(self.what, given)
+
+            def read():
+                if isinstance(self.what, bytes):
+                    return get_global_func("relay.frontend.open_onnx_bytes")(self.what, given, self.folder)
+                return get_global_func("relay.frontend.open_onnx_file")(self.what, given)
+
+            module = self._with_bodies(read)
         else:
             from ..relay import transform
 
             module = transform.NameDims()(get_global_func("driver.BindShapes")(self.module(), given, True))
             module = transform.DynamicToStatic(symbolic=True)(module)
         return get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
+
+    def _with_bodies(self, read):
+        """What `read` gives; where the importer lacks operators that ONNX defines by a body, of the model with these bodies."""
+        from ..relay.frontend.onnx import with_bodies
+
+        try:
+            return read()
+        except UnsupportedError:
+            larger = with_bodies(self.what, None)
+            if larger is None:
+                raise
+            if not isinstance(self.what, bytes):
+                self.folder = os.path.dirname(os.path.abspath(self.what))
+            self.what = larger.SerializeToString()
+            return read()
 
     def _name(self, name: str, axis: int, dim):
         """A dimension as an import takes it: where a caller leaves it to the model, the model's name or one of its place."""
@@ -120,6 +141,9 @@ class Source:
         facts = self.facts()
 
         def info(row):
+            if row["shape"] is None and (self.kind != "onnx" or row["dtype"] in ("sequence", "optional")):
+                self._no_tensors.add(row["name"])
+                return TensorInfo(row["name"], row["dtype"], ())
             if row["shape"] is None and row["name"] in (shapes or {}):
                 return TensorInfo(row["name"], row["dtype"], (None,) * len(shapes[row["name"]]))
             if row["shape"] is None:

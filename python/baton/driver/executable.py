@@ -11,7 +11,11 @@ from .._core import Array
 from .._ffi import get_global_func
 from ..error import RuntimeError as BatonRuntimeError
 from ..error import UnsupportedError
-from ..runtime import Module, load_module
+from ..runtime import (
+    Module,
+    images,  # noqa: F401 - registers a function of the host
+    load_module,
+)
 from .dims import MAX_EXTENT, Dim
 from .limits import Limits
 
@@ -237,13 +241,16 @@ class Executable:
 
     def _explain(self, arrays, error) -> None:
         """Raises a better error where an argument does not fit what the model takes."""
-        for info, value in zip(self.inputs, arrays, strict=True):
+        for i, (info, value) in enumerate(zip(self.inputs, arrays, strict=True)):
+            if self._forms is not None and not self._forms.tensor(i):
+                continue
             dtype, shape = getattr(value, "dtype", None), shape_of(value)
             name = str(dtype).removeprefix("torch.")
             if dtype is not None and name != info.dtype and info.dtype != "string":
                 raise TypeError(f"input `{info.name}` is {info.dtype}, {name} was given") from error
-            if len(shape) != len(info.shape) or any(isinstance(d, int) and d != n for d, n in zip(info.shape, shape, strict=True)):
-                raise ValueError(f"input `{info.name}` has shape {_shape_text(info.shape)}, {shape} was given") from error
+            why = _misfit(info.shape, shape)
+            if why:
+                raise ValueError(f"input `{info.name}` has shape {_shape_text(info.shape)}, {shape} was given: {why}") from error
 
     def specialize(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
         """This model compiled for inputs of these shapes alone; itself where its shapes are fixed, ValueError where they differ."""
@@ -349,6 +356,14 @@ class Executable:
     def __repr__(self) -> str:
         sides = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"<baton.Executable {' -> '.join(sides)}>"
+
+
+def _misfit(want, shape) -> str:
+    """What is wrong with a shape; "" where it may fit."""
+    if len(want) != len(shape):
+        return f"{len(want)} dimensions are wanted, not {len(shape)}"
+    wrong = [i for i, (d, n) in enumerate(zip(want, shape, strict=True)) if isinstance(d, int) and d != n]
+    return f"dimension {wrong[0]} is {want[wrong[0]]}, not {shape[wrong[0]]}" if wrong else ""
 
 
 def _shape_text(shape) -> str:

@@ -16,22 +16,70 @@ def text_hash(text: str | bytes) -> int:
     return h - (1 << 64) if h >> 63 else h
 
 
+def _strings(value):
+    """An array of strings of any kind."""
+    import numpy as np
+
+    texts = np.asarray(value)
+    if texts.dtype.kind not in "USOT" and texts.size:
+        raise TypeError(f"strings are wanted, got {texts.dtype}")
+    return texts
+
+
 class Form:
     """What an input's or output's numbers stand for. `dtype`: the word for it in signatures."""
 
     def __init__(self, said: dict):
         self.kind = said["kind"]
+        self.of = Form(said["of"]) if "of" in said else None
+        self.shape = tuple(said["shape"]) if "shape" in said else None
+        if self.kind in ("tensor", "sequence", "optional", "text"):
+            self.dtype = "string" if self.kind == "text" else said["dtype"] if self.of is None else f"{self.kind}({self.of.dtype})"
+            return
         self.names = said.get("numbers") or said.get("texts") or []
         key = "int64" if said.get("numbers") else "string"
         self.dtype = f"seq(map({key}, float32))" if self.kind == "maps" else "string"
 
+    @property
+    def tensor(self) -> bool:
+        """Whether it is a tensor to the model, of numbers or strings."""
+        return self.of is None and self.kind != "text"
+
     def encode(self, value):
-        """The array of hashes for an array of strings, of any kind."""
+        """A value as compiled code takes it: an array of hashes for an array of strings of any kind, a list for a sequence, a list of
+        one value or none for an optional."""
+        if self.kind == "optional":
+            return [] if value is None else [self.of.encode(value)]
+        if self.kind == "sequence":
+            if not isinstance(value, (list, tuple)):
+                raise TypeError(f"a list of arrays is wanted for a {self.dtype}, got {type(value).__name__}")
+            return [self.of.encode(v) for v in value]
+        if self.kind == "tensor":
+            from ..runtime.values import constant_array
+
+            array = constant_array(value)
+            if self.dtype and array.dtype != self.dtype:
+                raise TypeError(f"a tensor of {self.dtype} is wanted, got {array.dtype}")
+            return array
+        return self._text(value) if self.kind == "text" else self._hashes(value)
+
+    def _text(self, value):
+        """The bytes of all strings, where each ends, and the shape."""
         import numpy as np
 
-        texts = np.asarray(value)
-        if texts.dtype.kind not in "USOT":
-            raise TypeError(f"strings are wanted, got {texts.dtype}")
+        from ..runtime.ndarray import array
+
+        texts = _strings(value)
+        if self.shape is not None and (len(self.shape) != texts.ndim or any(d is not None and d != n for d, n in zip(self.shape, texts.shape, strict=True))):
+            raise ValueError(f"strings of shape {tuple('?' if d is None else d for d in self.shape)} are wanted, got {texts.shape}")
+        parts = [t if isinstance(t, bytes) else str(t).encode() for t in texts.reshape(-1).tolist()]
+        ends = np.cumsum([len(p) for p in parts], dtype="int64") if parts else np.zeros(0, "int64")
+        return [array(v) for v in (np.frombuffer(b"".join(parts), "uint8"), ends, np.array(texts.shape, "int64"))]
+
+    def _hashes(self, value):
+        import numpy as np
+
+        texts = _strings(value)
         known: dict = {}
         out = np.empty(texts.shape, "int64")
         for at, text in np.ndenumerate(texts):
@@ -43,8 +91,20 @@ class Form:
         return out
 
     def decode(self, value):
-        """Labels as a NumPy array of strings; rows as a list of dicts."""
+        """Labels as a NumPy array of strings; rows as a list of dicts; a sequence as a tuple; None for an optional without a value."""
+        if self.kind == "tensor":
+            return value
+        if self.kind == "sequence":
+            return tuple(self.of.decode(v) for v in value)
+        if self.kind == "optional":
+            return self.of.decode(value[0]) if len(value) else None
         import numpy as np
+
+        if self.kind == "text":
+            data, ends, shape = (v.numpy() for v in value)
+            bounds = [0, *ends.tolist()]
+            texts = [data[a:b].tobytes().decode(errors="replace") for a, b in zip(bounds, bounds[1:], strict=False)]
+            return np.array(texts, dtype=object).reshape(shape)
 
         array = value.numpy()
         if self.kind == "maps":
@@ -68,18 +128,22 @@ class Forms:
         """The arguments of a call as compiled code takes them."""
         return [a if form is None else form.encode(a) for form, a in self._beside(self.inputs, arrays)]
 
+    def tensor(self, i: int) -> bool:
+        """Whether input `i` is a tensor."""
+        return not self.inputs or self.inputs[i] is None or self.inputs[i].tensor
+
     def dtypes(self, inputs, outputs):
         """(inputs, outputs) of a signature, with the words for what is no number."""
 
         def said(infos, forms):
-            return tuple(i if form is None else i._replace(dtype=form.dtype, shape=i.shape[:1] if form.kind == "maps" else i.shape)
+            return tuple(i if form is None else i._replace(dtype=form.dtype, shape=form.shape or (i.shape[:1] if form.kind == "maps" else i.shape))
                          for form, i in self._beside(forms, infos))  # fmt: skip
 
         return said(inputs, self.inputs), said(outputs, self.outputs)
 
     def decode(self, result):
         """The result of a call as Python shows it."""
-        many = isinstance(result, tuple)
+        many = len(self.outputs) > 1 if self.outputs else isinstance(result, tuple)
         rows = [r if form is None else form.decode(r) for form, r in self._beside(self.outputs, result if many else [result])]
         return tuple(rows) if many else rows[0]
 

@@ -420,8 +420,8 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
 PointerMap<tir::Var> ProgramBuilder::SharedVars(const Function& f) {
   PointerMap<tir::Var> out;
   int64_t next = 0;
-  auto put = [&](const tir::Var& v, const std::string& name) {
-    tir::Var& shared = size_vars_[name];
+  auto put = [&](const tir::Var& v, const std::string& name, const std::string& kind = "") {
+    tir::Var& shared = size_vars_[name + kind];
     if (!shared.defined()) {
       const bool size = v.as<tir::SizeVarNode>();
       shared = size ? tir::Var(tir::SizeVar(String(name))) : tir::Var(String(name), v->type_annotation);
@@ -432,7 +432,10 @@ PointerMap<tir::Var> ProgramBuilder::SharedVars(const Function& f) {
     const auto fields = value.As<Array<Any>>();
     const std::string input = std::to_string(fields[1].As<int64_t>()), at = std::to_string(fields[2].As<int64_t>());
     const bool negative = fields[3].As<int64_t>() != 0;
-    put(fields[0].As<tir::Var>(), "input " + input + (negative ? " (" + at + ")" : " [" + at + "]"));
+    // An input of the program is called as the user calls it.
+    const auto v = fields[0].As<tir::Var>();
+    const std::string own = v->name_hint.str().substr(0, v->name_hint.str().find_last_of("[("));
+    put(v, (own.starts_with("region.") ? "input " + input + " " : own) + "[" + at + "]", negative ? " (negative)" : "");
   }
   for (const tir::Var& v : SizeVarsOf(f)) {
     if (!out.Has(v.get()) && v->name_hint.view().starts_with("dim.")) put(v, "dim." + std::to_string(next++));

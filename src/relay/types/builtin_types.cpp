@@ -3,15 +3,26 @@
 
 namespace baton::relay {
 
+namespace {
+
+GlobalTypeVar Named(const char* name) {
+  GlobalTypeVarNode n;
+  n.name_hint = String(name);
+  return GlobalTypeVar(std::move(n));
+}
+
+}  // namespace
+
 Type StorageType() {
-  static const GlobalTypeVar storage = [] {
-    GlobalTypeVarNode n;
-    n.name_hint = String("Storage");
-    return GlobalTypeVar(std::move(n));
-  }();
+  static const GlobalTypeVar storage = Named("Storage");
   return TypeCall(storage, Array<Type>());
 }
 
-bool IsBuiltinType(std::string_view name) { return name == "Storage"; }
+Type HostValueType() {
+  static const GlobalTypeVar value = Named("HostValue");
+  return TypeCall(value, Array<Type>());
+}
+
+bool IsBuiltinType(std::string_view name) { return name == "Storage" || name == "HostValue"; }
 
 }  // namespace baton::relay

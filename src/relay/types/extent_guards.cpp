@@ -3,7 +3,10 @@
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <relay/types/extent_guards.h>
+
+#include <algorithm>
 
 namespace baton::relay {
 
@@ -29,7 +32,18 @@ std::string Requirement(const PrimExpr& a, const PrimExpr& b) {
     return fmt::format("extents {} and {} do not broadcast", arith::ExtentText(m),
                        n.defined() ? arith::ExtentText(n) : y);
   }
-  return fmt::format("extents {} and {} must be equal", x, y);
+  // A formula that fills lines says less than what it is made of.
+  constexpr size_t kLong = 100;
+  if (x.size() <= kLong && y.size() <= kLong) return fmt::format("extents {} and {} must be equal", x, y);
+  std::vector<std::string> names;
+  for (const PrimExpr& e : {a, b}) {
+    tir::PostOrderVisitExpr(e, [&](const PrimExpr& part) {
+      const auto* v = part.as<tir::VarNode>();
+      if (v && std::find(names.begin(), names.end(), v->name_hint.str()) == names.end())
+        names.push_back(v->name_hint.str());
+    });
+  }
+  return fmt::format("extents that follow from {} must be equal", fmt::join(names, ", "));
 }
 
 }  // namespace

@@ -3,18 +3,27 @@
 upstream's. What passes may not fall below the counts here."""
 
 import collections
-import glob
+import importlib.util
+import json
 import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
 from onnx.backend.test import loader, runner
 
 import baton
 from baton.contrib import onnx_backend
+
+HERE = Path(__file__).parent
+spec = importlib.util.spec_from_file_location("onnx_alone", HERE / "onnx_alone.py")
+onnx_alone = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(onnx_alone)
+data_sets, plain = onnx_alone.data_sets, onnx_alone.plain
 
 # With onnx 1.23.2; another version has other tests.
 LEAST = {"node": 1833, "simple": 15, "pytorch-converted": 82, "pytorch-operator": 35}
@@ -26,36 +35,6 @@ VERSION = "1.23.2"
 # and inverse transforms whose expected zeros are float32 noise of the NumPy that made them
 # (`test_inverse_transforms_are_expected_with_noise`).
 KNOWN = ("test_bernoulli", "test_loop16_seq_none", "test_attention_4d_causal_fp16_expanded", "test_dft_inverse")
-
-
-def read(path, type_proto):
-    with open(path, "rb") as file:
-        data = file.read()
-    kind = type_proto.WhichOneof("value")
-    if kind == "sequence_type":
-        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
-    if kind == "optional_type":
-        return numpy_helper.to_optional(onnx.OptionalProto.FromString(data))
-    return numpy_helper.to_array(onnx.TensorProto.FromString(data))
-
-
-def plain(v):
-    if isinstance(v, onnx.TensorProto):
-        return numpy_helper.to_array(v)
-    return np.asarray(v) if isinstance(v, np.generic) else v
-
-
-def data_sets(case, model):
-    if case.data_sets is not None:
-        for inputs, outputs in case.data_sets:
-            yield [plain(x) for x in inputs], [plain(x) for x in outputs]
-        return
-    for folder in sorted(glob.glob(os.path.join(case.model_dir, "test_data_set*"))):
-        values = []
-        for kind, infos in (("input", model.graph.input), ("output", model.graph.output)):
-            n = len(glob.glob(os.path.join(folder, f"{kind}_*.pb")))
-            values.append([read(os.path.join(folder, f"{kind}_{i}.pb"), infos[i].type) for i in range(n)])
-        yield values
 
 
 def outcome(case):
@@ -134,3 +113,16 @@ def test_suite(category, record_property):
     # Wrong is worse than refused.
     assert [n for n in names["mismatch"] if not n.startswith(KNOWN)] == []
     assert set(counts) <= {"pass", "unsupported", "mismatch", "TypeError"}, wrong
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(onnx.__version__ != VERSION, reason=f"the counts are those of onnx {VERSION}")
+def test_suite_saved_and_by_the_runtime_alone(tmp_path):
+    """Nothing of the inputs is known when a model is compiled, and where it runs the compiler is not mapped."""
+    command = [sys.executable, HERE / "onnx_alone.py", "--alone", "--json", tmp_path / "results.json"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(Path(baton.__file__).parents[1])})
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "results.json").read_text())
+    counts = collections.Counter((name.split(":")[0], kind) for name, (kind, _) in results.items())
+    for category, least in LEAST.items():
+        assert counts[category, "pass"] >= least, done.stdout

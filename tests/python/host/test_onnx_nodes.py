@@ -21,9 +21,9 @@ from baton import relay  # noqa: F401 - loads the compiler, and with it libbaton
 
 # How many of upstream's cases each function has, with onnx 1.23.2.
 CASES = {
-    "AffineGrid": 4, "CenterCropPad": 6, "CumProd": 9, "CumSum": 9, "Expand": 2, "OneHot": 6, "Pad": 6, "Range": 4, "ReduceL1": 9, "ReduceL2": 9,
+    "AffineGrid": 4, "CenterCropPad": 6, "Col2Im": 5, "CumProd": 9, "CumSum": 9, "DFT": 10, "Expand": 2, "MaxUnpool": 2, "MelWeightMatrix": 1, "OneHot": 6, "Pad": 6, "Range": 4, "ReduceL1": 9, "ReduceL2": 9,
     "ReduceLogSum": 5, "ReduceLogSumExp": 9, "ReduceMax": 11, "ReduceMean": 8, "ReduceMin": 10, "ReduceProd": 9, "ReduceSum": 12,
-    "ReduceSumSquare": 9, "Reshape": 10, "Resize": 39, "Slice": 8, "Split": 16, "Squeeze": 2, "Tile": 2, "TopK": 7, "Trilu": 18,
+    "ReduceSumSquare": 9, "Reshape": 10, "Resize": 39, "Slice": 8, "STFT": 2, "Split": 16, "Squeeze": 2, "Tile": 2, "TopK": 7, "Trilu": 18,
     "Unsqueeze": 7,
 }  # fmt: skip
 

@@ -37,7 +37,7 @@ def _inputs(model, shape):
     raise TypeError("`shape` is a dict from input name to shape")
 
 
-def _with_bodies(model, opset):
+def with_bodies(model, opset):
     """The model with operators that the importer lacks replaced by the bodies that ONNX defines them by; None if none is."""
     try:
         import onnx
@@ -124,7 +124,7 @@ def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=Fals
     try:
         mod, params = read(model)
     except UnsupportedError:
-        larger = _with_bodies(model, opset)
+        larger = with_bodies(model, opset)
         if larger is None:
             raise
         folder = os.path.dirname(os.path.abspath(model)) if isinstance(model, (str, os.PathLike)) else ""

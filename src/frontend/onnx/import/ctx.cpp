@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The context of a node's importer: operands, attributes, calls and constants.
+#include <memory>
 #include <utility>
 
 #include "frontend/onnx/ops/common.h"
 #include "frontend/onnx/reader/check.h"
+#include "host_values.h"
 #include "importer_impl.h"
 
 namespace baton::onnx {
+namespace {
+
+/// The type of strings' hashes.
+Value HashesOf(const Value& text) {
+  Value v;
+  v.kind = Value::kTensor;
+  v.dtype = DataType::Int(64);
+  v.ranked = true;
+  v.dims = text.dims;
+  return v;
+}
+
+}  // namespace
 
 Ctx::Ctx(Importer* importer, const Node& node, int since, Values inputs)
     : importer_(importer),
@@ -28,6 +43,11 @@ Value Ctx::T(size_t i) const {
 
 Value Ctx::Texts(size_t i) const {
   const Value& v = In(i);
+  if (v.kind == Value::kText) {  // what they are equal to
+    Value hashes = importer_->CallHost("TextHash", {v}, HashesOf(v));
+    hashes.form = std::make_shared<Form>(Form{Form::kHashes, {}, {}});
+    return hashes;
+  }
   if (v.kind != Value::kTensor || (v.form && v.form->kind == Form::kMaps))
     Unsupported("operand " + std::to_string(i) + " that is no tensor");
   return v;

@@ -7,10 +7,12 @@
 #include <baton/tir/expr.h>
 #include <relay/op/dyn/symbolic.h>
 #include <relay/op/gradient.h>
+#include <relay/types/builtin_types.h>
 
 #include <algorithm>
 
 #include "frontend/onnx/reader/reader.h"
+#include "host_values.h"
 #include "importer_impl.h"
 
 namespace baton::onnx {
@@ -81,7 +83,11 @@ std::string Serialize(const Node& node) {
   return out;
 }
 
+/// Stands for the dtype of a result that is no tensor.
+constexpr const char* kHostValue = "value";
+
 baton::Type ResultType(const DeferredAttrs& a, size_t i) {
+  if (a.dtypes[static_cast<int64_t>(i)].view() == kHostValue) return relay::HostValueType();
   Array<PrimExpr> shape;
   for (int64_t d : a.shapes[static_cast<int64_t>(i)]) {
     if (d >= 0) {
@@ -228,6 +234,12 @@ relay::HostCall HostCallOfNode(const Attrs& attrs) {
         for (int64_t v : at.ints) list.Push(v);
         params.Set(at.name, std::move(list));
         break;
+      case Attribute::kStrings:
+        for (std::string_view v : at.strings) {
+          if (IsText(v)) list.Push(std::string(v));
+        }
+        params.Set(at.name, std::move(list));
+        break;
       case Attribute::kFloats:
         for (float v : at.floats) list.Push(static_cast<double>(v));
         params.Set(at.name, std::move(list));
@@ -300,6 +312,18 @@ const Op deferred = relay::DefineOp({
     .gradient = relay::NoGradient(relay::gradient::kDynamicResult),
     .source = "ONNX operators 1 to 28",
 });
+const Op host_value = relay::DefineOp({
+    .name = kHostValueOp,
+    .doc = "An ONNX node about sequences or optionals, whose lengths or presence come with the inputs.",
+    .output = "As `shapes` and `dtypes` say; the dtype \"value\" is a value of the host. R1 to R3: as dyn.onnx.",
+    .attrs = relay::TypeOf<DeferredAttrs>,
+    .num_inputs = -1,
+    .type_rel = DeferredRel,
+    .host_call = HostCallOfNode,
+    .gradient = relay::NoGradient(relay::gradient::kDynamicResult),
+    .fold = relay::Fold::kNever,
+    .source = "ONNX operators 11 to 28",
+});
 [[maybe_unused]] const bool symbolic = (relay::SetSymbolicForm(deferred, SymbolicForm, true), true);
 
 }  // namespace
@@ -310,10 +334,11 @@ NamedAttrs DeferredAttributes(const Node& node, int64_t opset, const std::vector
   std::vector<Array<int64_t>> shapes;
   std::vector<String> dtypes;
   for (const Value& t : types) {
-    Dims shape = t.dims;
+    Dims shape = IsHostValue(t) ? Dims() : t.dims;
     for (int64_t& d : shape) d = std::max<int64_t>(d, -1);
     shapes.push_back(Array<int64_t>(shape));
-    dtypes.push_back(String(DataType2String(t.kind == Value::kAbsent ? DataType::Float(32) : t.dtype)));
+    dtypes.push_back(String(
+        IsHostValue(t) ? kHostValue : DataType2String(t.kind == Value::kAbsent ? DataType::Float(32) : t.dtype)));
   }
   return {{"op_type", String(std::string(node.op_type))},
           {"node", String(Hex(Serialize(node)))},

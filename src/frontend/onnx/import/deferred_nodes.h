@@ -9,6 +9,8 @@
 namespace baton::onnx {
 
 constexpr const char* kDeferredOp = "dyn.onnx";
+/// The same for nodes about sequences and optionals, which have no static form: a function of the host computes them.
+constexpr const char* kHostValueOp = "dyn.onnx_value";
 
 /// Attributes of the call: the node, the operator set, which operands are there, and the types of the results.
 NamedAttrs DeferredAttributes(const Node& node, int64_t opset, const std::vector<bool>& present, const Values& types);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "importer.h"
 
+#include <baton/support/json.h>
 #include <baton/support/nearest.h>
 #include <relay/types/extent_guards.h>
 
@@ -9,6 +10,7 @@
 
 #include "frontend/onnx/ops/common.h"
 #include "frontend/onnx/reader/check.h"
+#include "host_values.h"
 #include "importer_impl.h"
 
 namespace baton::onnx {
@@ -168,22 +170,52 @@ void Importer::GraphInputs(Env* env) {
   }
 }
 
+namespace {
+
+/// What a value of the host stands for, as JSON for Python: {"kind": "sequence", "of": ...}.
+support::Json FormOfHostValue(const Value& v) {
+  support::Json form = support::Json::Object();
+  if (v.kind == Value::kText) {
+    support::Json shape = support::Json::Array();
+    for (int64_t d : v.dims) shape.Push(d >= 0 ? support::Json(d) : support::Json());
+    form.Set("kind", "text");
+    form.Set("shape", std::move(shape));
+  } else if (IsHostValue(v)) {
+    form.Set("kind", v.kind == Value::kSequence ? "sequence" : "optional");
+    form.Set("of", FormOfHostValue(ElementOf(v)));
+  } else {
+    form.Set("kind", "tensor");
+    form.Set("dtype", v.kind == Value::kTensor ? DataType2String(v.dtype) : "");
+  }
+  return form;
+}
+
+}  // namespace
+
 Values Importer::GraphOutputs(const Env& env) {
   Values outputs;
   for (const ValueInfo& v : model_->graph.outputs) {
     const Value* found = env.Find(v.name);
     if (found == nullptr) throw InternalError("onnx import: an output is not defined");
-    if (found->kind == Value::kNothing || (found->host && found->host->is_string)) {
-      problems_.push_back(
-          {"output " + Quote(v.name) + ": " + (found->host ? "it holds strings" : "it is an optional without a value"),
-           ""});
-      continue;
-    }
     if (found->form && found->form->kind == Form::kHashes) {
       problems_.push_back({"output " + Quote(v.name) + ": it holds strings of an input", ""});
       continue;
     }
-    outputs.push_back(*found);
+    Value out = *found;
+    if (out.host && out.host->is_string) {
+      out = Text(out);
+    } else if (out.kind == Value::kNothing) {
+      out = InForm(out, HostValueOf(Value::kOptional, Value()));
+    } else if (out.kind == Value::kOptional && v.type.kind != Type::kOptional && v.type.kind != Type::kNone) {
+      out = CallHost("OptionalGetElement", {out}, ElementOf(out));  // of a loop's state, which must have a value now
+    }
+    outputs.push_back(out);
+  }
+  // A sequence of known length is several results; beside values of the host each output is one.
+  if (std::any_of(outputs.begin(), outputs.end(), IsHostValue)) {
+    for (Value& v : outputs) {
+      if (v.kind == Value::kTuple) v = InForm(v, HostValueOf(Value::kSequence, ElementOf(v)));
+    }
   }
   return outputs;
 }
@@ -207,8 +239,8 @@ relay::Function Importer::WithForms(relay::Function main, const Values& outputs,
   auto list = [](const Values& values, bool* any) {
     Array<String> out;
     for (const Value& v : values) {
-      out.push_back(String(v.form ? v.form->Json() : ""));
-      *any = *any || v.form;
+      out.push_back(String(v.form ? v.form->Json() : IsHostValue(v) ? FormOfHostValue(v).Dump(true, true) : ""));
+      *any = *any || v.form || IsHostValue(v);
     }
     return out;
   };

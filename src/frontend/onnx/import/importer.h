@@ -45,17 +45,20 @@ class Value {
   enum Kind : uint8_t {
     kAbsent,  ///< an optional input or output left out
     kTensor,
-    kTuple,    ///< a sequence of known length, or several results of a Relay call
-    kNothing,  ///< an ONNX optional without a value
-    kPoison,   ///< the result of a node that could not be imported; errors about it were reported
-    kOpaque,   ///< a Relay value that is none of these (a sequence of unknown length)
+    kTuple,     ///< a sequence of known length, or several results of a Relay call
+    kNothing,   ///< an ONNX optional without a value
+    kSequence,  ///< of a length known when it runs; `items` has what is known of all its elements, if anything is
+    kOptional,  ///< with a value or without, known when it runs; `items` has what is known of the value
+    kText,      ///< a tensor of strings that come when it runs
+    kPoison,    ///< the result of a node that could not be imported; errors about it were reported
+    kOpaque,    ///< a Relay value that is none of these (a sequence of unknown length)
   };
   Kind kind = kAbsent;
   DataType dtype;
   bool ranked = false;
   /// Lengths; -1 where unknown.
   std::vector<int64_t> dims;
-  /// Elements of a tuple where they are known one by one.
+  /// Elements of a tuple where they are known one by one; what is known of those of a sequence or optional.
   std::vector<Value> items;
   /// The elements, where they are known now.
   std::shared_ptr<const Host> host;

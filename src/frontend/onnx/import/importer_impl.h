@@ -57,6 +57,12 @@ class Importer {
   Value FromTensor(const Tensor& t);
   Value FromExpr(const relay::Expr& expr, const Type& type);
   baton::Type TypeOfValue(const Value& v);
+  /// `v` in the form of `like`, which Join has made of it: known sequences and optionals become values of the host.
+  Value InForm(const Value& v, const Value& like);
+  /// Strings as a value of the host, constants too.
+  Value Text(const Value& v);
+  /// A call of the function of the host for an ONNX operator without attributes.
+  Value CallHost(const char* op, const Values& operands, const Value& result);
   HostPtr Keep(const Tensor& t);
   /// A value of this type, item by item where it is a tuple.
   Value FromRelayType(const baton::Type& type, const relay::Expr& expr);
@@ -84,7 +90,7 @@ class Importer {
   /// The node with its attributes taken from the call of the function around it.
   Node ResolveAttributes(const Node& given, const Surroundings& around);
   Values RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs);
-  Values Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what);
+  Values Defer(const Node& node, int64_t opset, Values inputs, const std::string& what);
   /// The types of its results as far as they follow from those of its operands; absent values where they do not.
   Values TypesOf(const Node& node, int64_t opset, const Values& inputs);
   Values CallFunction(const Node& node, const FunctionDef& f, const Values& inputs, const Surroundings& around);
@@ -105,6 +111,8 @@ class Importer {
   std::string Place(const char* op) const;
   /// Names of symbols that stand alone as lengths of inputs, and symbols that a given shape makes literals.
   void Facts();
+  /// Whether nodes work on strings themselves, not only on what they are equal to.
+  bool WorksOnTexts() const;
   void Problem(const Node& node, const Surroundings& around, const std::string& why);
   std::string Head() const;
 

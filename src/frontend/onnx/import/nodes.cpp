@@ -8,6 +8,7 @@
 #include "deferred_nodes.h"
 #include "frontend/onnx/ops/common.h"
 #include "frontend/onnx/reader/check.h"
+#include "host_values.h"
 #include "importer_impl.h"
 
 namespace baton::onnx {
@@ -92,7 +93,7 @@ Values Importer::TypesOf(const Node& node, int64_t opset, const Values& inputs) 
   }
 }
 
-Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what) {
+Values Importer::Defer(const Node& node, int64_t opset, Values inputs, const std::string& what) {
   for (const Attribute& a : node.attributes) {
     if (!a.graphs.empty()) throw NodeUnsupported{"it needs " + what + " at compile time"};
   }
@@ -101,6 +102,7 @@ Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, co
     if (node.outputs[i].empty()) continue;
     if (i >= types.size()) types.resize(i + 1);
     Value& t = types[i];
+    if (IsHostValue(t)) continue;
     const ValueInfo* info = nullptr;
     if (around_.declared != nullptr) {
       auto it = around_.declared->find(node.outputs[i]);
@@ -119,14 +121,21 @@ Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, co
   types.resize(node.outputs.size());
   Values operands;
   std::vector<bool> present;
-  for (const Value& v : inputs) {
+  bool values = std::any_of(types.begin(), types.end(), IsHostValue);
+  for (Value& v : inputs) {
     present.push_back(v.kind != Value::kAbsent);
     if (v.kind == Value::kAbsent) continue;
-    if (v.kind != Value::kTensor || !v.ranked) throw NodeUnsupported{"it needs " + what + " at compile time"};
+    if (v.host && v.host->is_string) v = Text(v);
+    if (v.kind != Value::kTensor || !v.ranked) {
+      if (v.kind != Value::kTuple && !IsHostValue(v)) throw NodeUnsupported{"it needs " + what + " at compile time"};
+      values = true;
+    }
     operands.push_back(v);
   }
-  Value v = CallOp(nullptr, kDeferredOp, operands, DeferredAttributes(node, opset, present, types), false);
-  if (types.size() == 1) return {v};
+  Value v = CallOp(nullptr, values ? kHostValueOp : kDeferredOp, operands,
+                   DeferredAttributes(node, opset, present, types), false);
+  if (types.size() == 1) return {FormedAs(v, types[0])};
+  for (size_t i = 0; i < types.size(); ++i) v.items[i] = FormedAs(v.items[i], types[i]);
   return v.items;
 }
 

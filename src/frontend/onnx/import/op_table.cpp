@@ -22,6 +22,8 @@ const OpRow* FindOperator(std::string_view domain, std::string_view op) {
     AddQuantization(&rows);
     AddImages(&rows);
     AddControl(&rows);
+    AddSequences(&rows);
+    AddStrings(&rows);
     AddRecurrent(&rows);
     AddLosses(&rows);
     AddSignal(&rows);

@@ -3,6 +3,7 @@
 #include <baton/arith/extent.h>
 #include <baton/relay/op.h>
 #include <baton/tir/expr.h>
+#include <relay/types/builtin_types.h>
 #include <relay/types/extent_guards.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "elements.h"
 #include "frontend/onnx/ops/common.h"
+#include "host_values.h"
 #include "importer_impl.h"
 
 namespace baton::onnx {
@@ -110,6 +112,7 @@ NDArray ToNDArray(const Host& h) {
 }
 
 baton::Type Importer::TypeOfValue(const Value& v) {
+  if (IsHostValue(v)) return relay::HostValueType();
   if (v.kind == Value::kTuple) {
     Array<baton::Type> fields;
     for (const Value& i : v.items) fields.push_back(TypeOfValue(i));

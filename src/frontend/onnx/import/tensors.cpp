@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors of the file and inputs of the graph as values.
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <set>
 
 #include "frontend/onnx/ops/common.h"
 #include "frontend/onnx/reader/reader.h"
+#include "host_values.h"
 #include "importer_impl.h"
 
 namespace baton::onnx {
@@ -57,6 +60,20 @@ void Importer::NameLengths(const ValueInfo& info, const Type& type, const fronte
   }
 }
 
+bool Importer::WorksOnTexts() const {
+  std::set<std::string_view> strings;
+  for (const ValueInfo& v : model_->graph.inputs) {
+    if (v.type.kind == Type::kTensor && v.type.elem_type == kString) strings.insert(v.name);
+  }
+  static const std::set<std::string_view> kTakesText = {"StringConcat", "StringNormalizer", "StringSplit", "Equal",
+                                                        "RegexFullMatch"};
+  return std::any_of(model_->graph.nodes.begin(), model_->graph.nodes.end(), [&](const Node& n) {
+    if (!n.domain.empty() || kTakesText.count(n.op_type) == 0) return false;
+    return n.op_type != "Equal" ||
+           std::any_of(n.inputs.begin(), n.inputs.end(), [&](std::string_view i) { return strings.count(i) != 0; });
+  });
+}
+
 Value Importer::Input(const ValueInfo& info) {
   Value v;
   v.kind = Value::kTensor;
@@ -90,6 +107,13 @@ Value Importer::Input(const ValueInfo& info) {
     params_.push_back(var);
     return FromRelayType(tuple, var);
   }
+  if (Value looks = OfType(info.type); option == nullptr && IsHostValue(looks)) {
+    relay::Var var(std::string(info.name), TypeOfValue(looks));
+    var->checked_type_ = TypeOfValue(looks);
+    looks.expr = var;
+    params_.push_back(var);
+    return looks;
+  }
   const Dims* given = option != nullptr && option->kind == frontend::OnnxInput::kTensor && option->shapes.size() == 1
                           ? &option->shapes[0]
                           : nullptr;
@@ -104,6 +128,16 @@ Value Importer::Input(const ValueInfo& info) {
     return v;
   }
   v.dtype = FromOnnxType(type->elem_type);
+  if (type->elem_type == kString && WorksOnTexts() && (type->has_shape || given != nullptr)) {
+    Dims dims(given != nullptr ? given->size() : type->shape.size(), -1);
+    for (size_t i = 0; i < dims.size(); ++i) dims[i] = given != nullptr ? (*given)[i] : type->shape[i].value;
+    Value text = TextOf(dims);
+    relay::Var var(std::string(info.name), TypeOfValue(text));
+    var->checked_type_ = TypeOfValue(text);
+    text.expr = var;
+    params_.push_back(var);
+    return text;
+  }
   if (type->elem_type == kString) {
     auto form = std::make_shared<Form>();
     form->kind = Form::kHashes;

@@ -90,6 +90,11 @@ void AddNormalization(OpTable* table);
 void AddQuantization(OpTable* table);
 void AddImages(OpTable* table);
 void AddControl(OpTable* table);
+void AddSequences(OpTable* table);
+void AddStrings(OpTable* table);
+/// Whether an operand is a tensor of strings that comes with a call, and Equal of such.
+bool AnyText(const Ctx& c);
+Value EqualTexts(Ctx& c);
 void AddRecurrent(OpTable* table);
 void AddLosses(OpTable* table);
 void AddSignal(OpTable* table);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow, sequences and optionals. Loops become a recursive function, but for short ones of known length, which
-// are unrolled, and those of known length whose state changes its shape.
-// Sequences are tuples: their lengths must be known while importing.
+// Control flow. Loops become a recursive function, but for short ones of known length, which are unrolled, and those of
+// known length whose state changes its shape.
 #include <baton/tir/expr.h>
 
 #include <algorithm>
@@ -9,85 +8,15 @@
 #include <optional>
 
 #include "common.h"
+#include "frontend/onnx/import/host_values.h"
 #include "frontend/onnx/import/importer_impl.h"
+#include "loops.h"
 
 namespace baton::onnx {
 namespace {
 
 /// A loop is unrolled up to this many iterations.
 constexpr int64_t kMaxIterations = 1024;
-
-bool AnyPoison(const Values& v) {
-  return std::any_of(v.begin(), v.end(), [](const Value& x) { return x.kind == Value::kPoison; });
-}
-
-Values Poison(size_t n) {
-  Value v;
-  v.kind = Value::kPoison;
-  return Values(n, v);
-}
-
-Value FromExpr(const relay::Expr& expr, const baton::Type& type) {
-  Value v;
-  v.expr = expr;
-  if (const auto* t = type.as<TensorTypeNode>()) {
-    v.kind = Value::kTensor;
-    v.dtype = t->dtype;
-    v.ranked = true;
-    for (const PrimExpr& d : t->shape) {
-      const auto* i = d.as<IntImmNode>();
-      v.dims.push_back(i ? i->value : -1);
-    }
-  } else if (const auto* tuple = type.as<TupleTypeNode>()) {
-    v.kind = Value::kTuple;
-    for (size_t i = 0; i < tuple->fields.size(); ++i) {
-      const baton::Type& field = tuple->fields[static_cast<int64_t>(i)];
-      relay::TupleGetItem item(expr, static_cast<int64_t>(i));
-      item->checked_type_ = field;
-      v.items.push_back(FromExpr(item, field));
-    }
-  } else {
-    v.kind = Value::kOpaque;
-  }
-  return v;
-}
-
-Value TupleOf(const Values& items) {
-  Value v;
-  v.kind = Value::kTuple;
-  v.items = items;
-  return v;
-}
-
-/// Lengths that differ become unknown; false where the values are of different kinds.
-bool Generalize(const Value& a, const Value& b, Value* out) {
-  *out = a;
-  out->host = nullptr;
-  out->expr = relay::Expr();
-  if (a.kind != b.kind) return false;
-  if (a.kind == Value::kTuple) {
-    if (a.items.size() != b.items.size()) return false;
-    for (size_t i = 0; i < a.items.size(); ++i) {
-      if (!Generalize(a.items[i], b.items[i], &out->items[i])) return false;
-    }
-    return true;
-  }
-  if (a.kind != Value::kTensor || !(a.dtype == b.dtype) || a.rank() != b.rank() || a.rank() < 0) return false;
-  for (size_t i = 0; i < a.dims.size(); ++i) {
-    if (a.dims[i] != b.dims[i]) out->dims[i] = -1;
-  }
-  return true;
-}
-
-bool SameType(const Value& a, const Value& b) {
-  if (a.kind != b.kind) return false;
-  if (a.kind == Value::kTuple) {
-    return a.items.size() == b.items.size() && std::equal(a.items.begin(), a.items.end(), b.items.begin(), SameType);
-  }
-  return a.dtype == b.dtype && a.dims == b.dims;
-}
-
-Value Scalar0(Ctx& c, const Value& v) { return c.Rank(v) == 0 ? v : c.Reshape(v, {}); }
 
 Values If(Ctx& c) {
   Importer* importer = c.importer();
@@ -102,28 +31,23 @@ Values If(Ctx& c) {
   Values a = importer->Subgraph(*then_graph, env, {}, around), b = importer->Subgraph(*else_graph, env, {}, around);
   if (AnyPoison(a) || AnyPoison(b)) return Poison(c.num_outputs());
   if (a.size() != b.size()) c.Fail("its branches have different numbers of outputs");
+  Values both(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    if (!SameType(a[i], b[i])) c.Unsupported("branches whose outputs differ in type or shape");
+    if (SameType(a[i], b[i]) && a[i].kind != Value::kNothing) {
+      both[i] = a[i];
+      continue;
+    }
+    if (!Join(a[i], b[i], &both[i])) c.Unsupported("branches whose outputs differ in type or rank");
+    if (both[i].kind == Value::kNothing) both[i] = HostValueOf(Value::kOptional, Value());
+    a[i] = importer->InForm(a[i], both[i]);
+    b[i] = importer->InForm(b[i], both[i]);
   }
   bool one = a.size() == 1;
   relay::Expr x = importer->ExprOf(one ? a[0] : TupleOf(a)), y = importer->ExprOf(one ? b[0] : TupleOf(b));
   relay::If made(importer->ExprOf(Scalar0(c, cond)), x, y);
   made->checked_type_ = x->checked_type_;
-  Value v = FromExpr(made, x->checked_type());
+  const Value v = FormedAs(FromExpr(made, x->checked_type()), one ? both[0] : TupleOf(both));
   return one ? Values{v} : v.items;
-}
-
-/// `let loop = fn (vars) { body }; loop(first)`.
-relay::Expr CallOfLoop(const relay::Var& loop, const Array<relay::Var>& vars, const relay::Expr& body,
-                       const Array<relay::Expr>& first) {
-  const baton::Type result = body->checked_type();
-  relay::Function func(vars, body, result);
-  func->checked_type_ = loop->checked_type_;
-  relay::Call call(loop, first, Attrs(), Array<baton::Type>());
-  call->checked_type_ = result;
-  relay::Let let(loop, func, call);
-  let->checked_type_ = result;
-  return let;
 }
 
 /// Whether a loop of so many rounds is better as that many copies of its body.
@@ -221,7 +145,7 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
     baton::Type t = importer->TypeOfValue(like);
     relay::Var var(name, t);
     var->checked_type_ = t;
-    return FromExpr(var, t);
+    return FormedAs(FromExpr(var, t), like);
   };
   Value count, flag;
   count.kind = flag.kind = Value::kTensor;
@@ -248,7 +172,7 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
     bool same = true;
     for (size_t k = 0; k < n; ++k) {
       Value wide;
-      if (!Generalize(types[k], out[k + 1], &wide)) c.Unsupported("a loop whose state changes its type");
+      if (!Join(types[k], out[k + 1], &wide)) c.Unsupported("a loop whose state changes its type");
       same = same && SameType(wide, types[k]);
       types[k] = wide;
     }
@@ -293,7 +217,10 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   Array<relay::Expr> next;
   next.push_back(importer->ExprOf(c.Add(i, 1)));
   next.push_back(importer->ExprOf(Scalar0(c, out[0])));
-  for (size_t k = 0; k < n; ++k) next.push_back(importer->ExprOf(out[k + 1]));
+  auto formed = [&](const Value& v, const Value& like) {
+    return importer->ExprOf(v.kind == Value::kTensor ? v : importer->InForm(v, like));
+  };
+  for (size_t k = 0; k < n; ++k) next.push_back(formed(out[k + 1], types[k]));
   for (size_t k = 0; k < scans; ++k) {
     next.push_back(importer->ExprOf(c.Concat({collected[k], c.Unsqueeze(out[1 + n + k], {0})}, 0)));
   }
@@ -305,9 +232,9 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   Array<relay::Expr> first;
   first.push_back(importer->ExprOf(c.Int64(0)));
   first.push_back(importer->ExprOf(go ? Scalar0(c, go) : c.Scalar(DataType::Bool(), 1)));
-  for (const Value& v : state) first.push_back(importer->ExprOf(v));
+  for (size_t k = 0; k < n; ++k) first.push_back(formed(state[k], types[k]));
   for (const Value& v : start) first.push_back(importer->ExprOf(v));
-  return FromExpr(CallOfLoop(loop, vars, choice, first), result_type).items;
+  return FormedAs(FromExpr(CallOfLoop(loop, vars, choice, first), result_type), TupleOf(results)).items;
 }
 
 Values Loop(Ctx& c) {
@@ -500,163 +427,70 @@ Values Scan(Ctx& c) {
   return all;
 }
 
-// ---- sequences
+}  // namespace
 
-const Value& Sequence(Ctx& c, size_t i) {
-  const Value& v = c.In(i);
-  if (v.kind != Value::kTuple) c.Unsupported("a sequence of unknown length");
+bool AnyPoison(const Values& v) {
+  return std::any_of(v.begin(), v.end(), [](const Value& x) { return x.kind == Value::kPoison; });
+}
+
+Values Poison(size_t n) {
+  Value v;
+  v.kind = Value::kPoison;
+  return Values(n, v);
+}
+
+Value FromExpr(const relay::Expr& expr, const baton::Type& type) {
+  Value v;
+  v.expr = expr;
+  if (const auto* t = type.as<TensorTypeNode>()) {
+    v.kind = Value::kTensor;
+    v.dtype = t->dtype;
+    v.ranked = true;
+    for (const PrimExpr& d : t->shape) {
+      const auto* i = d.as<IntImmNode>();
+      v.dims.push_back(i ? i->value : -1);
+    }
+  } else if (const auto* tuple = type.as<TupleTypeNode>()) {
+    v.kind = Value::kTuple;
+    for (size_t i = 0; i < tuple->fields.size(); ++i) {
+      const baton::Type& field = tuple->fields[static_cast<int64_t>(i)];
+      relay::TupleGetItem item(expr, static_cast<int64_t>(i));
+      item->checked_type_ = field;
+      v.items.push_back(FromExpr(item, field));
+    }
+  } else {
+    v.kind = Value::kOpaque;
+  }
   return v;
 }
 
-/// A position in a sequence, from the start.
-size_t Position(Ctx& c, size_t operand, int64_t size) {
-  Dims at = c.KnownInts(c.T(operand));
-  if (at.size() != 1 || at[0] < -size || at[0] >= size) c.Fail("the position is outside the sequence");
-  return static_cast<size_t>(at[0] < 0 ? at[0] + size : at[0]);
+Value TupleOf(const Values& items) {
+  Value v;
+  v.kind = Value::kTuple;
+  v.items = items;
+  return v;
 }
 
-Values SequenceEmpty(Ctx& c) {
-  c.Ignore("dtype");
-  return {TupleOf({})};
-}
-Values SequenceConstruct(Ctx& c) {
-  Values items;
-  for (size_t i = 0; i < c.num_inputs(); ++i) items.push_back(c.T(i));
-  return {TupleOf(items)};
-}
-Values SequenceAt(Ctx& c) {
-  const Value& s = Sequence(c, 0);
-  return {s.items[Position(c, 1, static_cast<int64_t>(s.items.size()))]};
-}
-Values SequenceInsert(Ctx& c) {
-  Values items = Sequence(c, 0).items;
-  size_t at = items.size();
-  if (c.Has(2)) {
-    Dims given = c.KnownInts(c.T(2));
-    int64_t n = static_cast<int64_t>(items.size());
-    if (given.size() != 1 || given[0] < -n || given[0] > n) c.Fail("the position is outside the sequence");
-    at = static_cast<size_t>(given[0] < 0 ? given[0] + n : given[0]);
-  }
-  items.insert(items.begin() + static_cast<std::ptrdiff_t>(at), c.T(1));
-  return {TupleOf(items)};
-}
-Values SequenceErase(Ctx& c) {
-  Values items = Sequence(c, 0).items;
-  if (items.empty()) c.Fail("the sequence is empty");
-  size_t at = c.Has(1) ? Position(c, 1, static_cast<int64_t>(items.size())) : items.size() - 1;
-  items.erase(items.begin() + static_cast<std::ptrdiff_t>(at));
-  return {TupleOf(items)};
-}
-Values SequenceLength(Ctx& c) { return {c.Int64(static_cast<int64_t>(Sequence(c, 0).items.size()))}; }
+Value Scalar0(Ctx& c, const Value& v) { return c.Rank(v) == 0 ? v : c.Reshape(v, {}); }
 
-Values SplitToSequence(Ctx& c) {
-  Value x = c.T(0);
-  int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
-  bool keep = c.Int("keepdims", 1) != 0;
-  int64_t n = c.Dim(x, axis);
-  Dims sizes;
-  bool ones = !c.Has(1);
-  constexpr int64_t kMaxParts = 4096;
-  auto few = [&](int64_t parts) {
-    if (parts > kMaxParts) c.Unsupported("a sequence of more than " + std::to_string(kMaxParts) + " parts");
-  };
-  if (ones) {
-    few(n);
-    sizes.assign(static_cast<size_t>(n), 1);
-  } else if (c.Rank(c.T(1)) == 0) {
-    int64_t each = c.KnownInts(c.T(1))[0];
-    if (each < 1) c.Fail("`split` is " + std::to_string(each));
-    each = std::min(each, std::max<int64_t>(n, 1));
-    few(n / each);
-    for (int64_t at = 0; at < n; at += each) sizes.push_back(std::min(each, n - at));
-  } else {
-    sizes = c.KnownInts(c.T(1));
-  }
-  few(static_cast<int64_t>(sizes.size()));
-  Values items;
-  int64_t begin = 0;
-  for (int64_t s : sizes) {
-    if (s < 0 || s > n - begin) c.Fail("`split` does not add up to the axis' length");
-    Value part = c.Slice(x, axis, begin, begin + s);
-    items.push_back(ones && !keep ? c.Squeeze(part, {axis}) : part);
-    begin += s;
-  }
-  return {TupleOf(items)};
+/// `let loop = fn (vars) { body }; loop(first)`.
+relay::Expr CallOfLoop(const relay::Var& loop, const Array<relay::Var>& vars, const relay::Expr& body,
+                       const Array<relay::Expr>& first) {
+  const baton::Type result = body->checked_type();
+  relay::Function func(vars, body, result);
+  func->checked_type_ = loop->checked_type_;
+  relay::Call call(loop, first, Attrs(), Array<baton::Type>());
+  call->checked_type_ = result;
+  relay::Let let(loop, func, call);
+  let->checked_type_ = result;
+  return let;
 }
-
-Values ConcatFromSequence(Ctx& c) {
-  Values items = Sequence(c, 0).items;
-  if (items.empty()) c.Fail("the sequence is empty");
-  int64_t axis = c.Int("axis");
-  bool fresh = c.Int("new_axis", 0) != 0;
-  int at = c.Axis(axis, c.Rank(items[0]) + (fresh ? 1 : 0));
-  if (fresh) {
-    for (Value& v : items) v = c.Unsqueeze(v, {at});
-  }
-  return {c.Concat(items, at)};
-}
-
-Values SequenceMap(Ctx& c) {
-  const Graph* body = c.GraphAttr("body");
-  if (body == nullptr) c.Fail("its body is missing");
-  Importer* importer = c.importer();
-  const Env* env = importer->env();
-  Surroundings around = importer->around();
-  size_t length = Sequence(c, 0).items.size();
-  std::vector<Values> results(body->outputs.size());
-  for (size_t i = 0; i < length; ++i) {
-    Values inputs;
-    for (size_t k = 0; k < c.num_inputs(); ++k) {
-      const Value& v = c.In(k);
-      if (v.kind == Value::kTuple && i >= v.items.size()) c.Fail("its sequences differ in length");
-      inputs.push_back(v.kind == Value::kTuple ? v.items[i] : v);
-    }
-    Values out = importer->Subgraph(*body, env, inputs, around);
-    if (AnyPoison(out)) return Poison(c.num_outputs());
-    for (size_t k = 0; k < out.size(); ++k) results[k].push_back(out[k]);
-  }
-  Values all;
-  for (const Values& r : results) all.push_back(TupleOf(r));
-  return all;
-}
-
-// ---- optionals
-
-Values Optional(Ctx& c) {
-  c.Ignore("type");
-  if (c.Has(0)) return {c.In(0)};
-  Value nothing;
-  nothing.kind = Value::kNothing;
-  return {nothing};
-}
-Values OptionalHasElement(Ctx& c) {
-  bool has = c.Has(0) && c.In(0).kind != Value::kNothing;
-  return {c.Scalar(DataType::Bool(), has)};
-}
-Values OptionalGetElement(Ctx& c) {
-  if (c.In(0).kind == Value::kNothing) c.Fail("the optional has no value");
-  return {c.In(0)};
-}
-
-}  // namespace
 
 void AddControl(OpTable* table) {
   for (const OpRow& row : {
            OpRow{"", "If", If},
            {"", "Loop", Loop},
            {"", "Scan", Scan},
-           {"", "SequenceEmpty", SequenceEmpty},
-           {"", "SequenceConstruct", SequenceConstruct},
-           {"", "SequenceAt", SequenceAt},
-           {"", "SequenceInsert", SequenceInsert},
-           {"", "SequenceErase", SequenceErase},
-           {"", "SequenceLength", SequenceLength},
-           {"", "SplitToSequence", SplitToSequence},
-           {"", "ConcatFromSequence", ConcatFromSequence},
-           {"", "SequenceMap", SequenceMap},
-           {"", "Optional", Optional},
-           {"", "OptionalHasElement", OptionalHasElement},
-           {"", "OptionalGetElement", OptionalGetElement},
        }) {
     table->push_back(row);
   }

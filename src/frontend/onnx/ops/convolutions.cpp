@@ -32,7 +32,7 @@ Values Conv(Ctx& c) {
 
 Values ConvTranspose(Ctx& c) {
   Value x = c.T(0), w = c.T(1);
-  const Dims in = c.Fixed(x), kernel_shape = c.Fixed(w);
+  const Dims in = c.Lengths(x), kernel_shape = c.Fixed(w);
   if (in.size() < 3 || in.size() > 5) c.Unsupported("data of rank " + std::to_string(in.size()));
   if (kernel_shape.size() != in.size()) c.Fail("`W` has another rank than the data");
   size_t n = in.size() - 2;
@@ -44,7 +44,8 @@ Values ConvTranspose(Ctx& c) {
   Dims extra = Or(c.Ints("output_padding"), n, 0), want = c.Ints("output_shape");
   std::string auto_pad = c.Str("auto_pad", "NOTSET");
   Dims pads = Or(c.Ints("pads"), 2 * n, 0);
-  if (groups < 1 || in[1] % groups != 0 || kernel_shape[0] != in[1]) c.Fail("the channels do not fit the groups");
+  const int64_t channels = c.Dim(x, 1);
+  if (groups < 1 || channels % groups != 0 || kernel_shape[0] != channels) c.Fail("the channels do not fit the groups");
   if (want.size() > n) want.erase(want.begin(), want.end() - static_cast<std::ptrdiff_t>(n));
   if (strides.size() != n || dilations.size() != n || extra.size() != n || pads.size() != 2 * n ||
       (!want.empty() && want.size() != n)) {
@@ -53,12 +54,11 @@ Values ConvTranspose(Ctx& c) {
   for (size_t i = 0; i < n; ++i) {
     if (strides[i] < 1 || dilations[i] < 1) c.Fail("`strides` and `dilations` must be at least 1");
     Checked reach = Checked(kernel[i] - 1) * dilations[i] + 1;
-    Checked full = Checked(strides[i]) * (in[i + 2] - 1) + extra[i] + reach;
     int64_t total = -1;
     if (!want.empty()) {
-      total = full - want[i];
+      total = Checked(strides[i]) * (c.Dim(x, static_cast<int>(i) + 2) - 1) + extra[i] + reach - want[i];
     } else if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
-      total = full - Checked(in[i + 2]) * strides[i];
+      total = reach + extra[i] - strides[i];  // of (n - 1) * stride + what follows, where n * stride is wanted
     } else if (auto_pad == "VALID") {
       total = 0;
     }
@@ -87,11 +87,12 @@ Values ConvTranspose(Ctx& c) {
                       {"kernel_layout", kInOut[n]}});
     return {c.Has(2) ? AddBias(c, y, c.T(2)) : y};
   }
+  c.Fixed(x);
   // Pads that add elements: dilate the input explicitly. [C, M/g, k...] becomes [M, C/g, k...] with k reversed.
-  Dims cut = Join({groups, in[1] / groups, kernel_shape[1]}, kernel);
+  Dims cut = Join({groups, channels / groups, kernel_shape[1]}, kernel);
   Value k = c.Reshape(w, cut);
   k = c.Transpose(k, Join({0, 2, 1}, Iota(static_cast<int64_t>(n), 3)));
-  k = c.Reshape(k, Join({out_channels, in[1] / groups}, kernel));
+  k = c.Reshape(k, Join({out_channels, channels / groups}, kernel));
   for (size_t i = 0; i < n; ++i) {
     if (kernel[i] > 1) k = c.Call("reverse", {k}, {{"axis", static_cast<int64_t>(i) + 2}});
   }

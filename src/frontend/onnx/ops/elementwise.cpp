@@ -77,7 +77,7 @@ Values Div(Ctx& c) { return Binary(c, "divide"); }
 Values And(Ctx& c) { return Binary(c, "logical_and"); }
 Values Or(Ctx& c) { return Binary(c, "logical_or"); }
 Values Xor(Ctx& c) { return Binary(c, "logical_xor"); }
-Values Equal(Ctx& c) { return Binary(c, "equal"); }
+Values Equal(Ctx& c) { return AnyText(c) ? Values{EqualTexts(c)} : Binary(c, "equal"); }
 Values Greater(Ctx& c) { return Binary(c, "greater"); }
 Values Less(Ctx& c) { return Binary(c, "less"); }
 Values GreaterOrEqual(Ctx& c) { return Binary(c, "greater_equal"); }
@@ -248,7 +248,7 @@ Values Dropout(Ctx& c) {
   } else if (c.Has(2)) {
     bool training = c.KnownScalar(c.T(2)) != 0;
     bool never = c.Has(1) && c.Known(c.T(1)) && c.KnownScalar(c.T(1)) == 0;
-    if (training && !never) c.Unsupported("training mode (random numbers)");
+    if (training && !never) throw NeedsValue{"random numbers"};  // drawn on the host, when it runs
   }
   if (!c.Wants(1)) return {x};
   DataType mask = c.since() < 10 ? x.dtype : DataType::Bool();

@@ -32,7 +32,7 @@ Value ResizeTo(Ctx& c, const Value& x, const Dims& axes, const Dims& sizes, cons
   std::vector<double> scale, begins, ends;
   bool all_same = true;
   for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t n = c.Dim(x, static_cast<int>(axes[i]));
+    int64_t n = c.Length(x, static_cast<int>(axes[i]));
     bool same = sizes[i] == n && (scales.empty() || scales[i] == 1.0) && roi.empty();
     all_same = all_same && same;
     if (same) continue;
@@ -61,12 +61,23 @@ const char* Method(Ctx& c, const std::string& mode) {
   c.Fail("`mode` is `" + mode + "`");
 }
 
+/// floor(n * scale); `n` may be a symbol, where the scale is a quotient of whole numbers.
+int64_t Scaled(Ctx& c, int64_t n, double scale) {
+  if (!Ctx::IsSymbol(n)) return Length(c, std::floor(static_cast<double>(n) * scale));
+  constexpr int64_t kMostParts = 1 << 10;
+  int64_t q = 1;
+  auto whole = [&] { return scale * static_cast<double>(q); };
+  while (q < kMostParts && whole() != std::floor(whole())) q *= 2;
+  if (whole() != std::floor(whole()) || whole() > 1e6) throw NeedsValue{"a length"};
+  return c.Over(c.Times(n, static_cast<int64_t>(whole())), q);
+}
+
 Dims SizesOf(Ctx& c, const Value& x, const Dims& axes, const std::vector<double>& scales) {
   if (scales.size() != axes.size()) c.Fail("`scales` needs a number for each axis");
   Dims sizes;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (!(scales[i] > 0)) c.Fail("`scales` holds a number that is not positive");
-    sizes.push_back(Length(c, std::floor(static_cast<double>(c.Dim(x, static_cast<int>(axes[i]))) * scales[i])));
+    sizes.push_back(Scaled(c, c.Length(x, static_cast<int>(axes[i])), scales[i]));
   }
   return sizes;
 }
@@ -101,7 +112,10 @@ Values Resize(Ctx& c) {
   bool antialias = c.Int("antialias", 0) != 0;
   int rank = c.Rank(x);
   Dims axes = c.HasAttr("axes") ? c.Ints("axes") : Iota(rank);
-  for (int64_t& a : axes) a = c.Axis(a, rank);
+  for (int64_t& a : axes) {
+    a = c.Axis(a, rank);
+    if (antialias) c.Dim(x, static_cast<int>(a));  // how many elements count follows from it
+  }
   std::vector<double> roi, scales;
   Dims sizes;
   size_t scales_at = first ? 1 : 2;
@@ -121,12 +135,13 @@ Values Resize(Ctx& c) {
       }
     }
   } else {
-    sizes = c.KnownInts(c.T(3));
+    sizes = c.KnownLengths(c.T(3));
     if (sizes.size() != axes.size()) c.Fail("`sizes` needs a number for each axis");
     if (policy != "stretch") {
       if (policy != "not_larger" && policy != "not_smaller") c.Fail("`keep_aspect_ratio_policy` is `" + policy + "`");
       double scale = 0;
       for (size_t i = 0; i < axes.size(); ++i) {
+        if (Ctx::IsSymbol(sizes[i])) throw NeedsValue{"a length"};
         double s = static_cast<double>(sizes[i]) / static_cast<double>(c.Dim(x, static_cast<int>(axes[i])));
         scale = i == 0 ? s : policy == "not_larger" ? std::min(scale, s) : std::max(scale, s);
       }

@@ -8,15 +8,23 @@
 namespace baton::onnx {
 namespace {
 
-/// Makes negative indices, which count from the end, non-negative.
-Value FromStart(Ctx& c, const Value& index, int64_t n) {
+/// Lengths of `count` axes of x as a list; open ones are known when it runs.
+Value LengthsAlong(Ctx& c, const Value& x, int64_t first, int64_t count) {
+  const Dims& all = c.Lengths(x);
+  const Dims part(all.begin() + first, all.begin() + first + count);
+  if (std::none_of(part.begin(), part.end(), Ctx::IsSymbol)) return c.Int64s(part);
+  return c.Slice(c.ShapeOf(x), 0, first, first + count);
+}
+
+/// Makes negative indices along an axis of x, which count from the end, non-negative.
+Value FromStart(Ctx& c, const Value& index, const Value& x, int axis) {
   if (index.dtype.is_uint()) return index;
   if (index.host) {
     bool negative = false;
     for (int64_t i = 0; i < index.host->size(); ++i) negative = negative || index.host->IntAt(i) < 0;
     if (!negative) return index;
   }
-  Value zero = c.Scalar(index.dtype, 0), length = c.Scalar(index.dtype, static_cast<double>(n));
+  Value zero = c.Scalar(index.dtype, 0), length = c.Cast(c.Reshape(LengthsAlong(c, x, axis, 1), {}), index.dtype);
   return c.Where(c.Call("less", {index, zero}), c.Add(index, length), index);
 }
 
@@ -59,8 +67,9 @@ Values GatherElements(Ctx& c) {
 }
 
 /// Index tuples with non-negative indices.
-Value IndexTuples(Ctx& c, const Value& given, const Dims& data, size_t first_axis) {
+Value IndexTuples(Ctx& c, const Value& given, const Value& x, size_t first_axis) {
   Value indices = given;
+  const Dims& data = c.Lengths(x);
   if (c.Rank(indices) == 0) c.Fail("`indices` must have an axis");
   int64_t length = c.Dim(indices, -1);
   if (static_cast<size_t>(length) + first_axis > data.size()) {
@@ -72,7 +81,7 @@ Value IndexTuples(Ctx& c, const Value& given, const Dims& data, size_t first_axi
     CheckKnown(c, indices, sizes[static_cast<size_t>(k)], static_cast<int64_t>(first_axis) + k, k, length);
   }
   indices = CheckedLater(c, indices, sizes, static_cast<int64_t>(first_axis));
-  Value n = c.Cast(c.Int64s(sizes), indices.dtype);
+  Value n = c.Cast(LengthsAlong(c, x, static_cast<int64_t>(first_axis), length), indices.dtype);
   return c.Where(c.Call("less", {indices, c.Scalar(indices.dtype, 0)}), c.Add(indices, n), indices);
 }
 
@@ -80,7 +89,7 @@ Values GatherND(Ctx& c) {
   Value x = c.T(0), indices = c.T(1);
   int64_t batch = c.Int("batch_dims", 0);
   if (batch < 0 || batch >= c.Rank(x) || batch >= c.Rank(indices)) c.Fail("`batch_dims` is out of range");
-  Value at = IndexTuples(c, indices, c.Fixed(x), static_cast<size_t>(batch));
+  Value at = IndexTuples(c, indices, x, static_cast<size_t>(batch));
   return {c.Call("gather_nd", {x, at}, {{"batch_dims", batch}, {"index_last", true}})};
 }
 
@@ -96,16 +105,15 @@ Values ScatterElements(Ctx& c) {
   Value x = c.T(0);
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
   std::string reduction = ReductionOf(c);
-  CheckKnown(c, c.T(1), c.Dim(x, axis), axis);
-  Value indices = FromStart(c, CheckedLater(c, c.T(1), {c.Dim(x, axis)}, axis), c.Dim(x, axis));
+  CheckKnown(c, c.T(1), c.Length(x, axis), axis);
+  Value indices = FromStart(c, CheckedLater(c, c.T(1), {c.Length(x, axis)}, axis), x, axis);
   return {c.Call("scatter_elements", {x, indices, c.T(2)}, {{"axis", axis}, {"reduction", reduction}})};
 }
 
 Values ScatterND(Ctx& c) {
   Value x = c.T(0);
   std::string reduction = ReductionOf(c);
-  return {c.Call("scatter_nd", {x, IndexTuples(c, c.T(1), c.Fixed(x), 0), c.T(2)},
-                 {{"mode", reduction}, {"index_last", true}})};
+  return {c.Call("scatter_nd", {x, IndexTuples(c, c.T(1), x, 0), c.T(2)}, {{"mode", reduction}, {"index_last", true}})};
 }
 
 Values TensorScatter(Ctx& c) {

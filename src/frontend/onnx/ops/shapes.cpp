@@ -528,7 +528,7 @@ Values Range(Ctx& c) {
 
 Values EyeLike(Ctx& c) {
   Value x = c.T(0);
-  const Dims& shape = c.Fixed(x);
+  const Dims& shape = c.Lengths(x);
   if (shape.size() != 2) c.Fail("the input must have two axes");
   DataType t = c.HasAttr("dtype") ? FromOnnxType(static_cast<int32_t>(c.Int("dtype"))) : x.dtype;
   if (t.is_void()) c.Unsupported("`dtype` " + std::to_string(c.Int("dtype")));

@@ -18,6 +18,7 @@
 
 #include "../common.h"
 #include "../gradient.h"
+#include "../host_params.h"
 #include "symbolic.h"
 
 namespace baton::relay {
@@ -142,6 +143,12 @@ Expr DynSymbolic(const Call& call, const Array<Array<PrimExpr>>& values) {
   return MakeCall(D::Static(), kept, D::SymbolicAttrs(DynAttrs<D>(call->attrs), shape_like));
 }
 
+/// The function of libbaton_host of the operator's name.
+template <class D>
+HostCall DynHostCall(const Attrs& attrs) {
+  return {std::string("host.") + D::kName, HostParams(*Op::Find(D::kName), attrs).Dump()};
+}
+
 template <class D>
 Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char* output, int num_inputs = -2,
              OpGradient gradient = NoGradient(gradient::kDynamicResult)) {
@@ -151,6 +158,7 @@ Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char*
             .output = output,
             .num_inputs = num_inputs,
             .type_rel = DynRel<D>,
+            .host_call = DynHostCall<D>,
             .static_form = DynStatic<D>,
             .gradient = gradient,
             .pattern = OpPattern::kOpaque,

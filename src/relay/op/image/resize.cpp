@@ -19,7 +19,7 @@ namespace {
 struct ResizeNDAttrs : AttrsNode<ResizeNDAttrs> {
   static constexpr auto _type_key = "relay.attrs.ResizeNDAttrs";
   Array<int64_t> axes;
-  Array<int64_t> size;
+  ExtentArray size;
   Array<double> scales = {};
   Array<double> roi = {};
   String method = "linear";
@@ -68,10 +68,53 @@ struct UpSampling3DAttrs : AttrsNode<UpSampling3DAttrs> {
 constexpr DataType kCoordinate = DataType::Float(64);
 PrimExpr Coordinate(double v) { return Lit(v, kCoordinate); }
 
+/// A number of coordinates: a literal, which is computed here, or an expression of extents.
+struct Real {
+  double value = 0;
+  PrimExpr expr;
+  Real() = default;
+  Real(double v) : value(v) {}  // NOLINT
+  explicit Real(const PrimExpr& extent) {
+    if (const int64_t* n = tir::as_const_int(extent)) {
+      value = static_cast<double>(*n);
+    } else {
+      expr = cast(kCoordinate, extent);
+    }
+  }
+  bool literal() const { return !expr.defined(); }
+  PrimExpr e() const { return literal() ? Coordinate(value) : expr; }
+};
+template <class F>
+Real Combine(const Real& a, const Real& b, F f) {
+  if (a.literal() && b.literal()) return f(a.value, b.value);
+  Real r;
+  r.expr = f(a.e(), b.e());
+  return r;
+}
+Real operator+(const Real& a, const Real& b) {
+  return Combine(a, b, [](const auto& x, const auto& y) { return x + y; });
+}
+Real operator-(const Real& a, const Real& b) {
+  return Combine(a, b, [](const auto& x, const auto& y) { return x - y; });
+}
+Real operator*(const Real& a, const Real& b) {
+  return Combine(a, b, [](const auto& x, const auto& y) { return x * y; });
+}
+Real operator/(const Real& a, const Real& b) {
+  return Combine(a, b, [](const auto& x, const auto& y) { return x / y; });
+}
+/// `then` where `width` is 1.
+PrimExpr WhereOne(const Real& width, const PrimExpr& then, const Real& otherwise, const PrimExpr& times) {
+  if (width.literal()) return width.value == 1 ? then : times * otherwise.e();
+  return te::Select(equal(width.e(), Coordinate(1)), then, times * otherwise.e());
+}
+
 struct AxisPlan {
-  int64_t axis, from, to;  ///< extents of data and result
-  double scale;            ///< result / data
+  int64_t axis;
+  PrimExpr from, to;  ///< extents of data and result
+  Real scale;         ///< result / data
   double begin = 0, end = 1;
+  bool literal() const { return tir::as_const_int(from) && tir::as_const_int(to); }
 };
 struct Plan {
   std::vector<AxisPlan> axes;
@@ -84,19 +127,28 @@ struct Plan {
 /// Where element x of the result lies in data.
 PrimExpr Coordinate(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
   PrimExpr x = cast(kCoordinate, index);
-  double n = static_cast<double>(a.from), width = a.scale * n;
-  if (p.mode == "align_corners") return width == 1 ? Coordinate(0) : x * Coordinate((n - 1) / (width - 1));
-  if (p.mode == "asymmetric") return x / Coordinate(a.scale);
-  if (p.mode == "tf_half_pixel_for_nn") return (x + Coordinate(0.5)) / Coordinate(a.scale);
+  const Real n(a.from), width = a.scale * n;
+  if (p.mode == "align_corners") return WhereOne(width, Coordinate(0), (n - 1) / (width - 1), x);
+  if (p.mode == "asymmetric") return x / a.scale.e();
+  if (p.mode == "tf_half_pixel_for_nn") return (x + Coordinate(0.5)) / a.scale.e();
   if (p.mode == "tf_crop_and_resize") {
-    if (width == 1) return Coordinate((a.end - a.begin) * (n - 1) / 2 + a.begin * (n - 1));
-    return x * Coordinate((a.end - a.begin) * (n - 1) / (width - 1)) + Coordinate(a.begin * (n - 1));
+    const Real part = Real(a.end - a.begin) * (n - 1), first = Real(a.begin) * (n - 1);
+    if (width.literal()) {
+      return width.value == 1 ? (part / 2 + first).e() : x * (part / (width - 1)).e() + first.e();
+    }
+    return te::Select(equal(width.e(), Coordinate(1)), (part / 2 + first).e(),
+                      x * (part / (width - 1)).e() + first.e());
   }
-  if (p.mode == "pytorch_half_pixel" && width == 1) return Coordinate(-0.5);
-  PrimExpr half = (x + Coordinate(0.5)) / Coordinate(a.scale) - Coordinate(0.5);
-  if (p.mode == "half_pixel_symmetric") return half + Coordinate(n / 2 * (1 - static_cast<double>(a.to) / width));
+  PrimExpr half = (x + Coordinate(0.5)) / a.scale.e() - Coordinate(0.5);
+  if (p.mode == "pytorch_half_pixel") {
+    if (width.literal()) return width.value == 1 ? Coordinate(-0.5) : half;
+    return te::Select(equal(width.e(), Coordinate(1)), Coordinate(-0.5), half);
+  }
+  if (p.mode == "half_pixel_symmetric") return half + (n / 2 * (Real(1) - Real(a.to) / width)).e();
   return half;
 }
+/// The last place in data.
+PrimExpr LastPlace(const PrimExpr& extent) { return (Real(extent) - 1).e(); }
 PrimExpr Nearest(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
   PrimExpr x = Coordinate(p, a, index), r;
   if (p.rounding == "floor") {
@@ -108,19 +160,29 @@ PrimExpr Nearest(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
   } else {
     r = ceil(x - Coordinate(0.5));
   }
-  return cast(DataType::Int(64), max(min(r, Coordinate(static_cast<double>(a.from - 1))), Coordinate(0)));
+  return cast(DataType::Int(64), max(min(r, LastPlace(a.from)), Coordinate(0)));
 }
 /// Nearest in whole numbers, which is a shift where it would be a float for each element: where the extents' quotient
 /// is one and each element agrees.
 PrimExpr NearestInWhole(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
   constexpr int64_t kMostChecked = 1 << 14;
-  if (a.from <= 0 || a.to > kMostChecked || a.to % a.from != 0) return Nearest(p, a, index);
-  const int64_t factor = a.to / a.from;
-  for (int64_t i = 0; i < a.to; ++i) {
+  auto over = [&](int64_t factor) { return factor == 1 ? index : floordiv(index, PrimExpr(factor)); };
+  if (!a.literal()) {
+    // By a whole factor the coordinate is (x + 1/2) / factor - 1/2 or x / factor: what is nearest follows for all.
+    const bool half = p.mode == "half_pixel" && p.rounding != "floor" && p.rounding != "ceil";
+    const bool low = p.mode == "asymmetric" && p.rounding == "floor";
+    const double factor = a.scale.literal() ? a.scale.value : 0;
+    const bool whole = factor >= 1 && factor < kMostChecked && factor == std::floor(factor);
+    return whole && (half || low) ? over(static_cast<int64_t>(factor)) : Nearest(p, a, index);
+  }
+  const int64_t from = *tir::as_const_int(a.from), to = *tir::as_const_int(a.to);
+  if (from <= 0 || to > kMostChecked || to % from != 0) return Nearest(p, a, index);
+  const int64_t factor = to / from;
+  for (int64_t i = 0; i < to; ++i) {
     const int64_t* at = tir::as_const_int(Nearest(p, a, PrimExpr(i)));
     if (!at || *at != i / factor) return Nearest(p, a, index);
   }
-  return factor == 1 ? index : floordiv(index, PrimExpr(factor));
+  return over(factor);
 }
 PrimExpr LinearWeight(const PrimExpr& d) { return max(Coordinate(1) - fabs(d), Coordinate(0)); }
 PrimExpr CubicWeight(const PrimExpr& d, double alpha) {
@@ -133,13 +195,14 @@ PrimExpr CubicWeight(const PrimExpr& d, double alpha) {
 /// One axis interpolated; the result is in the arithmetic's dtype.
 Tensor Interpolate(const Plan& p, const AxisPlan& a, const Tensor& x, DataType acc) {
   bool cubic = p.method == "cubic";
-  double shrink = p.antialias && a.scale < 1 ? a.scale : 1;
+  if (p.antialias && !a.scale.literal()) throw CompileError("a resize against aliasing needs known factors");
+  double shrink = p.antialias && a.scale.value < 1 ? a.scale.value : 1;
   int64_t first = static_cast<int64_t>(std::floor((cubic ? -2.0 : -1.0) / shrink)) + 1;
   int64_t taps = 2 - 2 * first;
   if (taps > (1 << 20))
-    throw CompileError("[image.resize R5] a scale of " + std::to_string(a.scale) +
+    throw CompileError("[image.resize R5] a scale of " + std::to_string(shrink) +
                        " needs too many elements of data for one of the result");
-  Shape table{PrimExpr(a.to), PrimExpr(taps)};
+  Shape table{a.to, PrimExpr(taps)};
   // Taps base + first .. base + first + taps - 1, base < x <= base + 1.
   auto base = [&](const PrimExpr& o) { return ceil(Coordinate(p, a, o)) - Coordinate(1); };
   bool exclude = p.exclude && (cubic || p.antialias);
@@ -149,27 +212,25 @@ Tensor Interpolate(const Plan& p, const AxisPlan& a, const Tensor& x, DataType a
         PrimExpr at = base(i[0]) + Coordinate(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
         PrimExpr d = (at - Coordinate(p, a, i[0])) * Coordinate(shrink);
         PrimExpr w = cubic ? CubicWeight(d, p.alpha) : LinearWeight(d);
-        if (exclude)
-          w = te::Select(at >= Coordinate(0) && at <= Coordinate(static_cast<double>(a.from - 1)), w, Coordinate(0));
+        if (exclude) w = te::Select(at >= Coordinate(0) && at <= LastPlace(a.from), w, Coordinate(0));
         return w;
       },
       "raw_weights");
   Tensor weight = raw;
   if (exclude || shrink != 1) {
     Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(taps), "k")};
-    Tensor sum =
-        te::Compute(Shape{PrimExpr(a.to)}, [&](Indices i) { return te::Sum(raw(i[0], k[0]->var), k); }, "weight_sum");
+    Tensor sum = te::Compute(Shape{a.to}, [&](Indices i) { return te::Sum(raw(i[0], k[0]->var), k); }, "weight_sum");
     weight = te::Compute(table, [&](Indices i) { return raw(i) / sum(i[0]); }, "weights");
   }
   Tensor place = te::Compute(
       table,
       [&](Indices i) {
         PrimExpr at = base(i[0]) + Coordinate(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
-        return cast(DataType::Int(64), max(min(at, Coordinate(static_cast<double>(a.from - 1))), Coordinate(0)));
+        return cast(DataType::Int(64), max(min(at, LastPlace(a.from)), Coordinate(0)));
       },
       "places");
   Shape out = x.shape();
-  out.Set(a.axis, PrimExpr(a.to));
+  out.Set(a.axis, a.to);
   Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(taps), "k")};
   return te::Compute(
       out,
@@ -184,8 +245,10 @@ Tensor Interpolate(const Plan& p, const AxisPlan& a, const Tensor& x, DataType a
 Tensor Resize(const Plan& p, const Tensor& x) {
   Shape out = x.shape();
   for (const AxisPlan& a : p.axes) {
-    if (a.from < 0 || a.to < 0) throw CompileError("a resize needs known extents where it resizes");
-    out.Set(a.axis, PrimExpr(a.to));
+    if (a.from.as<tir::AnyNode>() || a.to.as<tir::AnyNode>()) {
+      throw CompileError("a resize needs known extents where it resizes");
+    }
+    out.Set(a.axis, a.to);
   }
   DataType t = p.dtype;
   auto outside = [&](const Indices& i) {
@@ -193,7 +256,7 @@ Tensor Resize(const Plan& p, const Tensor& x) {
     if (p.mode == "tf_crop_and_resize") {
       for (const AxisPlan& a : p.axes) {
         PrimExpr c = Coordinate(p, a, i[a.axis]);
-        PrimExpr o = c < Coordinate(0) || c > Coordinate(static_cast<double>(a.from - 1));
+        PrimExpr o = c < Coordinate(0) || c > LastPlace(a.from);
         any = any.defined() ? any || o : o;
       }
     }
@@ -242,25 +305,44 @@ void CheckPlan(const Plan& p, const TypeArgs& in) {
                       "\"; it is \"round_prefer_floor\", \"round_prefer_ceil\", \"floor\" or \"ceil\"");
   }
   for (const AxisPlan& a : p.axes) {
-    if (a.from < 0) continue;  // known when it runs
-    if (a.from == 0 && a.to > 0) in.Fail("R4", in.Show(0) + " has no element to resize");
-    if (a.to > 0 && !(a.scale > 0 && std::isfinite(a.scale))) in.Fail("R5", "a scale is " + std::to_string(a.scale));
+    if (!a.literal()) continue;  // known when it runs
+    const int64_t from = *tir::as_const_int(a.from), to = *tir::as_const_int(a.to);
+    if (from == 0 && to > 0) in.Fail("R4", in.Show(0) + " has no element to resize");
+    if (to > 0 && a.scale.literal() && !(a.scale.value > 0 && std::isfinite(a.scale.value)))
+      in.Fail("R5", "a scale is " + std::to_string(a.scale.value));
   }
 }
-double Ratio(int64_t to, int64_t from) { return from > 0 ? static_cast<double>(to) / static_cast<double>(from) : 1; }
+Real Ratio(const PrimExpr& to, const PrimExpr& from) {
+  const int64_t* n = tir::as_const_int(from);
+  if (n && *n <= 0) return 1;
+  if (from.as<tir::AnyNode>() || to.as<tir::AnyNode>()) return 1;  // known when it runs
+  return Real(to) / Real(from);
+}
 Shape PlanShape(const Plan& p, const Shape& in) {
   Shape out = in;
-  for (const AxisPlan& a : p.axes) out.Set(a.axis, MakeDim(a.to));
+  for (const AxisPlan& a : p.axes) out.Set(a.axis, TypeDim(a.to));
   return out;
 }
 /// A factor of an axis: the extent is rounded. One that is not known stays so.
 AxisPlan ScaledAxis(int64_t axis, const PrimExpr& extent, double scale, const char* op) {
-  const int64_t n = DimOf(extent);
-  const double to = std::floor(static_cast<double>(n) * scale + 0.5);
+  const int64_t* n = tir::as_const_int(extent);
+  const double to = n ? std::floor(static_cast<double>(*n) * scale + 0.5) : 0;
   if (!(scale > 0 && scale < 1e12 && to < 1e12))
     throw CompileError(std::string("[") + op + " R5] a factor is " + std::to_string(scale));
-  const int64_t m = n < 0 ? -1 : static_cast<int64_t>(to);
-  return {axis, n, m, Ratio(m, n)};
+  if (n) {
+    const PrimExpr m(static_cast<int64_t>(to));
+    return {axis, extent, m, Ratio(m, extent)};
+  }
+  // The factor as a quotient of whole numbers: floor(n * p / q + 1/2).
+  constexpr int64_t kMostParts = 1 << 10;
+  int64_t q = 1;
+  while (q < kMostParts && scale * static_cast<double>(q) != std::floor(scale * static_cast<double>(q))) q *= 2;
+  const double p = scale * static_cast<double>(q);
+  if (extent.as<tir::AnyNode>() || p != std::floor(p) || p > 1e6) return {axis, extent, UnknownDim(), 1};
+  const PrimExpr whole(static_cast<int64_t>(p));
+  if (q == 1) return {axis, extent, extent * whole, p};
+  const PrimExpr m = floordiv(extent * whole * PrimExpr(2) + PrimExpr(q), PrimExpr(2 * q));
+  return {axis, extent, m, Ratio(m, extent)};
 }
 void AddRoi(Plan* p, const Array<double>& roi, const char* op) {
   if (!(p->mode == "tf_crop_and_resize")) return;
@@ -281,13 +363,14 @@ Plan PlanOf(const ResizeNDAttrs& a, const Shape& in, DataType dtype, const char*
   p.alpha = a.cubic_alpha, p.outside = a.extrapolation_value, p.exclude = a.cubic_exclude != 0,
   p.antialias = a.antialias, p.dtype = dtype;
   for (size_t k = 0; k < n; ++k) {
-    int64_t axis = NormalizeAxis(a.axes[k], static_cast<int64_t>(in.size()), op, "axes"), from = DimOf(in[axis]);
+    const int64_t axis = NormalizeAxis(a.axes[k], static_cast<int64_t>(in.size()), op, "axes");
     for (const AxisPlan& other : p.axes) {
       if (other.axis == axis)
         throw CompileError(std::string("[") + op + " R5] axes " + ShowInts(ToInts(a.axes)) + " names dimension " +
                            Str(axis) + " twice");
     }
-    p.axes.push_back({axis, from, a.size[k], a.scales.empty() ? Ratio(a.size[k], from) : a.scales[k]});
+    const PrimExpr to = a.size[k].expr();
+    p.axes.push_back({axis, in[axis], to, a.scales.empty() ? Ratio(to, in[axis]) : Real(a.scales[k])});
   }
   AddRoi(&p, a.roi, op);
   return p;
@@ -321,7 +404,8 @@ Plan PlanOfLayout(const ResizeAttrs<N>& a, const Shape& in, DataType dtype, cons
     int64_t axis = topi::FindAxis(layout, letters[k]);
     if (axis < 0)
       throw CompileError(std::string("[") + op + " R5] layout \"" + a.layout.str() + "\" has no " + letters[k]);
-    p.axes.push_back({axis, DimOf(in[axis]), size[k], Ratio(size[k], DimOf(in[axis]))});
+    const PrimExpr to(size[k]);
+    p.axes.push_back({axis, in[axis], to, Ratio(to, in[axis])});
   }
   AddRoi(&p, a.roi, op);
   return p;
@@ -400,13 +484,13 @@ Tensor LowerUpsampling3D(const UpSampling3DAttrs& a, const Tensors& in) {
 /// The plan as a call of image.resize.
 Expr AsND(const Plan& p, const Expr& data, DataType dtype) {
   for (const AxisPlan& k : p.axes) {
-    if (k.from < 0) throw CompileError("the gradient of a resize needs known extents where it is resized");
+    if (!k.literal()) throw CompileError("the gradient of a resize needs known extents where it is resized");
   }
   return MakeCall<ResizeNDAttrs>(op::resize_nd, {dtype == p.dtype ? data : Cast(data, p.dtype)}, [&](ResizeNDAttrs* a) {
     Ints axes, size;
     Array<double> scales, roi;
     for (const AxisPlan& k : p.axes) {
-      axes.push_back(k.axis), size.push_back(k.to), scales.push_back(k.scale);
+      axes.push_back(k.axis), size.push_back(*tir::as_const_int(k.to)), scales.push_back(k.scale.value);
     }
     if (p.mode == "tf_crop_and_resize") {
       for (const AxisPlan& k : p.axes) roi.push_back(k.begin);
@@ -460,7 +544,7 @@ bool Repeats(const ResizeNDAttrs& a, const Ints& axes, const Ints& from) {
   bool low = (mode == "asymmetric" || mode == "tf_half_pixel_for_nn") && r == "floor";
   bool middle = mode == "half_pixel" && r != "floor" && r != "ceil";
   for (size_t k = 0; k < axes.size(); ++k) {
-    int64_t n = from[axes[k]], m = a.size[k];
+    int64_t n = from[axes[k]], m = a.size[k].literal();
     if (m % n || (!a.scales.empty() && a.scales[k] != static_cast<double>(m / n))) return false;
   }
   return low || middle;
@@ -470,9 +554,9 @@ Expr SumRepeats(const ResizeNDAttrs& a, const Ints& axes, const Ints& from, cons
   for (size_t d = 0; d < from.size(); ++d) {
     split.push_back(from[d]);
     auto k = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) - axes.begin();
-    if (k == static_cast<int64_t>(axes.size()) || a.size[k] == from[d]) continue;
+    if (k == static_cast<int64_t>(axes.size()) || a.size[k].literal() == from[d]) continue;
     sums.push_back(static_cast<int64_t>(split.size()));
-    split.push_back(a.size[k] / from[d]);
+    split.push_back(a.size[k].literal() / from[d]);
   }
   return sums.empty() ? grad : Sum(Reshape(grad, ToArray(split)), sums);
 }
@@ -502,9 +586,9 @@ Grads ResizeBack(const Call& call, const Expr& grad) {
   Expr g = grad;
   for (size_t k = 0; k < axes.size(); ++k) {
     int64_t n = dims[axes[k]];
-    if (a.size[k] == n && !shifts && (a.scales.empty() || a.scales[k] == 1)) continue;
+    if (a.size[k].literal() == n && !shifts && (a.scales.empty() || a.scales[k] == 1)) continue;
     Expr m = MakeCall<ResizeNDAttrs>(op::resize_nd, {Identity(n, at.dtype(0))}, [&](ResizeNDAttrs* b) {
-      *b = a, b->axes = {0}, b->size = {a.size[k]}, b->extrapolation_value = 0;
+      *b = a, b->axes = {0}, b->size = {a.size[k].literal()}, b->extrapolation_value = 0;
       if (!a.scales.empty()) b->scales = {a.scales[k]};
       if (mode == "tf_crop_and_resize") b->roi = {a.roi[k], a.roi[k + axes.size()]};
     });

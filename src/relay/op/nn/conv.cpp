@@ -457,6 +457,9 @@ struct ConvTranspose {
         if (DimOf(e) < 0)
           in.Fail("R5",
                   "padding " + ShowInts(ToInts(a.padding)) + " cuts more than dimension " + Str(d) + " of space has");
+      } else if (const PrimExpr& n = in.shape(0)[c.data.space[d]]; size >= 0 && !n.as<tir::AnyNode>()) {
+        e = TypeDim(c.Extent(n, size, d));
+        if (!in.AtLeast(e, 0)) in.Fail("R5", "padding " + ShowInts(ToInts(a.padding)) + " cuts more than there is");
       }
       shape[c.out.space[d]] = e;
     }

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "../host_params.h"
 #include "window_gradient.h"
 
 namespace baton::relay::gradient {
@@ -103,6 +104,11 @@ Type PoolGradType(const A&, const TypeArgs& in) {
   if (in.ndim(0) != in.ndim(1)) in.Fail("R2", in.Show(0) + " and " + in.Show(1) + " differ in rank");
   return in.type(1);
 }
+/// Where extents are open.
+template <OpName kName>
+HostCall PoolGradOnHost(const Attrs& attrs) {
+  return {std::string("host.") + kName.text, HostParams(*Op::Find(kName.text), attrs).Dump()};
+}
 template <OpName kName, class A>
 Op DefinePoolGrad(const char* doc, DecomposeFn decompose, GradientFn back) {
   return DefineOp({.name = kName.text,
@@ -113,6 +119,7 @@ Op DefinePoolGrad(const char* doc, DecomposeFn decompose, GradientFn back) {
                    .attrs = TypeOf<A>,
                    .type_rel = Rel<kName, PoolGradType<A>>,
                    .decompose = decompose,
+                   .host_call = PoolGradOnHost<kName>,
                    .gradient = back,
                    .pattern = OpPattern::kOpaque,
                    .source = "Relay"});

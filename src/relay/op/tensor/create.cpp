@@ -9,6 +9,7 @@
 
 #include "../common.h"
 #include "../gradient.h"
+#include "../host_params.h"
 
 namespace baton::relay {
 namespace {
@@ -140,6 +141,12 @@ Expr ArangeStatic(const Call& call, const Array<runtime::NDArray>& values) {
     args.push_back(Constant(std::move(c)));
   }
   return all_constant ? Expr() : MakeCall(op::arange, args, call->attrs);
+}
+
+/// Where its length is that of no extent.
+HostCall ArangeOnHost(const Attrs& attrs) {
+  if (AttrsAs<ArangeAttrs>(attrs).length.defined()) return {};
+  return {"host.arange", HostParams(op::arange, attrs).Dump()};
 }
 
 /// The call with its length as an extent.
@@ -288,6 +295,7 @@ const Op op::arange = DefineOp({
     .attrs = TypeOf<ArangeAttrs>,
     .type_rel = Rel<"arange", ArangeType>,
     .lower = LowerArange,
+    .host_call = ArangeOnHost,
     .static_form = ArangeStatic,
     .gradient = gradient::ArangeBack,
     .pattern = OpPattern::kOpaque,  // fused, its operands would be no constants, and its length unknown

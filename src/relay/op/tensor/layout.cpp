@@ -146,17 +146,26 @@ void CheckPairs(const TypeArgs& in, const Array<int64_t>& block, const Array<Arr
 Type SpaceToBatchType(const SpaceToBatchNDAttrs& a, const TypeArgs& in) {
   CheckPairs(in, a.block_shape, a.paddings, "paddings");
   Shape out = in.shape(0);
-  int64_t n = in.dim(0, 0);
+  int64_t n = in.dim(0, 0), blocks = 1;
   for (size_t k = 0; k < a.block_shape.size(); ++k) {
     int64_t e = in.dim(0, k + 1), b = a.block_shape[k], padded = -1;
     if (e >= 0) padded = Checked(e) + a.paddings[k][0] + a.paddings[k][1];
     if (padded >= 0 && padded % b != 0)
       in.Fail("R2", "dimension " + Str(k + 1) + " of " + in.Show(0) + ", padded to " + Str(padded) +
                         ", is not divisible by " + Str(b));
-    out.Set(k + 1, MakeDim(padded < 0 ? -1 : padded / b));
+    const PrimExpr& extent = in.shape(0)[static_cast<int64_t>(k) + 1];
+    if (padded < 0 && !extent.as<tir::AnyNode>()) {
+      const PrimExpr all = TypeDim(extent + PrimExpr(a.paddings[k][0] + a.paddings[k][1]));
+      out.Set(k + 1, TypeDim(floordiv(all, PrimExpr(b))));
+      in.Assume(TypeDim(out[static_cast<int64_t>(k) + 1] * PrimExpr(b)), all);
+    } else {
+      out.Set(k + 1, MakeDim(padded < 0 ? -1 : padded / b));
+    }
     if (n >= 0) n = Checked(n) * b;
+    blocks = Checked(blocks) * b;
   }
-  out.Set(0, MakeDim(n));
+  const PrimExpr& batch = in.shape(0)[0];
+  out.Set(0, n >= 0 || batch.as<tir::AnyNode>() ? MakeDim(n) : TypeDim(batch * PrimExpr(blocks)));
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerSpaceToBatch(const SpaceToBatchNDAttrs& a, const Tensors& in) {

@@ -370,16 +370,25 @@ Tensor LowerCollapseSumLike(const Tensors& in) {
   const Tensor& x = in[0];
   int64_t lead = x.ndim() - in[1].ndim();
   Ints axes;
+  Shape summed = x.shape();                                     // extents of the sums
+  std::vector<PrimExpr> is_one(static_cast<size_t>(x.ndim()));  // where that is known when it runs
   for (int64_t d = 0; d < x.ndim(); ++d) {
     if (d < lead || (tir::is_one(in[1].shape()[d - lead]) && !tir::is_one(x.shape()[d]))) {
       axes.push_back(d);
-    } else if (DimOf(in[1].shape()[d - lead]) < 0 &&
-               arith::ExtentsEqual(in[1].shape()[d - lead], x.shape()[d]) != arith::Fact::kYes) {
-      throw CompileError("collapse_sum_like: axis " + Str(d) + " is summed or not, which is not known before it runs");
+    } else if (const PrimExpr& to = in[1].shape()[d - lead];
+               DimOf(to) < 0 && arith::ExtentsEqual(to, x.shape()[d]) != arith::Fact::kYes) {
+      if (to.as<tir::AnyNode>() || x.shape()[d].as<tir::AnyNode>()) {
+        throw CompileError("collapse_sum_like: axis " + Str(d) +
+                           " is summed or not, which is not known before it runs");
+      }
+      // A sum over all elements where the result has one, over itself where it has as many.
+      is_one[static_cast<size_t>(d)] = equal(to, PrimExpr(1));
+      summed.Set(d, tir::Select(is_one[static_cast<size_t>(d)], x.shape()[d], PrimExpr(1)));
+      axes.push_back(d);
     }
   }
   DataType acc = Wide(x.dtype());
-  Array<te::IterVar> k = topi::ReduceAxes(x.shape(), axes);
+  Array<te::IterVar> k = topi::ReduceAxes(summed, axes);
   Tensor sum = te::Compute(
       in[1].shape(),
       [&](Indices i) {
@@ -387,7 +396,11 @@ Tensor LowerCollapseSumLike(const Tensors& in) {
         size_t next = 0;
         for (int64_t d = 0; d < x.ndim(); ++d) {
           bool reduced = next < axes.size() && axes[next] == d;
-          at.push_back(reduced ? ks[next++] : PrimExpr(i[d - lead]));
+          PrimExpr place = reduced ? ks[next++] : PrimExpr(i[d - lead]);
+          if (const PrimExpr& one = is_one[static_cast<size_t>(d)]; one.defined()) {
+            place = tir::Select(one, place, PrimExpr(i[d - lead]));
+          }
+          at.push_back(place);
         }
         PrimExpr v = cast(acc, x(at));
         return k.empty() ? v : te::Sum(v, k);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file host_values.h
+/// Sequences whose length, and optionals whose presence, are known only when a model runs. To Relay they are values
+/// that functions of the host make and take; the importer knows what their elements look like.
+#pragma once
+
+#include "importer.h"
+
+namespace baton::onnx {
+
+inline bool IsHostValue(const Value& v) {
+  return v.kind == Value::kSequence || v.kind == Value::kOptional || v.kind == Value::kText;
+}
+
+/// A sequence, or an optional, of what looks like `element`; one of an absent value says nothing of its elements.
+Value HostValueOf(Value::Kind kind, const Value& element);
+/// What a sequence or optional holds, as far as it is known; absent where nothing is.
+Value ElementOf(const Value& v);
+/// A tensor of strings of these lengths.
+Value TextOf(const Dims& dims);
+/// A value of the declared type, without an expression; absent for a type that no value has.
+Value OfType(const Type& type);
+/// `v` known as `like` is.
+Value FormedAs(Value v, const Value& like);
+/// Whether values are of one Relay type.
+bool SameType(const Value& a, const Value& b);
+/// What both are: lengths that differ become unknown, tuples of several lengths a sequence, a value or none an
+/// optional. False where no form is common to both.
+bool Join(const Value& a, const Value& b, Value* out);
+
+}  // namespace baton::onnx

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regular expressions in time linear in the text: alternatives, groups, classes, repetitions, `.`, \d \w \s \b; of
+// what RE2 has, no look-around, ^ and $ at the ends alone, and no Unicode classes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace baton::host {
+
+class Regex {
+ public:
+  /// `fault` says what is wrong with the pattern, or stays empty.
+  Regex(std::string_view pattern, std::string* fault);
+  /// Whether the pattern is all of the text.
+  bool Matches(std::string_view text) const;
+
+ private:
+  /// A state: reads a code point of `ranges` and goes to `next`, or goes to both without reading.
+  struct State {
+    bool reads = false;
+    int boundary = 0;  ///< 1: passed at a word's begin or end alone, -1: elsewhere alone
+    std::vector<std::pair<uint32_t, uint32_t>> ranges;
+    int next = -1, other = -1;
+  };
+  struct Part {
+    int first, last;  ///< the last state's `next` is open
+  };
+  friend struct RegexParser;
+  /// Adds what is reached without reading. `boundary`: whether a word begins or ends here.
+  void Reach(int state, bool boundary, std::vector<bool>* on) const;
+
+  std::vector<State> states_;
+  int start_ = -1, end_ = -1;
+};
+
+}  // namespace baton::host
