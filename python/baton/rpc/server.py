@@ -9,6 +9,7 @@ from .._ffi.hook import Hook
 from ..error import UnsupportedError
 from ..error import ValueError as BatonValueError
 from .library import function, path
+from .lifeline import close_lifeline, open_lifeline
 
 _register = Hook("rpc.register_server")  # (address of a tracker, server, address that it tells clients)
 
@@ -81,7 +82,7 @@ class Server:
         raise BatonValueError(f"no port from {port} to {port_end}")
 
     def _start(self, options, prepare):
-        alive, self._lifeline = os.pipe()  # its end is what ends the server
+        alive, self._lifeline = open_lifeline()  # its end is what ends the server
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
@@ -92,7 +93,6 @@ class Server:
             return
         code = 1
         try:
-            os.close(self._lifeline)
             os.setsid()
             if prepare:
                 prepare()
@@ -112,7 +112,7 @@ class Server:
         """Ends the server and its sessions."""
         if getattr(self, "_process", None) is None or self._owner != os.getpid():
             return
-        os.close(self._lifeline)
+        close_lifeline(self._lifeline)
         try:
             os.waitpid(self._process, 0)
         except ChildProcessError:
