@@ -338,12 +338,12 @@ def test_python_m_exec_rpc_server(tmp_path):
 @pytest.mark.parametrize("last", ["server", "fork"])
 def test_a_server_ends_while_a_process_that_was_started_after_it_lives(tmp_path, last):
     code = f"""
-        import os, time
+        import os, signal, time
         from baton import rpc
         one = rpc.Server(url="unix:{tmp_path}/one")
         if {last!r} == "server":
             two = rpc.Server(url="unix:{tmp_path}/two")
-        elif os.fork() == 0:
+        elif (child := os.fork()) == 0:
             time.sleep(30)
             os._exit(0)
         begin = time.monotonic()
@@ -351,6 +351,8 @@ def test_a_server_ends_while_a_process_that_was_started_after_it_lives(tmp_path,
         print(time.monotonic() - begin, flush=True)
         if {last!r} == "server":
             assert rpc.connect(two.url).get_function("runtime.DeviceExists")
+        else:
+            os.kill(child, signal.SIGKILL)
         os._exit(0)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, timeout=20)
