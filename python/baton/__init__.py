@@ -83,6 +83,8 @@ _answer(
         "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
         "driver.capsule": "baton.capsule:from_environment",
         "rpc.register_server": "baton.rpc.tracker:register_server",
+        "rpc.door": "baton.rpc.tracker.registration:Door",
+        "rpc.join_proxy": "baton.rpc.proxy:Link",
     }
 )
 

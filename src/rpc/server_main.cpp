@@ -12,6 +12,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "rpc/registrar.h"
+
 using namespace baton::runtime;  // NOLINT
 using baton::support::Cat;
 
@@ -31,6 +33,8 @@ Runs what clients send: modules that they upload, and registered functions as fa
   --no-sandbox       do not confine sessions that are not trusted (by Landlock and seccomp: files, processes, network)
   --no-load          load no modules
   --module FILE      the module that a client's system_lib() gives
+  --tracker URL      register there (tls://host:port, ?key=FILE behind it); sessions need a lease of it then
+  --key KIND         the kind of device that the tracker leases out (default: cpu); no secret
   --max-sessions N   sessions at once (default: 256)
   --idle SECONDS     a session without a call for so long ends (default: 600)
   --disk MIB         files of a session (default: 4096)
@@ -47,6 +51,7 @@ bool ReadNumber(const char* text, double* out) {
 
 struct Command {
   std::string url = "tls://127.0.0.1:9090";
+  std::string tracker, kind = "cpu";
   bool stdio = false;
   Map<Any, Any> options;
 };
@@ -68,10 +73,17 @@ int Parse(int argc, char** argv, Command* c) {
       std::string_view flag;
       const char* name;
       double unit;  // 0: a text; -1: seconds
-    } kFlags[] = {
-        {"--listen", "", 0},         {"--policy", "policy", 0},         {"--allow", "allow", 0},
-        {"--module", "module", 0},   {"--idle", "idle_seconds", -1},    {"--max-sessions", "max_sessions", 1},
-        {"--cpu", "cpu_seconds", 1}, {"--disk", "disk_bytes", 1 << 20}, {"--memory", "memory_bytes", 1 << 20}};
+    } kFlags[] = {{"--tracker", "", 0},
+                  {"--key", "", 0},
+                  {"--listen", "", 0},
+                  {"--policy", "policy", 0},
+                  {"--allow", "allow", 0},
+                  {"--module", "module", 0},
+                  {"--idle", "idle_seconds", -1},
+                  {"--max-sessions", "max_sessions", 1},
+                  {"--cpu", "cpu_seconds", 1},
+                  {"--disk", "disk_bytes", 1 << 20},
+                  {"--memory", "memory_bytes", 1 << 20}};
     const auto* found = std::begin(kFlags);
     while (found != std::end(kFlags) && found->flag != arg) ++found;
     if (found == std::end(kFlags) || i + 1 == argc) {
@@ -91,6 +103,10 @@ int Parse(int argc, char** argv, Command* c) {
       c->options.Set(Any(found->name), Any(number));
     } else if (arg == "--listen") {
       c->url = value;
+    } else if (arg == "--tracker") {
+      c->tracker = value;
+    } else if (arg == "--key") {
+      c->kind = value;
     } else if (arg == "--allow") {
       Array<String> names;
       for (std::string_view rest = value; !rest.empty();) {
@@ -106,7 +122,7 @@ int Parse(int argc, char** argv, Command* c) {
   return 0;
 }
 
-int Run(const Command& c) {
+int Run(Command& c) {
   if (c.stdio) {
     // Functions that print must not print into the protocol.
     const int out = fcntl(1, F_DUPFD_CLOEXEC, 3), in = fcntl(0, F_DUPFD_CLOEXEC, 3);
@@ -123,6 +139,10 @@ int Run(const Command& c) {
   sigprocmask(SIG_BLOCK, &ends, nullptr);
   const Module server = (*Registry::Get("rpc.ServerListen"))(c.url).As<Module>();
   const std::string url = server.GetFunction("url")().As<std::string>();
+  if (!c.tracker.empty()) {
+    const int port = server.GetFunction("port")().As<int>();
+    c.options.Set(Any("door"), Any(static_cast<int64_t>(baton::rpc::StartRegistrar(c.tracker, c.kind, url, port))));
+  }
   printf("baton-rpc-server: listening on %s\n", url.c_str());
   fflush(stdout);
   server.GetFunction("serve")(c.options);

@@ -256,6 +256,8 @@ ServerOptions ReadOptions(const Map<Any, Any>& given) {
       o.cpu_seconds = static_cast<uint64_t>(value.As<int64_t>());
     } else if (name == "lifeline") {
       o.lifeline = value.As<int>();
+    } else if (name == "door") {
+      o.door = value.As<int>();
     } else if (name == "fork") {
       o.fork = value.As<PackedFunc>();
     } else {

@@ -13,6 +13,7 @@
 #include <baton/support/text.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -166,7 +167,7 @@ class Worker final : public Endpoint {
   }
 
   void Greet() {
-    std::string payload;
+    std::string payload, match;
     try {
       const FrameHeader h = ReceiveFrame(&payload, Deadline::In(kHelloSeconds));
       if (h.type != FrameType::kHello) Throw(kProtocolError, "a session begins with HELLO");
@@ -174,7 +175,9 @@ class Worker final : public Endpoint {
       for (const auto& [key, value] : wanted) {
         if (key.As<std::string>() == "session_timeout") session_seconds_ = value.As<double>();
         if (key.As<std::string>() == "call_timeout") SetCallSeconds(value.As<double>());
+        if (key.As<std::string>() == "key") match = value.As<std::string>();
       }
+      CheckLease(match);
       TakePlace();
       Map<Any, Any> info;
       info.Set(Any("machine"), Any(support::Machine().model_name));
@@ -190,7 +193,31 @@ class Worker final : public Endpoint {
     Watch();
   }
 
+  /// A server of a tracker's serves the lease that is current: `match` ends with its ticket. The file has the epoch,
+  /// the SHA-256 of the ticket, and 8 bytes of the SHA-256 of both, as one may write while another reads.
+  void CheckLease(std::string_view match) {
+    if (options_.door < 0) return;
+    unsigned char door[48];
+    bool whole = false;
+    for (int i = 0; i < 50 && !whole; ++i) {
+      if (i) usleep(1000);
+      whole = pread(options_.door, door, sizeof door, 0) == sizeof door &&
+              std::memcmp(support::Sha256Of(door, 40).data(), door + 40, 8) == 0;
+    }
+    close(options_.door);
+    match.remove_prefix(match.rfind(':') + 1);
+    const auto digest = support::Sha256Of(match.data(), match.size());
+    unsigned char differs = !whole || match.empty();
+    for (size_t i = 0; i < 32; ++i) differs |= door[8 + i] ^ digest[i];
+    if (differs) {
+      Throw(kDenied,
+            "a tracker leases this server out, and the lease is not the current one; "
+            "baton.rpc.connect_tracker(...).request(...) gives one");
+    }
+  }
+
   void TakePlace() {
+    prctl(PR_SET_NAME, "baton-session");
     Places* places = options_.places;
     if (!places) return;
     // One that ended may not be counted off yet.

@@ -40,6 +40,7 @@ struct ServerOptions {
   uint64_t cpu_seconds = 0;                    ///< of a session's processor; 0: any number
   bool sandbox = false;                        ///< confine sessions that are not trusted
   int lifeline = -1;                           ///< the server ends when this descriptor does
+  int door = -1;                               ///< a file with the current lease; sessions of no other are served
   Places* places = nullptr;                    ///< of the server, and which of them this process has
   int place = 0;
   runtime::PackedFunc fork;  ///< how to fork; null: the system's

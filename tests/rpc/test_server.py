@@ -333,3 +333,27 @@ def test_python_m_exec_rpc_server(tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(5) == 0
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("last", ["server", "fork"])
+def test_a_server_ends_while_a_process_that_was_started_after_it_lives(tmp_path, last):
+    code = f"""
+        import os, signal, time
+        from baton import rpc
+        one = rpc.Server(url="unix:{tmp_path}/one")
+        if {last!r} == "server":
+            two = rpc.Server(url="unix:{tmp_path}/two")
+        elif (child := os.fork()) == 0:
+            time.sleep(30)
+            os._exit(0)
+        begin = time.monotonic()
+        one.terminate()
+        print(time.monotonic() - begin, flush=True)
+        if {last!r} == "server":
+            assert rpc.connect(two.url).get_function("runtime.DeviceExists")
+        else:
+            os.kill(child, signal.SIGKILL)
+        os._exit(0)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, timeout=20)
+    assert done.returncode == 0 and float(done.stdout) < 5

@@ -10,6 +10,15 @@ import threading
 from .. import rpc
 
 
+def _address(parser, flag, text):
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        parser.error(f"{flag} takes host:port, not `{text}`")
+    return host, int(port)
+
+
 def main(argv=None):
     """Serves until it is interrupted."""
     parser = argparse.ArgumentParser(prog="python -m baton.exec.rpc_server", description=__doc__)
@@ -22,18 +31,17 @@ def main(argv=None):
     parser.add_argument("--allow", default="", help="registered functions that clients may call, with commas; `*` at the end: any that begin so")
     parser.add_argument("--max-sessions", type=int, default=256, help="sessions at once (default: %(default)s)")
     parser.add_argument("--tracker", help="host:port of a tracker to register with")
+    parser.add_argument("--proxy", help="host:port of a proxy to stand behind; --key-file is needed then")
+    parser.add_argument("--proxy-key-file", help="secret key of the proxy (default: --key-file)")
     parser.add_argument("--key", default="", help="kind of device, as trackers know it; no secret")
     parser.add_argument("--custom-addr", help="address that the tracker tells clients")
     parser.add_argument("--load-library", help="libraries to load first, with colons between them")
     parser.add_argument("--silent", action="store_true", help="print nothing about sessions")
     parser.add_argument("--no-fork", action="store_true", help=argparse.SUPPRESS)  # of Relay's time: each session has a process
     args = parser.parse_args(argv)
-    tracker = None
-    if args.tracker:
-        host, _, port = args.tracker.rpartition(":")
-        if not host or not port.isdigit():
-            parser.error(f"--tracker takes host:port, not `{args.tracker}`")
-        tracker = (host, int(port))
+    tracker, proxy = (_address(parser, flag, text) for flag, text in (("--tracker", args.tracker), ("--proxy", args.proxy)))
+    if proxy:
+        args.host, args.port = proxy
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -41,7 +49,7 @@ def main(argv=None):
         server = rpc.Server(
             args.host, args.port, args.port_end, key=args.key, tracker_addr=tracker, load_library=args.load_library, custom_addr=args.custom_addr,
             silent=args.silent, url=args.url, key_file=args.key_file, policy=args.policy, allow=[n for n in args.allow.split(",") if n],
-            max_sessions=args.max_sessions,
+            max_sessions=args.max_sessions, is_proxy=bool(proxy), proxy_key_file=args.proxy_key_file,
         )  # fmt: skip
     except (OSError, ValueError, RuntimeError) as error:
         print(f"rpc_server: {error}", file=sys.stderr)

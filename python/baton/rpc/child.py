@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .errors import RPCError
+from .lifeline import close_lifeline, open_lifeline
 
 
 class Child:
@@ -22,7 +23,7 @@ class Child:
         package = str(Path(__file__).resolve().parents[2])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
         told, tell = os.pipe()
-        lifeline, self._lifeline = os.pipe()
+        lifeline, self._lifeline = open_lifeline()
         try:
             command += ["--ready-fd", str(tell), "--lifeline-fd", str(lifeline)]
             self._process = subprocess.Popen(command, env=environment, pass_fds=(tell, lifeline), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -52,7 +53,7 @@ class Child:
     def terminate(self) -> None:
         """Ends the process."""
         if self._lifeline >= 0:
-            os.close(self._lifeline)
+            close_lifeline(self._lifeline)
             self._lifeline = -1
             self._process.terminate()
             try:

@@ -9,8 +9,11 @@ from .._ffi.hook import Hook
 from ..error import UnsupportedError
 from ..error import ValueError as BatonValueError
 from .library import function, path
+from .lifeline import close_lifeline, open_lifeline
 
 _register = Hook("rpc.register_server")  # (address of a tracker, server, address that it tells clients)
+_door = Hook("rpc.door")  # () -> the file that says which lease of a tracker is current
+_join = Hook("rpc.join_proxy")  # (URL of a proxy, address of the server, key of the proxy)
 
 
 class Server:
@@ -26,6 +29,9 @@ class Server:
     host, port, port_end: the address, and the first port from `port` on that is free. key: the kind of device that it tells a tracker.
     url: in place of host and port, as "unix:/path". allow: names of registered functions; `*` at the end stands for any that begin so.
     policy: "trusted" or "session", for all clients. max_sessions: at once. silent: no line a session on standard error.
+    tracker_addr: (host, port) or URL of a tracker to register with; sessions need a current lease of it then. is_proxy: `host` and `port`
+    are those of a proxy, behind which the server stands; `key_file` is what clients prove, `proxy_key_file` (default: the same) what the
+    proxy asks for.
     """
 
     def __init__(
@@ -49,19 +55,27 @@ class Server:
         policy=None,
         allow=(),
         max_sessions=256,
+        proxy_key_file=None,
     ):
-        if is_proxy:
-            raise BatonValueError("a server behind a proxy is started by the proxy's own client: baton.rpc.proxy")
+        if is_proxy and not key_file:
+            raise BatonValueError("a server behind a proxy needs `key_file`: its clients are on other machines")
         if load_library:
             from .. import _core
 
             for name in load_library.split(":") if isinstance(load_library, str) else load_library:
                 _core.load_library(os.fsdecode(name))
-        self.key, self._process = key, None
-        self._module = self._listen(host, port, port_end, url, key_file)
+        self.key, self._process, self.ticket, self._link = key, None, "", None
+        self.door = _door() if tracker_addr is not None else None
+        self._module = self._listen("127.0.0.1", 0, 0, None, key_file) if is_proxy else self._listen(host, port, port_end, url, key_file)
         self.url, self.port, self.host = str(self._module["url"]()), int(self._module["port"]()), host
         options = {"allow": list(allow), "max_sessions": int(max_sessions), "quiet": bool(silent), "policy": policy or ""}
+        if self.door is not None:
+            options["door"] = self.door.descriptor
         self._start(options, server_init_callback)
+        if is_proxy:
+            name = f"[{host}]" if ":" in host else host
+            self._link = _join(f"proxy://{name}:{port}", f"127.0.0.1:{self.port}", proxy_key_file or key_file)
+            self.url, self.ticket = self._link.url, self._link.ticket
         if tracker_addr is not None:
             self._tracker = _register(tracker_addr, self, custom_addr)
 
@@ -81,7 +95,7 @@ class Server:
         raise BatonValueError(f"no port from {port} to {port_end}")
 
     def _start(self, options, prepare):
-        alive, self._lifeline = os.pipe()  # its end is what ends the server
+        alive, self._lifeline = open_lifeline()  # its end is what ends the server
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
@@ -92,7 +106,6 @@ class Server:
             return
         code = 1
         try:
-            os.close(self._lifeline)
             os.setsid()
             if prepare:
                 prepare()
@@ -112,12 +125,17 @@ class Server:
         """Ends the server and its sessions."""
         if getattr(self, "_process", None) is None or self._owner != os.getpid():
             return
-        os.close(self._lifeline)
+        for one in (self._link, getattr(self, "_tracker", None)):
+            if one is not None:
+                one.close()
+        close_lifeline(self._lifeline)
         try:
             os.waitpid(self._process, 0)
         except ChildProcessError:
             pass
         self._process = None
+        if self.door is not None:
+            self.door.close()
         self._forget()
 
     def _forget(self):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import threading
@@ -123,6 +124,37 @@ def children(pid: int) -> list[int]:
     return [child for child in found if _state(child) not in ("Z", "X", "")]
 
 
+class Door:
+    """A file that says which lease is current. A server takes sessions that show its ticket and no others; it reads `descriptor`."""
+
+    def __init__(self):
+        self._written = os.memfd_create("baton-door")
+        self.descriptor = os.open(f"/proc/self/fd/{self._written}", os.O_RDONLY)
+        self.say(0, "")
+
+    def say(self, epoch: int, ticket: str) -> None:
+        """`ticket`: the SHA-256 of the ticket of the current lease; empty: there is none."""
+        record = epoch.to_bytes(8, "little") + (bytes.fromhex(ticket) or bytes(32))
+        if self._written >= 0:
+            os.pwrite(self._written, record + hashlib.sha256(record).digest()[:8], 0)
+
+    def close(self) -> None:
+        for one in (self._written, self.descriptor):
+            if one >= 0:
+                os.close(one)
+        self._written = self.descriptor = -1
+
+
+def _sessions(pid: int) -> list[int]:
+    """The processes of a server that serve a session, by the name that they give themselves."""
+    found = []
+    for child in children(pid):
+        with suppress(OSError):
+            if Path(f"/proc/{child}/comm").read_text() == "baton-session\n":
+                found.append(child)
+    return found
+
+
 def _state(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -133,18 +165,22 @@ def _state(pid: int) -> str:
 class ServerDevice(Device):
     """The device of a `baton.rpc.Server`: each session is a process that the server's process started."""
 
-    def __init__(self, pid: int):
-        self._pid = pid
+    def __init__(self, pid: int, door: Door):
+        self._pid, self._door = pid, door
 
     def alive(self) -> bool:
         return _state(self._pid) not in ("Z", "X", "")
 
+    def begin(self, epoch: int, ticket: str, seconds: float) -> None:
+        self._door.say(epoch, ticket)
+
     def sessions(self) -> int:
-        return len(children(self._pid))
+        return len(_sessions(self._pid))
 
     def end(self, epoch: int) -> None:
+        self._door.say(epoch, "")
         give_up = time.monotonic() + KILL_SECONDS
-        while (left := children(self._pid)) and time.monotonic() < give_up:
+        while (left := _sessions(self._pid)) and time.monotonic() < give_up:
             for child in left:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
@@ -156,12 +192,14 @@ def register_server(tracker_addr, server, custom_addr=None) -> Registration:
     if custom_addr:
         warnings.warn("custom_addr is not used: a tracker gives out the address that it sees; behind NAT use baton.rpc.proxy", stacklevel=3)
     url = tracker_addr if isinstance(tracker_addr, str) else transport.url_of(*tracker_addr)
-    if server.url.startswith("unix:"):
+    if server.ticket:
+        where = {"proxy": server.ticket}
+    elif server.url.startswith("unix:"):
         where = {"socket": os.path.basename(server.url)}
     else:
         where = {"port": server.port}
     key = server.key or "cpu"
-    return Registration(url, key, where, ServerDevice(server.pid))
+    return Registration(url, key, where, ServerDevice(server.pid, server.door))
 
 
-__all__ = ["Device", "Registration", "ServerDevice", "register_server"]
+__all__ = ["Device", "Door", "Registration", "ServerDevice", "register_server"]
