@@ -62,7 +62,7 @@ def server_of(machine):
 def url_of(machine):
     """The address of an emulated machine: its server runs while the session does."""
     _, debian, qemu = MACHINES[machine]
-    return "exec:" + shlex.join(["exec", qemu, "-L", f"/usr/{debian}", str(server_of(machine)), "--stdio", "--no-sandbox"])
+    return "exec:" + shlex.join(["exec", qemu, "-L", f"/usr/{debian}", str(server_of(machine)), "--stdio"])
 
 
 def main():

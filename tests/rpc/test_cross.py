@@ -201,6 +201,19 @@ def test_artifacts_are_linked_without_the_other_machines_libraries(tmp_path, tri
     assert manifest["arch"] == {183: "aarch64", 243: "riscv64", 40: "arm"}[kind[1]]
 
 
+def test_the_command_line_runs_on_another_machine(tmp_path):
+    require("aarch64")
+    text = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, 1f)) }\n'
+    (tmp_path / "in.relay").write_text(text)
+    np.save(tmp_path / "x.npy", np.arange(-3, 3, dtype="float32").reshape(2, 3))
+    common = [sys.executable, "-m", "baton", "run", "in.relay", "--input", "x=x.npy", "--json"]
+    there = ["--target", "llvm -mtriple=aarch64-linux-gnu", "--remote", example.url_of("aarch64")]
+    here, got = (json.loads(subprocess.run(c, check=True, cwd=tmp_path, capture_output=True, text=True).stdout)["outputs"] for c in (common, common + there))
+    assert here == got
+    command = [sys.executable, "-m", "baton", "bench", "in.relay", *there]
+    assert "error" not in subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, text=True).stderr
+
+
 def test_the_command_line_compiles_for_another_machine(tmp_path):
     text = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, 1f)) }\n'
     (tmp_path / "in.relay").write_text(text)

@@ -13,7 +13,7 @@ class ForeignExecutable(Executable):
 
     def __init__(self, module, target, inputs, outputs):
         self._module, self._target = module, target
-        self._executors, self._forms, self.artifact = [], None, None
+        self._executors, self._forms, self._specialize, self.artifact = [], None, None, None
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self._order = tuple(info.name for info in self.inputs)
 
@@ -25,7 +25,7 @@ class ForeignExecutable(Executable):
             "`baton.rpc.deploy(session, model)` runs it on another one, `save` writes it"
         )
 
-    __call__ = specialize = profile = shapes = reserve = _refuse
+    __call__ = profile = shapes = reserve = _refuse
 
     def _function(self, name: str):
         return None
