@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ai.onnx.ml: each operator beside ONNX's reference or ONNX Runtime, and scikit-learn's models beside themselves."""
+"""ai.onnx.ml: each operator beside ONNX's reference or ONNX Runtime, and models of scikit-learn, LightGBM and XGBoost (the extra `test-ml`)
+beside themselves.
+"""
 
 from unittest import mock
 
