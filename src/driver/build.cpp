@@ -17,7 +17,7 @@
 #include <algorithm>
 
 #include "driver/compiled_graph.h"
-#include "driver/device_module.h"
+#include "driver/devices.h"
 #include "driver/profile.h"
 #include "driver/size_words.h"
 #include "driver/vm/compile.h"
@@ -373,7 +373,7 @@ runtime::Module Generate(const IRModule& optimized, const Target& target) {
     // can: executors check features before they run any of it.
     CompiledGraph g;
     LoweredModel model = LowerGraph(main, target);
-    g.constants = PackConstants(model);
+    g.constants = PackConstants(model.constants);
     g.desc = model.desc;
     g.desc.constants = g.constants.ptr<uint8_t>();
     g.desc.target = target.str();
@@ -388,13 +388,9 @@ std::string EmitText(const IRModule& mod, const Target& target, const std::strin
   if (!target->traits().on_host) {
     const int64_t device = target->device_type();
     const std::vector<DeviceTarget> targets{{device, target}};
-    const IRModule optimized = OptimizeForDevices(mod, targets, device);
-    if (stage == "relay") return AsText(optimized);
-    std::string why;
-    if (!CanLowerGraph(MainOf(optimized), &why, true)) {
-      throw UnsupportedError("there is no " + stage + " of this program, because " + why);
-    }
-    return DeviceText(LowerDevices(MainOf(optimized), targets, device), Target::Host(), stage);
+    const IRModule planned = OptimizeForDevices(mod, targets, device);
+    const Target host = Target::Host();
+    return ProgramText(LowerProgram(planned, host, targets, device, DebugOptions()), planned, host, stage);
   }
   IRModule optimized = Optimize(mod, target);
   if (stage == "relay") return AsText(optimized);
@@ -454,7 +450,7 @@ BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) 
 BATON_REGISTER_GLOBAL("driver.CompileVm").set_body_typed([](IRModule m, Target t) {
   if (!Given(t)->traits().on_host) {
     throw UnsupportedError("driver.CompileVm makes code for the host alone, the target is \"" + t.str() +
-                           "\"; use driver.CompileVmForDevices with a map from device to target");
+                           "\"; use driver.CompileForDevices with a map from device to target");
   }
   transform::failure::Entry entry("driver.CompileVm", m, t);
   return CompileVm(Optimize(m, t), t, "its functions are called by name");

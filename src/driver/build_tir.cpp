@@ -8,7 +8,7 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/printer.h>
 #include <baton/tir/verify.h>
-#include <baton/vm/device_graph.h>
+#include <baton/vm/devices.h>
 
 #include "driver/compiled_graph.h"
 

@@ -36,17 +36,17 @@ IRModule LowerTir(const IRModule& mod, const Target& target) {
   return IRModule(out);
 }
 
-NDArray PackConstants(const std::vector<std::pair<uint64_t, NDArray>>& constants, uint64_t bytes) {
-  NDArray blob = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8));
+NDArray PackConstants(const ConstantTable& constants) {
+  NDArray blob = NDArray::Empty({static_cast<int64_t>(constants.bytes)}, DataType::UInt(8));
   uint64_t end = 0;
   auto* p = blob.ptr<uint8_t>();
-  for (const auto& [offset, value] : constants) {
+  for (const auto& [offset, value] : constants.list) {
     memset(p + end, 0, offset - end);  // gaps are part of the artifact: the same bytes every time
     NDArray dense = value.Contiguous();
     memcpy(p + offset, dense.data(), dense.nbytes());
     end = offset + dense.nbytes();
   }
-  memset(p + end, 0, bytes - end);
+  memset(p + end, 0, constants.bytes - end);
   return blob;
 }
 
@@ -97,7 +97,7 @@ CompiledGraph CompileGraph(const relay::Function& main, const Target& target, in
     g.entry = reinterpret_cast<runtime::EntryFunction>(g.code->GetSymbol(model.desc.entry.c_str()));
     if (!g.entry) throw InternalError("the compiled code has no symbol " + model.desc.entry);
   }
-  g.constants = PackConstants(model);
+  g.constants = PackConstants(model.constants);
   g.desc = model.desc;
   g.desc.constants = g.constants.ptr<uint8_t>();
   g.desc.features = g.objects.features;

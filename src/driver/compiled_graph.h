@@ -16,10 +16,7 @@ namespace baton::driver {
 IRModule LowerTir(const IRModule& mod, const Target& target);
 
 /// Constants of lowered graphs, in one piece of memory as the code wants them.
-NDArray PackConstants(const std::vector<std::pair<uint64_t, NDArray>>& constants, uint64_t bytes);
-inline NDArray PackConstants(const LoweredModel& model) {
-  return PackConstants(model.constants, model.desc.constants_bytes);
-}
+NDArray PackConstants(const ConstantTable& constants);
 
 /// Debug information for debuggers and profilers: the options `llvm.debug_info` and `llvm.debug_source`.
 struct DebugOptions {

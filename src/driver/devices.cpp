@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs on several devices: planned, fused on each device, and compiled.
+#include "driver/devices.h"
+
 #include <baton/driver/driver.h>
 #include <baton/ir/diagnostic.h>
 #include <baton/ir/failure.h>
@@ -14,8 +16,6 @@
 #include <algorithm>
 #include <set>
 
-#include "driver/device_module.h"
-#include "driver/lower_graph.h"
 #include "driver/vm/compile.h"
 
 namespace baton::driver {
@@ -71,6 +71,13 @@ std::vector<DeviceTarget> CheckDeviceTargets(const Map<String, Target>& targets)
   if (out.empty()) throw runtime::ValueError("no target is given");
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.type < b.type; });
   return out;
+}
+
+Target HostOf(const std::vector<DeviceTarget>& targets) {
+  for (const DeviceTarget& t : targets) {
+    if (t.target->traits().on_host) return t.target;
+  }
+  return Target::Host();
 }
 
 int64_t FallbackDevice(const std::vector<DeviceTarget>& targets) {
@@ -159,11 +166,15 @@ void RequireTargets(const IRModule& mod, const std::vector<int64_t>& given) {
   if (!missing.empty()) throw runtime::ValueError(missing);
 }
 
-/// The module for the virtual machine: planned, and fused on each device.
-IRModule FusedPlan(const IRModule& planned) {
-  using namespace relay::transform;  // NOLINT: passes
-  Pass passes = Sequential(Array<Pass>{FuseOps(FuseOpsOptions::ViewsOutside()), InferType()}, "DevicePipeline");
-  return passes(InferType()(planned));
+/// Annotations of a program go.
+Function WithoutAnnotations(const Function& f) {
+  struct Remover : relay::MixedModeMutator {
+    using MixedModeMutator::Rewrite_;
+    Expr Rewrite_(const relay::CallNode* pre, const Expr& post) final {
+      return relay::AsOnDevice(pre->op, pre->attrs) ? post.as<relay::CallNode>()->args[0] : post;
+    }
+  };
+  return Downcast<Function>(Remover().Mutate(f));
 }
 
 }  // namespace
@@ -183,39 +194,19 @@ IRModule ForOneDevice(const IRModule& mod, int64_t device) {
   return out;
 }
 
-IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback,
-                            bool named) {
-  using namespace relay::transform;  // NOLINT: passes
-  bool annotated = false;
+IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback) {
+  using namespace relay::transform;    // NOLINT: passes
   std::vector<int64_t> given{kDLCPU};  // the host, where control flow is decided, is there anyway
-  ForNamedDevices(mod, [&](int64_t device, const Expr&) { annotated = annotated || device >= 0; });
   for (const DeviceTarget& t : targets) given.push_back(t.type);
   RequireBindings(mod);
   RequireTargets(mod, given);
-  std::string why;
-  // All on one device: nothing has to be planned, and every pass may run.
-  if (targets.size() == 1 && !annotated && !named) {
-    const IRModule out = Optimize(mod, targets[0].target);
-    if (CanLowerGraph(MainOf(out), &why, true)) return out;
-  }
   With<Target> scope(targets[0].target);
-  // Before the plan what takes operators apart where they stand, so that each part is planned. After it nothing that
-  // joins or moves expressions: they look alike and lie on different devices.
-  IRModule out =
-      Sequential(Array<Pass>{InlineCompilerFunctions(), InferType(), DynamicToStatic(), SimplifyInference(),
-                             FoldConstant(), baton::transform::GetPass("DecomposeAll"), FoldConstant(), InferType()},
-                 "BeforeDevicePlan")(mod);
-  out = PlanDevices(fallback)(out);
-  if (named) return FusedPlan(out);
-  Function main = MainOf(out);
-  IRModule one = out.Copy();
-  one.CopyOnWrite()->Update(out->GetGlobalVar("main"), WithoutAnnotations(main));
-  const Pass fuse = FuseOps(FuseOpsOptions::ViewsOutside());
-  one =
-      Sequential(Array<Pass>{InferType(), ToGraphNormalForm(), InferType(), fuse, InferType()}, "AfterDevicePlan")(one);
-  // Control flow keeps its annotations: what translates it asks for them.
-  why.clear();
-  return CanLowerGraph(MainOf(one), &why, true) ? one : FusedPlan(out);
+  // Before the plan what takes operators apart where they stand, so that each part is planned.
+  Pass passes = Sequential(
+      Array<Pass>{InlineCompilerFunctions(), InferType(), DynamicToStatic(), SimplifyInference(), FoldConstant(),
+                  baton::transform::GetPass("DecomposeAll"), FoldConstant(), InferType(), PlanDevices(fallback)},
+      "DevicePipeline");
+  return passes(mod);
 }
 
 runtime::Module CompileForDevices(const IRModule& mod, const Map<String, Target>& given) {
@@ -227,22 +218,11 @@ runtime::Module CompileForDevices(const IRModule& mod, const Map<String, Target>
 runtime::Module GenerateForDevices(const IRModule& optimized, const Map<String, Target>& given) {
   transform::failure::Entry entry("driver.GenerateForDevices", optimized, given);
   const std::vector<DeviceTarget> targets = CheckDeviceTargets(given);
-  const int64_t fallback = FallbackDevice(targets);
-  std::string why;
-  if (CanLowerGraph(MainOf(optimized), &why, true)) return MakeDeviceModule(optimized, targets, fallback);
-  return CompileVmForDevices(optimized, targets, fallback, why);
+  return CompileVmForDevices(optimized, targets, FallbackDevice(targets));
 }
 
 BATON_REGISTER_GLOBAL("driver.CompileForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
   return CompileForDevices(m, t);
-});
-/// The same for programs whose functions are all called by name.
-BATON_REGISTER_GLOBAL("driver.CompileVmForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
-  transform::failure::Entry entry("driver.CompileVmForDevices", m, t);
-  const std::vector<DeviceTarget> targets = CheckDeviceTargets(t);
-  const int64_t fallback = FallbackDevice(targets);
-  return CompileVmForDevices(OptimizeForDevices(m, targets, fallback, true), targets, fallback,
-                             "its functions are called by name");
 });
 BATON_REGISTER_GLOBAL("driver.GenerateForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
   return GenerateForDevices(m, t);

@@ -74,6 +74,16 @@ std::vector<int64_t> ShapeOf(const TensorType& t) {
   return shape;
 }
 
+size_t ConstantTable::Add(const NDArray& value) {
+  const auto [it, fresh] = index.try_emplace(value.get(), list.size());
+  if (fresh) {
+    list.push_back({bytes, value});
+    // A line of slack, so that a vector load at the end stays inside.
+    bytes += (value.nbytes() + 127) / 64 * 64;
+  }
+  return it->second;
+}
+
 namespace {
 
 /// Where a tensor lies.
@@ -109,8 +119,7 @@ PrimExpr IoHandle(const tir::Var& io, int index) {
 class GraphLowerer {
  public:
   /// `constants` is shared with other graphs: their data lies before.
-  GraphLowerer(KernelTable* kernels, std::vector<std::pair<uint64_t, NDArray>>* constants, uint64_t* constants_bytes)
-      : kernels_(kernels), constants_(constants), constants_bytes_(constants_bytes) {}
+  GraphLowerer(KernelTable* kernels, ConstantTable* constants) : kernels_(kernels), constants_(constants) {}
 
   void Run(const Function& main, const std::string& entry) {
     desc_.entry = entry;
@@ -148,6 +157,43 @@ class GraphLowerer {
     functions->Set(GlobalVar(String(desc_.entry)), MakeEntry(debug));
     for (const auto& [var, segment] : segments_) functions->Set(var, segment);
     *desc = desc_;
+  }
+  /// What a device with code of its own does in place of the entry function.
+  std::vector<vm::KernelStep> Row(Map<GlobalVar, BaseFunc>* sizes, runtime::ExecutableDesc* desc) {
+    if (dynamic_) {
+      sizes_.Finish(desc_.entry + ".sizes");
+      desc_.dynamic = sizes_.shapes();
+      sizes->Set(GlobalVar(String(desc_.dynamic.sizes)), sizes_.Function());
+    }
+    using vm::StepPlace;
+    auto place = [&](TensorPlace p) -> StepPlace {
+      p = Final(p);
+      if (p.kind == TensorPlace::kIo) return {StepPlace::kIo, p.index};
+      const auto i = static_cast<size_t>(p.index);
+      if (p.kind == TensorPlace::kConstant)
+        return {StepPlace::kConstant, static_cast<int64_t>(constants_->list[i].first)};
+      if (dynamic_) return {StepPlace::kArenaWord, sizes_.buffer(buffers_[i].planned).offset};
+      return {StepPlace::kArena, static_cast<int64_t>(buffers_[i].offset)};
+    };
+    std::vector<vm::KernelStep> row;
+    for (const Step& s : steps_) {
+      vm::KernelStep step;
+      for (const std::vector<TensorPlace>* list : {&s.in, &s.out}) {
+        for (const TensorPlace& p : *list) step.args.push_back(place(p));
+      }
+      if (s.kernel.defined()) {
+        step.symbol = s.kernel->name_hint.str();
+        for (const tir::Var& v : kernels_->SizeVars(s.kernel)) {
+          step.args.push_back({StepPlace::kWord, sizes_.WordOfVar(v)});
+        }
+      } else {
+        step.bytes = s.bytes.literal;
+        step.word = s.bytes.word;
+      }
+      row.push_back(std::move(step));
+    }
+    *desc = desc_;
+    return row;
   }
   void NoteOrigins() const {
     for (const Step& s : steps_) {
@@ -197,10 +243,7 @@ class GraphLowerer {
   void Visit(const Expr& e) {
     if (value_.count(e.get())) return;
     if (const auto* c = e.as<ConstantNode>()) {
-      value_[e.get()] = {{{TensorPlace::kConstant, static_cast<int>(constants_->size())}, c->tensor_type()}};
-      constants_->push_back({*constants_bytes_, c->data});
-      // A line of slack, so that a vector load at the end stays inside.
-      *constants_bytes_ += (c->data.nbytes() + 127) / 64 * 64;
+      value_[e.get()] = {{{TensorPlace::kConstant, static_cast<int>(constants_->Add(c->data))}, c->tensor_type()}};
     } else if (const auto* let = e.as<LetNode>()) {
       value_[e.get()] = Leaves(value_.at(let->body.get()));
     } else if (auto it = let_value_.find(e.get()); it != let_value_.end()) {
@@ -305,7 +348,7 @@ class GraphLowerer {
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (index[i] >= 0) buffers_[i].offset = planned[index[i]].offset;
     }
-    desc_.constants_bytes = *constants_bytes_;
+    desc_.constants_bytes = constants_->bytes;
   }
 
   /// A part of the entry as a function of its own, with parameters of its own: those that buffers of sizes lie in, too.
@@ -389,7 +432,8 @@ class GraphLowerer {
         case TensorPlace::kIo:
           return IoHandle(io, p.index);
         case TensorPlace::kConstant:
-          return Handle(constants, PrimExpr(static_cast<int64_t>((*constants_)[static_cast<size_t>(p.index)].first)));
+          return Handle(constants,
+                        PrimExpr(static_cast<int64_t>(constants_->list[static_cast<size_t>(p.index)].first)));
         default:
           return in_arena(buffers_[p.index].offset, buffers_[p.index].planned);
       }
@@ -422,8 +466,7 @@ class GraphLowerer {
   }
 
   KernelTable* kernels_;
-  std::vector<std::pair<uint64_t, NDArray>>* constants_;
-  uint64_t* constants_bytes_;
+  ConstantTable* constants_;
   runtime::ExecutableDesc desc_;
   std::unordered_map<const Object*, Leaves> value_;
   std::unordered_map<const Object*, Expr> let_value_;  // by the variable
@@ -453,13 +496,12 @@ relay::Function MainOf(const IRModule& mod) {
   return Downcast<relay::Function>(f);
 }
 
-bool CanLowerGraph(const Function& main, std::string* why, bool copies) {
+bool CanLowerGraph(const Function& main, std::string* why) {
   std::vector<TensorType> types;
   auto no = [&](std::string text) {
     if (why->empty()) *why = std::move(text);
     return false;
   };
-  if (copies && main->checked_type_.defined() && IsDynamicGraph(main)) return no("its shapes are dynamic");
   for (const relay::Var& p : main->params) {
     types.clear();
     if (!p->checked_type_.defined() || !FlattenSymbolic(p->checked_type(), &types)) {
@@ -488,13 +530,12 @@ bool CanLowerGraph(const Function& main, std::string* why, bool copies) {
           (e->span.defined() && e->span->source_name.defined() ? " (" + e->span->source_name->name.str() + ")" : ""));
     } else if (const auto* call = e.as<CallNode>()) {
       const auto* f = call->op.as<FunctionNode>();
-      if (copies && relay::AsDeviceCopy(call->op, call->attrs)) continue;
       if (!relay::IsView(call->op) && !(f && f->HasNonzeroAttr(attr::kPrimitive))) {
         const auto* op = call->op.as<OpNode>();
         return no(op ? "operator `" + op->name.str() + "` runs on the host" : "a function is called");
       }
     } else if (!e.as<TupleNode>() && !e.as<TupleGetItemNode>() && !e.as<ConstantNode>() && !e.as<VarNode>() &&
-               (copies || !e.as<LetNode>())) {
+               !e.as<LetNode>()) {
       return no("the program has control flow or closures (" + e.get()->GetTypeKey() + ")");
     }
   }
@@ -509,7 +550,7 @@ LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, Function>>& g
   KernelTable kernels;
   std::vector<std::unique_ptr<GraphLowerer>> lowerers;
   for (const auto& [entry, func] : graphs) {
-    lowerers.push_back(std::make_unique<GraphLowerer>(&kernels, &out.constants, &out.constants_bytes));
+    lowerers.push_back(std::make_unique<GraphLowerer>(&kernels, &out.constants));
     lowerers.back()->Run(func, entry);
     if (debug) lowerers.back()->NoteOrigins();
   }
@@ -522,6 +563,25 @@ LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, Function>>& g
   }
   out.mod = IRModule(functions);
   out.debug_source = source.text();
+  return out;
+}
+
+LoweredRows LowerRows(const std::vector<std::pair<std::string, Function>>& graphs, const Target& target) {
+  With<Target> scope(target);
+  LoweredRows out;
+  KernelTable kernels;
+  std::vector<std::unique_ptr<GraphLowerer>> lowerers;
+  for (const auto& [entry, func] : graphs) {
+    lowerers.push_back(std::make_unique<GraphLowerer>(&kernels, &out.constants));
+    lowerers.back()->Run(func, entry);
+  }
+  out.kernels = IRModule(kernels.Loops(target, nullptr));
+  Map<GlobalVar, BaseFunc> sizes;
+  for (const auto& lowerer : lowerers) {
+    out.graphs.emplace_back();
+    out.rows.push_back(lowerer->Row(&sizes, &out.graphs.back()));
+  }
+  out.sizes = IRModule(sizes);
   return out;
 }
 

@@ -7,8 +7,11 @@
 #include <baton/ir/target.h>
 #include <baton/relay/expr.h>
 #include <baton/runtime/executor.h>
+#include <baton/vm/program.h>
 
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "driver/roofline.h"
@@ -29,20 +32,37 @@ struct ModelStep {
   FlopsAndBytes work;
 };
 
+/// The constants of graphs, each once.
+struct ConstantTable {
+  std::vector<std::pair<uint64_t, NDArray>> list;  ///< offset in the constant data, value
+  uint64_t bytes = 0;
+  std::unordered_map<const Object*, size_t> index;
+
+  size_t Add(const NDArray& value);
+};
+
 /// Graphs that share kernels and constant data, an entry function each.
 struct LoweredGraphs {
-  IRModule mod;                                         ///< PrimFuncs: kernels and entries
-  std::vector<runtime::ExecutableDesc> graphs;          ///< all but the constants' address
-  std::vector<std::pair<uint64_t, NDArray>> constants;  ///< offset in the constant data, value
-  uint64_t constants_bytes = 0;
+  IRModule mod;                                 ///< PrimFuncs: kernels and entries
+  std::vector<runtime::ExecutableDesc> graphs;  ///< all but the constants' address
+  ConstantTable constants;
   std::vector<ModelStep> steps;  ///< of all graphs in order, if they were asked for
   std::string debug_source;      ///< the text that debug information points into; empty if none was asked for
 };
 
+/// The same for a device that has code of its own: rows of steps in place of entries.
+struct LoweredRows {
+  IRModule kernels;                             ///< PrimFuncs, as they are before they become text
+  IRModule sizes;                               ///< functions of the host, of rows whose sizes come when they run
+  std::vector<runtime::ExecutableDesc> graphs;  ///< all but the constants' address
+  std::vector<std::vector<vm::KernelStep>> rows;
+  ConstantTable constants;
+};
+
 struct LoweredModel {
-  IRModule mod;                                         ///< PrimFuncs: kernels and the entry
-  runtime::ExecutableDesc desc;                         ///< all but the constants' address
-  std::vector<std::pair<uint64_t, NDArray>> constants;  ///< offset in the constant data, value
+  IRModule mod;                  ///< PrimFuncs: kernels and the entry
+  runtime::ExecutableDesc desc;  ///< all but the constants' address
+  ConstantTable constants;
   std::vector<ModelStep> steps;
   std::string debug_source;
 };
@@ -51,12 +71,13 @@ struct LoweredModel {
 relay::Function MainOf(const IRModule& mod);
 
 /// True if main is dataflow of primitive functions and views over static tensors, so that it can become one function.
-/// Else `*why` says what stands in the way. `copies`: copies between devices are no obstacle.
-bool CanLowerGraph(const relay::Function& main, std::string* why, bool copies = false);
+/// Else `*why` says what stands in the way.
+bool CanLowerGraph(const relay::Function& main, std::string* why);
 LoweredModel LowerGraph(const relay::Function& main, const Target& target, const LowerOptions& options = {});
 /// Several at once; entries are named by the strings. `CanLowerGraph` must hold for each.
 LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, relay::Function>>& graphs, const Target& target,
                           const LowerOptions& options = {});
+LoweredRows LowerRows(const std::vector<std::pair<std::string, relay::Function>>& graphs, const Target& target);
 
 /// Tensor types of a value, tuples flattened; false for other types or shapes that are not static.
 bool FlattenType(const Type& type, std::vector<TensorType>* out);

@@ -84,7 +84,7 @@ std::string ProfileModel(const relay::Function& main, const Target& target, cons
     outputs.push_back(Aligned(bytes));
     io.push_back(outputs.back().get());
   }
-  NDArray constants = PackConstants(model);
+  NDArray constants = PackConstants(model.constants);
   Memory arena = Aligned(desc.arena_bytes);
   auto call = [&](runtime::EntryFunction f) {
     double begin = Seconds();

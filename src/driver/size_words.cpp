@@ -200,10 +200,10 @@ PrimExpr SizeWords::Load(const tir::Var& s, int32_t word) const {
   return tir::BufferLoad(WordsBuffer(s, shapes_.words), {PrimExpr(int64_t{word})});
 }
 
-PrimExpr SizeWords::LoadVar(const tir::Var& s, const tir::Var& dim) const {
+int32_t SizeWords::WordOfVar(const tir::Var& dim) const {
   const auto it = dim_words_.find(dim.get());
   if (it == dim_words_.end()) throw InternalError("a kernel asks for the dimension `" + dim->name_hint.str() + "`");
-  return Load(s, it->second);
+  return it->second;
 }
 
 void SizeWords::Finish(const std::string& symbol) {

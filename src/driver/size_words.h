@@ -58,7 +58,8 @@ class SizeWords {
 
   /// The value of a word, for code that takes `s`.
   PrimExpr Load(const tir::Var& s, int32_t word) const;
-  PrimExpr LoadVar(const tir::Var& s, const tir::Var& dim) const;
+  PrimExpr LoadVar(const tir::Var& s, const tir::Var& dim) const { return Load(s, WordOfVar(dim)); }
+  int32_t WordOfVar(const tir::Var& dim) const;
   /// The place of a buffer in the arena.
   PrimExpr LoadOffset(const tir::Var& s, size_t buffer) const { return Load(s, shapes_.buffers[buffer].offset); }
   /// Gives offsets their words; after it no more words are made.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules of kind "opencl": OpenCL C whose first line says, in a comment, what functions it has and how each is
-// launched. A function is a row of kernels; it takes a tensor for each parameter and has no result. Programs are built
-// for a device when a function is first called there.
+// launched. A function is a row of kernels; it takes a tensor for each parameter, then the sizes that its shapes follow
+// from, and has no result. Programs are built for a device when a function is first called there.
 #include <baton/runtime/array.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
@@ -10,11 +10,13 @@
 #include <baton/support/json.h>
 #include <baton/support/text.h>
 
+#include <algorithm>
 #include <charconv>
 #include <mutex>
 #include <unordered_map>
 
 #include "opencl/device.h"
+#include "opencl/formula.h"
 
 namespace baton::opencl {
 
@@ -32,13 +34,19 @@ constexpr std::string_view kHead = "// baton-opencl ";
 
 struct Kernel {
   std::string name;
-  std::vector<int64_t> args;  // parameter, or -1 - (offset in the workspace)
-  uint64_t items = 1;
+  std::vector<int64_t> args;  // parameter, or -1 - (number in the workspace)
+  Formula items;
+};
+struct Param {
+  std::string name;
+  DataType dtype;
+  std::vector<Formula> shape;
 };
 struct Function {
   std::string name;
-  std::vector<runtime::TensorInfo> params;
-  uint64_t workspace = 0;
+  std::vector<Param> params;
+  size_t sizes = 0;
+  std::vector<Formula> workspace;  // bytes of each piece
   std::vector<Kernel> kernels;
   size_t first = 0;  // number of its first kernel in the program
 };
@@ -101,41 +109,60 @@ class OpenCLModule final : public runtime::ModuleNode {
       Built* built = &On(number);
       return PackedFunc([self, this, function, built](Args args, RetValue*) {
         std::vector<void*> places(function->params.size());
-        if (args.size() != static_cast<int>(places.size())) {
-          throw runtime::InternalError(Cat("`", function->name, "` takes ", places.size(), " addresses"));
+        if (args.size() != static_cast<int>(places.size() + function->sizes)) {
+          throw runtime::InternalError(
+              Cat("`", function->name, "` takes ", places.size(), " addresses and ", function->sizes, " sizes"));
         }
-        for (int i = 0; i < args.size(); ++i) places[static_cast<size_t>(i)] = args[i].As<void*>();
-        Launch(*function, built, places.data());
+        for (size_t i = 0; i < places.size(); ++i) places[i] = args[static_cast<int>(i)].As<void*>();
+        Launch(*function, built, places.data(), SizesBehind(*function, args).data());
       });
     }
     return PackedFunc();
   }
 
  private:
+  static constexpr int64_t kMostSizes = 1024, kMostItems = int64_t{1} << 40;
+
+  /// The shape that a parameter has with these sizes.
+  static std::vector<int64_t> ShapeOf(const Param& p, const int64_t* sizes) {
+    std::vector<int64_t> shape;
+    for (const Formula& extent : p.shape) shape.push_back(extent(sizes));
+    return shape;
+  }
+  /// The sizes behind the tensors.
+  static std::vector<int64_t> SizesBehind(const Function& f, const Args& args) {
+    std::vector<int64_t> sizes;
+    for (size_t i = 0; i < f.sizes; ++i) sizes.push_back(args[static_cast<int>(f.params.size() + i)].As<int64_t>());
+    return sizes;
+  }
+
   void Read(const Json& j) {
     Function f;
     f.name = j.At("name").AsString();
     f.first = num_kernels_;
-    const int64_t workspace = j.At("workspace").AsInt();
-    if (workspace < 0) throw ValueError("a negative size");
-    f.workspace = static_cast<uint64_t>(workspace);
+    const int64_t workspace = static_cast<int64_t>(j.At("workspace").AsArray().size());
+    const int64_t sizes = j.At("sizes").AsInt();
+    if (sizes < 0 || sizes > kMostSizes) throw ValueError("a number of sizes that is not possible");
+    f.sizes = static_cast<size_t>(sizes);
+    for (const Json& piece : j.At("workspace").AsArray()) f.workspace.push_back(Formula(piece, f.sizes));
     for (const Json& p : j.At("params").AsArray()) {
-      runtime::TensorInfo t;
-      t.name = p.At("name").AsString();
-      t.dtype = String2DataType(p.At("dtype").AsString());
-      for (const Json& d : p.At("shape").AsArray()) t.shape.push_back(d.AsInt());
-      runtime::TensorBytes(t.shape, t.dtype);  // refuses what overflows
+      Param t{p.At("name").AsString(), String2DataType(p.At("dtype").AsString()), {}};
+      bool literal = true;
+      for (const Json& d : p.At("shape").AsArray()) {
+        t.shape.push_back(Formula(d, f.sizes));
+        literal = literal && t.shape.back().IsLiteral();
+      }
+      if (literal) runtime::TensorBytes(ShapeOf(t, nullptr), t.dtype);  // refuses what overflows, or is negative
       f.params.push_back(std::move(t));
     }
     for (const Json& k : j.At("kernels").AsArray()) {
       Kernel kernel;
       kernel.name = k.At("name").AsString();
-      const int64_t items = k.At("items").AsInt();
-      if (items < 1) throw ValueError("a kernel without work-items");
-      kernel.items = static_cast<uint64_t>(items);
+      kernel.items = Formula(k.At("items"), f.sizes);
+      if (!f.sizes && kernel.items(nullptr) < 1) throw ValueError("a kernel without work-items");
       for (const Json& a : k.At("args").AsArray()) {
         const int64_t v = a.AsInt();
-        if (v >= static_cast<int64_t>(f.params.size()) || (v < 0 && -1 - v > workspace)) {
+        if (v >= static_cast<int64_t>(f.params.size()) || (v < 0 && -1 - v >= workspace)) {
           throw ValueError(Cat("kernel `", kernel.name, "` has an argument that its function lacks"));
         }
         kernel.args.push_back(v);
@@ -198,13 +225,15 @@ class OpenCLModule final : public runtime::ModuleNode {
   }
 
   void CallWithTensors(const Function& f, const Args& args) {
-    if (args.size() != static_cast<int>(f.params.size())) {
-      throw TypeError(Cat("`", f.name, "` takes ", f.params.size(), " tensors, got ", args.size()));
+    if (args.size() != static_cast<int>(f.params.size() + f.sizes)) {
+      throw TypeError(Cat("`", f.name, "` takes ", f.params.size(), " tensors",
+                          f.sizes ? Cat(" and ", f.sizes, " sizes") : std::string(), ", got ", args.size()));
     }
+    const std::vector<int64_t> sizes = SizesBehind(f, args);
     std::vector<void*> places;
     int number = -1;
-    for (int i = 0; i < args.size(); ++i) {
-      const runtime::TensorInfo& want = f.params[static_cast<size_t>(i)];
+    for (int i = 0; i < static_cast<int>(f.params.size()); ++i) {
+      const Param& want = f.params[static_cast<size_t>(i)];
       const std::string where = Cat("`", f.name, "`: argument ", i, " (`", want.name, "`) must ");
       if (args[i].is_null() || !args[i].Is<DLTensor*>()) {
         throw TypeError(Cat(where, "be a tensor, got ", runtime::ValueKindName(args[i].raw())));
@@ -215,47 +244,68 @@ class OpenCLModule final : public runtime::ModuleNode {
                              ", it lies on ", runtime::Device2String(t->device)));
       }
       number = t->device.device_id;
-      bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype;
-      for (int d = 0; same && d < t->ndim; ++d) same = t->shape[d] == want.shape[static_cast<size_t>(d)];
-      if (!same) {
-        throw ValueError(Cat(
-            where, "be ", runtime::TensorTypeString(want.shape.data(), static_cast<int>(want.shape.size()), want.dtype),
-            ", got ", runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
+      const std::vector<int64_t> shape = ShapeOf(want, sizes.data());
+      const auto ndim = static_cast<int>(shape.size());
+      if (t->ndim != ndim || DataType(t->dtype) != want.dtype || !std::equal(shape.begin(), shape.end(), t->shape)) {
+        throw ValueError(Cat(where, "be ", runtime::TensorTypeString(shape.data(), ndim, want.dtype), ", got ",
+                             runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
       }
       if (!runtime::IsContiguous(t)) throw ValueError(Cat(where, "be dense: give a copy"));
       places.push_back(static_cast<char*>(t->data) + t->byte_offset);
     }
-    Launch(f, &On(number < 0 ? 0 : number), places.data());
+    Launch(f, &On(number < 0 ? 0 : number), places.data(), sizes.data());
   }
 
-  void Launch(const Function& f, Built* b, void* const* places) {
+  /// Offsets of the pieces of a function's workspace, and behind them its bytes.
+  static std::vector<int64_t> WorkspaceOf(const Function& f, const int64_t* sizes) {
+    std::vector<int64_t> offsets{0};
+    for (const Formula& piece : f.workspace) {
+      const int64_t bytes = piece(sizes);
+      if (bytes < 0 || bytes > kMostItems || offsets.back() > kMostItems) {
+        throw ValueError(Cat("`", f.name, "` asks for more workspace than there is"));
+      }
+      offsets.push_back(offsets.back() + (bytes + 63) / 64 * 64);
+    }
+    return offsets;
+  }
+
+  void Launch(const Function& f, Built* b, void* const* places, const int64_t* sizes) {
     OneDevice& d = *b->device;
     const Api& api = d.api();
     std::lock_guard lock(b->mutex);
-    if (f.workspace && (!b->workspace.defined() || b->workspace.nbytes() < f.workspace)) {
-      b->workspace = NDArray::Empty({static_cast<int64_t>(f.workspace)}, DataType::UInt(8), d.device());
+    const std::vector<int64_t> offsets = WorkspaceOf(f, sizes);
+    const auto workspace = static_cast<uint64_t>(offsets.back());
+    if (workspace && (!b->workspace.defined() || b->workspace.nbytes() < workspace)) {
+      b->workspace = NDArray::Empty({offsets.back()}, DataType::UInt(8), d.device());
     }
     // Buffers found once a function: its kernels share them.
     std::vector<BufferPlace> found;
     for (size_t i = 0; i < f.params.size(); ++i) {
-      found.push_back(d.Find(places[i], runtime::TensorBytes(f.params[i].shape, f.params[i].dtype)));
+      found.push_back(d.Find(places[i], runtime::TensorBytes(ShapeOf(f.params[i], sizes), f.params[i].dtype)));
     }
-    const BufferPlace space = f.workspace ? d.Find(b->workspace.data(), f.workspace) : BufferPlace{};
+    const BufferPlace space = workspace ? d.Find(b->workspace.data(), workspace) : BufferPlace{};
     for (size_t k = 0; k < f.kernels.size(); ++k) {
       const Kernel& kernel = f.kernels[k];
       cl_kernel handle = b->kernels[f.first + k];
+      const int64_t items = kernel.items(sizes);
+      if (items == 0) continue;
+      if (items < 0 || items > kMostItems) throw ValueError(Cat("`", f.name, "` asks for ", items, " work-items"));
       cl_uint slot = 0;
       cl_int code = kSuccess;
       for (int64_t a : kernel.args) {
         const BufferPlace p = a >= 0 ? found[static_cast<size_t>(a)] : space;
-        const int64_t offset = static_cast<int64_t>(p.offset) + (a < 0 ? -1 - a : 0);
+        const int64_t offset = static_cast<int64_t>(p.offset) + (a < 0 ? offsets[static_cast<size_t>(-1 - a)] : 0);
         if (code == kSuccess) code = api.clSetKernelArg(handle, slot++, sizeof(p.buffer), &p.buffer);
         if (code == kSuccess) code = api.clSetKernelArg(handle, slot++, sizeof(offset), &offset);
       }
+      for (size_t i = 0; i < f.sizes && code == kSuccess; ++i) {
+        code = api.clSetKernelArg(handle, slot++, sizeof(sizes[i]), &sizes[i]);
+      }
       d.Check(code, Cat("giving arguments of kernel `", kernel.name, "` to"));
       // Kernels pass over what is beyond their items, so that groups are full.
-      const size_t local = kernel.items < b->group ? kernel.items : b->group;
-      const size_t global = (kernel.items + local - 1) / local * local;
+      const auto all = static_cast<size_t>(items);
+      const size_t local = all < b->group ? all : b->group;
+      const size_t global = (all + local - 1) / local * local;
       code = api.clEnqueueNDRangeKernel(d.queue(), handle, 1, nullptr, &global, &local, 0, nullptr, nullptr);
       if (code == kInvalidWorkGroupSize) {  // too large for what this kernel needs: the driver chooses
         code = api.clEnqueueNDRangeKernel(d.queue(), handle, 1, nullptr, &global, nullptr, 0, nullptr, nullptr);

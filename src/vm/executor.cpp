@@ -5,7 +5,6 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 #include <baton/support/text.h>
-#include <baton/vm/device_graph.h>
 #include <baton/vm/program.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <mutex>
 
 #include "vm/machine.h"
+#include "vm/map_tensors.h"
 
 namespace baton::vm {
 
@@ -142,7 +142,7 @@ class VmExecutor final : public runtime::ModuleNode {
           inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], false);
         if (op == kCall) {
           CheckShapes();
-          *rv = machine_.Run(main_->function, inputs_);
+          *rv = Own(machine_.Run(main_->function, inputs_));
           return;
         }
         Run();
@@ -273,7 +273,7 @@ class VmExecutor final : public runtime::ModuleNode {
     }
     outputs_ = Array<ObjectRef>();
     CheckShapes();
-    const ObjectRef value = machine_.Run(main_->function, inputs_);
+    const ObjectRef value = Own(machine_.Run(main_->function, inputs_));
     Array<ObjectRef> flat;
     std::vector<ObjectRef> work{value};
     while (!work.empty()) {
@@ -287,6 +287,20 @@ class VmExecutor final : public runtime::ModuleNode {
       }
     }
     outputs_ = flat;
+  }
+
+  /// The value, with copies of tensors that are memory of inputs: the caller may write over those.
+  ObjectRef Own(const ObjectRef& value) const {
+    return MapTensors(
+        value,
+        [&](const NDArray& tensor) {
+          for (const ObjectRef& input : inputs_) {
+            if (!input.as<NDArrayObj>() || tensor.nbytes() == 0) continue;
+            if (static_cast<const NDArray&>(input).data() == tensor.data()) return tensor.Copy(tensor.device());
+          }
+          return tensor;
+        },
+        false);
   }
 
   /// An argument as a value, checked against what the entry says of it. `copy`: the caller may change it afterwards.
@@ -312,7 +326,9 @@ class VmExecutor final : public runtime::ModuleNode {
                runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
     }
     if (!copy && v.Is<NDArray>()) return where < 0 ? ObjectRef(v.As<NDArray>()) : MoveTo(v.As<NDArray>(), on);
-    NDArray own = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype);
+    // What has gaps is brought together on the CPU.
+    const bool there = runtime::IsContiguous(t) || on.device_type == kDLCPU;
+    NDArray own = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype, there ? on : runtime::Cpu());
     own.CopyFrom(t);
     return MoveTo(own, on);
   }
@@ -326,30 +342,11 @@ class VmExecutor final : public runtime::ModuleNode {
   std::atomic<bool> busy_{false};
 };
 
-/// The n-th module of kernels for a type of device among a module's imports; made of its text when the first executor
-/// asks for it.
-Module DeviceCode(const Module& code, int64_t type, size_t n, const std::string& text) {
-  static std::mutex mutex;
-  std::lock_guard lock(mutex);
-  for (const Module& m : code->imports()) {
-    if (IsDeviceModule(m, type) && n-- == 0) return m;
-  }
-  const Module made = CreateDeviceModule(type, text);
-  code->Import(made);
-  return made;
-}
-
 /// For a program in an artifact, whose module holds the code; called by the runtime when it meets one.
 BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, RetValue* rv) {
   const Module code = args[0].As<Module>();
   const runtime::ExecutableDesc* desc = code.defined() ? code->GetExecutable() : nullptr;
   if (!desc || desc->program.empty()) throw ValueError("the module holds no program of the virtual machine");
-  if (IsDeviceGraph(desc->program)) {
-    std::vector<Device> devices;
-    for (int i = 1; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
-    *rv = CreateDeviceExecutor(code, devices);
-    return;
-  }
   auto exe = std::make_shared<Executable>();
   exe->program = Program::Load(desc->program, desc->constants, desc->constants_bytes, code);
   exe->code = code;
@@ -382,10 +379,7 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
             "compiler's library: ",
             lacking, "; that takes the library libbaton beside this one"));
   }
-  std::map<int64_t, size_t> made;
-  for (const GraphDevice& d : exe->program.devices) {
-    exe->device_code.push_back(d.code.empty() ? Module() : DeviceCode(code, d.type, made[d.type]++, d.code));
-  }
+  exe->device_code = DeviceModulesOf(code, exe->program.devices);
   std::vector<Device> devices;
   for (int i = 1; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
   *rv = CreateExecutor(std::move(exe), devices);
@@ -395,7 +389,7 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
 
 Module CreateExecutor(std::shared_ptr<const Executable> executable, const std::vector<Device>& devices) {
   std::vector<int64_t> types;
-  for (const GraphDevice& d : executable->program.devices) types.push_back(d.type);
+  for (const ProgramDevice& d : executable->program.devices) types.push_back(d.type);
   if (types.empty()) {
     for (const Device& d : devices) {
       if (d.device_type == kDLCPU) continue;

@@ -74,7 +74,7 @@ Machine::Machine(std::shared_ptr<const Executable> executable, std::vector<Devic
       if (!sizes) throw RuntimeError(Cat("the compiled program lacks the code of `", k.dynamic.sizes, "`"));
       shapes_.back() = std::make_unique<runtime::ShapeFrame>(&k.dynamic, &k.inputs, sizes);
     }
-    uint64_t& arena = arenas[k.steps.empty() ? 0 : d];
+    uint64_t& arena = arenas[ArenaOf(code_.size() - 1)];
     arena = k.arena_bytes > arena ? k.arena_bytes : arena;
   }
   for (size_t d = 0; d < devices_.size(); ++d) {
@@ -96,23 +96,15 @@ Machine::Machine(std::shared_ptr<const Executable> executable, std::vector<Devic
 void Machine::PrepareSteps(size_t kernel) {
   const Kernel& k = exe_->program.kernels[kernel];
   const auto d = static_cast<size_t>(k.device);
-  for (const GraphStep& s : k.steps) {
+  for (const KernelStep& s : k.steps) {
     Step step;
-    step.bytes = s.bytes;
-    for (const DevicePlace& place : s.args) {
+    for (const StepPlace& place : s.args) {
       void* address = nullptr;
-      if (place.kind == DevicePlace::kIo) {
-        const auto slot = static_cast<size_t>(place.at), inputs = k.inputs.size();
-        const TensorInfo& t = slot < inputs ? k.inputs[slot] : k.outputs[slot - inputs];
-        if (s.bytes > runtime::TensorBytes(t.shape, t.dtype)) {
-          throw RuntimeError(Cat("a step of `", k.symbol, "` copies more than there is"));
-        }
-        step.io.push_back({step.args.size(), slot});
-      } else if (place.kind == DevicePlace::kArena) {
-        address = static_cast<char*>(arenas_[d].data()) + place.at;
-      } else {
+      if (place.kind == StepPlace::kConstant) {
         if (!uploaded_[d]) throw RuntimeError(Cat("`", k.symbol, "` reads constants that are not there"));
         address = static_cast<char*>(uploaded_[d]->data()) + place.at;
+      } else {
+        step.bound.push_back(step.args.size());
       }
       step.args.push_back(BatonValue{kBatonHandle, 0, {.v_handle = address}});
     }
@@ -127,26 +119,74 @@ void Machine::PrepareSteps(size_t kernel) {
 
 /// The addresses of inputs and outputs are in `io_`.
 void Machine::RunSteps(size_t kernel) {
-  const Device on = devices_[static_cast<size_t>(exe_->program.kernels[kernel].device)];
-  for (Step& s : steps_[kernel]) {
-    for (const auto& [arg, slot] : s.io) s.args[arg].v_handle = io_[slot];
+  const Kernel& k = exe_->program.kernels[kernel];
+  const Device on = devices_[static_cast<size_t>(k.device)];
+  const int64_t* words = shapes_[kernel] ? shapes_[kernel]->words() : nullptr;
+  char* arena = static_cast<char*>(arenas_[static_cast<size_t>(k.device)].data());
+  for (size_t i = 0; i < k.steps.size(); ++i) {
+    Step& s = steps_[kernel][i];
+    for (const size_t arg : s.bound) {
+      const StepPlace& place = k.steps[i].args[arg];
+      if (place.kind == StepPlace::kWord) {
+        s.args[arg] = BatonValue{kBatonInt, 0, {.v_int64 = words[place.at]}};
+        continue;
+      }
+      s.args[arg].v_handle = place.kind == StepPlace::kIo      ? io_[static_cast<size_t>(place.at)]
+                             : place.kind == StepPlace::kArena ? arena + place.at
+                                                               : arena + words[place.at];
+    }
+    const auto bytes =
+        k.steps[i].word < 0 ? k.steps[i].bytes : static_cast<uint64_t>(words[static_cast<size_t>(k.steps[i].word)]);
     if (s.code.defined()) {
       s.code.CallPacked(s.args.data(), static_cast<int>(s.args.size()));
-    } else if (s.bytes) {
-      runtime::DeviceAPI::Get(on)->Copy(s.args[0].v_handle, on, s.args[1].v_handle, on, s.bytes);
+    } else if (bytes) {
+      runtime::DeviceAPI::Get(on)->Copy(s.args[0].v_handle, on, s.args[1].v_handle, on, bytes);
     }
   }
 }
 
-void Machine::GrowArena(uint64_t bytes, runtime::ShapeFrame* shapes) {
-  if (arenas_[0].defined() && bytes <= arenas_[0].nbytes()) return;
-  arenas_[0] = NDArray();  // before there is another
+void Machine::GrowArena(size_t device, uint64_t bytes, runtime::ShapeFrame* shapes) {
+  NDArray& arena = arenas_[device];
+  if (arena.defined() && bytes <= arena.nbytes()) return;
+  arena = NDArray();  // before there is another
   try {
-    arenas_[0] = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8), devices_[0]);
+    arena = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8), devices_[device]);
   } catch (...) {
     if (shapes) shapes->Trim();  // a plan that memory does not hold is not kept
     throw;
   }
+}
+
+NDArray Machine::Allocate(const std::vector<int64_t>& shape, DataType dtype, Device on) {
+  constexpr size_t kMost = 64;
+  if (devices_.size() == 1) return NDArray::Empty(shape, dtype, on);
+  // Devices take long to give memory: what no value has any more serves again. Their queues are in order.
+  const uint64_t bytes = runtime::TensorBytes(shape, dtype);
+  NDArray* best = nullptr;
+  for (NDArray& a : pool_) {
+    if (a.obj()->use_count() != 1 || !runtime::operator==(a.device(), on) || a.nbytes() < bytes) continue;
+    if (a.nbytes() <= 2 * bytes + 4096 && (!best || a.nbytes() < best->nbytes())) best = &a;
+  }
+  if (!best) {
+    const NDArray made = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8), on);
+    if (pool_.size() < kMost) {
+      pool_.push_back(made);
+      best = &pool_.back();
+    } else {
+      best = &(pool_[next_pooled_++ % kMost] = made);
+    }
+  }
+  return best->CreateView(shape, dtype);
+}
+
+ObjectRef Machine::Moved(const ObjectRef& value, Device on) {
+  if (!value.as<NDArrayObj>()) return MoveTo(value, on);
+  const auto& given = static_cast<const NDArray&>(value);
+  if (runtime::operator==(given.device(), on)) return value;
+  const NDArray dense = given.IsContiguous() ? given : given.Contiguous();
+  const NDArray there = Allocate(dense.shape(), dense.dtype(), on);
+  there.CopyFrom(dense.tensor());
+  return there;
 }
 
 void Machine::Reserve(const std::map<std::string, int64_t>& dims) {
@@ -158,25 +198,28 @@ void Machine::Reserve(const std::map<std::string, int64_t>& dims) {
     }
     if (sizes.size() != shapes->shapes().dims.size()) continue;
     shapes->Reserve(sizes);
-    GrowArena(shapes->arena_bytes(), shapes.get());
+    GrowArena(ArenaOf(static_cast<size_t>(&shapes - shapes_.data())), shapes->arena_bytes(), shapes.get());
   }
 }
 
 void Machine::Trim() {
-  uint64_t bytes = 0;
+  pool_.clear();
+  std::vector<uint64_t> bytes(arenas_.size());
   for (size_t k = 0; k < shapes_.size(); ++k) {
     if (shapes_[k]) shapes_[k]->Trim();
-    if (code_[k]) bytes = std::max(bytes, exe_->program.kernels[k].arena_bytes);
+    bytes[ArenaOf(k)] = std::max(bytes[ArenaOf(k)], exe_->program.kernels[k].arena_bytes);
   }
-  if (bytes < arenas_[0].nbytes()) {
-    arenas_[0] = NDArray();
-    GrowArena(bytes);
+  for (size_t d = 0; d < arenas_.size(); ++d) {
+    if (bytes[d] >= arenas_[d].nbytes()) continue;
+    arenas_[d] = NDArray();
+    GrowArena(d, bytes[d]);
   }
 }
 
 uint64_t Machine::workspace_bytes() const {
   uint64_t bytes = 0;
   for (const NDArray& a : arenas_) bytes += a.nbytes();
+  for (const NDArray& a : pool_) bytes += a.obj()->use_count() == 1 ? a.nbytes() : 0;
   return bytes;
 }
 
@@ -197,6 +240,20 @@ void Machine::TooManyRounds(const Function& f) const {
   throw RuntimeError(Cat("in `", f.name, "`: more rounds of loops and calls of functions than `limits` allow"));
 }
 
+/// The data of the inputs in `held_`, as `sizes` reads it: those that it may read are short.
+void* const* Machine::InputsOnHost(size_t count) {
+  constexpr int64_t kShort = 16;
+  on_host_.clear();
+  on_host_io_ = io_;
+  for (size_t i = 0; i < count; ++i) {
+    const auto& a = static_cast<const NDArray&>(held_[i]);
+    if (IsHost(a.device()) || a.numel() > kShort) continue;
+    on_host_.push_back(a.Copy(runtime::Cpu()));
+    on_host_io_[i] = on_host_.back().data();
+  }
+  return on_host_io_.data();
+}
+
 size_t Machine::RunKernel(const int32_t* at, size_t base) {
   if ((++kernels_run_ & 0xf) == 0) runtime::CheckInterrupt();
   const auto index = static_cast<size_t>(at[1]);
@@ -215,17 +272,17 @@ size_t Machine::RunKernel(const int32_t* at, size_t base) {
   runtime::ShapeFrame* shapes = shapes_[index].get();
   if (shapes) {
     for (size_t i = 0; i < n_in; ++i) shapes->SetInput(i, static_cast<const NDArray&>(held_[i]).tensor()->shape);
-    shapes->Update(io_.data());
-    GrowArena(shapes->arena_bytes(), shapes);
+    shapes->Update(shapes->shapes().reads_values ? InputsOnHost(n_in) : io_.data());
+    GrowArena(ArenaOf(index), shapes->arena_bytes(), shapes);
   }
   for (size_t i = 0; i < n_out; ++i) {
     NDArray a;
     if (shapes) {
       std::vector<int64_t> shape = k.outputs[i].shape;
       shapes->FillShape(n_in + i, &shape);
-      a = NDArray::Empty(shape, k.outputs[i].dtype, on);
+      a = Allocate(shape, k.outputs[i].dtype, on);
     } else {
-      a = NDArray::Empty(k.outputs[i].shape, k.outputs[i].dtype, on);
+      a = Allocate(k.outputs[i].shape, k.outputs[i].dtype, on);
     }
     io_[n_in + i] = a.data();
     held_.push_back(std::move(a));
@@ -250,11 +307,11 @@ size_t Machine::RunPacked(const int32_t* at, size_t base) {
   held_.clear();
   std::vector<BatonValue> values(n);
   for (size_t i = 0; i < n; ++i) {
-    held_.push_back(MoveTo(Take(base, at[4 + i]), devices_[slot.there ? static_cast<size_t>(slot.device) : 0]));
+    held_.push_back(Moved(Take(base, at[4 + i]), devices_[0]));
     runtime::ValueTraits<ObjectRef>::To(held_.back(), &values[i]);
   }
   ObjectRef value = slot.function.CallPacked(values.data(), static_cast<int>(n)).As<ObjectRef>();
-  Reg(base, at[2]) = slot.device ? MoveTo(value, devices_[static_cast<size_t>(slot.device)]) : std::move(value);
+  Reg(base, at[2]) = slot.device ? Moved(value, devices_[static_cast<size_t>(slot.device)]) : std::move(value);
   held_.clear();
   return 4 + n;
 }
@@ -505,7 +562,7 @@ ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
         here.pc += MakeView(at, base);
         break;
       case Opcode::kCopy:
-        Reg(base, at[1]) = MoveTo(Take(base, at[2]), devices_[static_cast<size_t>(at[3])]);
+        Reg(base, at[1]) = Moved(Take(base, at[2]), devices_[static_cast<size_t>(at[3])]);
         here.pc += 4;
         break;
       case Opcode::kFail:

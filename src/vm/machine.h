@@ -43,12 +43,21 @@ class Machine {
   struct Step {
     PackedFunc code;  // null: a copy from args[0] to args[1]
     std::vector<BatonValue> args;
-    std::vector<std::pair<size_t, size_t>> io;  // (argument, slot): bound anew in each run
-    uint64_t bytes = 0;
+    std::vector<size_t> bound;  // arguments that differ from run to run
   };
   void PrepareSteps(size_t kernel);
-  void GrowArena(uint64_t bytes, runtime::ShapeFrame* shapes = nullptr);
+  /// The arena of a device, with room for `bytes`.
+  void GrowArena(size_t device, uint64_t bytes, runtime::ShapeFrame* shapes = nullptr);
   void RunSteps(size_t kernel);
+  void* const* InputsOnHost(size_t count);
+  /// A new value's memory.
+  NDArray Allocate(const std::vector<int64_t>& shape, DataType dtype, Device on);
+  /// The value with its tensors on a device.
+  ObjectRef Moved(const ObjectRef& value, Device on);
+  /// Where a kernel's memory between steps lies: code of the host takes that of the CPU.
+  size_t ArenaOf(size_t kernel) const {
+    return code_[kernel] ? 0 : static_cast<size_t>(exe_->program.kernels[kernel].device);
+  }
   [[noreturn]] void TooDeep(const Function& f, size_t frames) const;
   [[noreturn]] void TooManyRounds(const Function& f) const;
 
@@ -98,9 +107,12 @@ class Machine {
   std::vector<NDArray> constants_;                  // of the program, where they are wanted
   std::vector<std::unique_ptr<runtime::ShapeFrame>> shapes_;  // of each kernel; null for static ones
   std::vector<std::vector<Step>> steps_;                      // of each kernel
+  std::vector<NDArray> pool_;                                 // memory of values of programs for several devices
+  size_t next_pooled_ = 0;                                    // what goes if all of it is in use
   std::vector<ObjectRef> regs_;
   std::vector<Frame> frames_;
-  std::vector<void*> io_;
+  std::vector<void*> io_, on_host_io_;
+  std::vector<NDArray> on_host_;
   uint32_t kernels_run_ = 0;      // an interrupt is asked for now and then
   std::vector<ObjectRef> held_;   // values that live through one instruction
   std::vector<ObjectRef> moved_;  // arguments on their way to a callee

@@ -33,6 +33,8 @@ static_assert(sizeof(kForms) / sizeof(kForms[0]) == static_cast<size_t>(Opcode::
 
 constexpr int32_t kMaxRegisters = 1 << 24;
 
+constexpr const char* kOldArtifact = "the model was compiled by an earlier version, for its devices; compile it anew";
+
 bool Ends(int32_t op) {
   return op == static_cast<int32_t>(Opcode::kReturn) || op == static_cast<int32_t>(Opcode::kTailCall) ||
          op == static_cast<int32_t>(Opcode::kTailClosure) || op == static_cast<int32_t>(Opcode::kFail) ||
@@ -205,12 +207,12 @@ std::vector<PackedSlot> ReadPacked(const Json& list) {
   for (const Json& s : list.AsArray()) {
     if (s.is_object()) {
       const Json* device = s.Find("device");
-      out.push_back({s.At("name").AsString(), "", PackedFunc(), device ? Int32(*device) : 0, false,
-                     s.At("maker").AsString(), s.At("params").AsString()});
+      out.push_back({s.At("name").AsString(), "", PackedFunc(), device ? Int32(*device) : 0, s.At("maker").AsString(),
+                     s.At("params").AsString()});
       continue;
     }
-    out.push_back({s[0].AsString(), s[1].AsString(), PackedFunc(), s.size() > 2 ? Int32(s[2]) : 0,
-                   s.size() > 3 && s[3].AsInt() != 0, "", ""});
+    if (s.size() > 3) throw RuntimeError(kOldArtifact);
+    out.push_back({s[0].AsString(), s[1].AsString(), PackedFunc(), s.size() > 2 ? Int32(s[2]) : 0, "", ""});
   }
   return out;
 }
@@ -234,10 +236,10 @@ void WriteCopies(const std::vector<CopyNote>& copies, support::JsonWriter* w) {
   w->EndArray();
 }
 
-void WriteDevices(const std::vector<GraphDevice>& devices, support::JsonWriter* w) {
+void WriteDevices(const std::vector<ProgramDevice>& devices, support::JsonWriter* w) {
   w->Key("devices");
   w->BeginArray();
-  for (const GraphDevice& d : devices) {
+  for (const ProgramDevice& d : devices) {
     w->BeginArray();
     w->Int(d.type);
     w->Int(static_cast<int64_t>(d.constants_begin));
@@ -246,6 +248,95 @@ void WriteDevices(const std::vector<GraphDevice>& devices, support::JsonWriter* 
     w->EndArray();
   }
   w->EndArray();
+}
+
+std::vector<ProgramDevice> ReadDevices(const Json& list, uint64_t data_bytes) {
+  std::vector<ProgramDevice> out;
+  for (const Json& d : list.AsArray()) {
+    const int64_t type = d[0].AsInt(), begin = d[1].AsInt(), bytes = d[2].AsInt();
+    if (type < 1 || type > 63) throw RuntimeError("a device of no type");
+    if (begin < 0 || bytes < 0 || begin % 64 || static_cast<uint64_t>(begin) > data_bytes ||
+        static_cast<uint64_t>(bytes) > data_bytes - static_cast<uint64_t>(begin)) {
+      throw RuntimeError("constants outside of the file");
+    }
+    out.push_back({type, static_cast<uint64_t>(begin), static_cast<uint64_t>(bytes), d[3].AsString()});
+  }
+  return out;
+}
+
+/// [symbol, bytes of a copy, the word with them, [kind, at]...]
+void WriteSteps(const std::vector<KernelStep>& steps, support::JsonWriter* w) {
+  if (steps.empty()) return;
+  w->Key("steps");
+  w->BeginArray();
+  for (const KernelStep& s : steps) {
+    w->BeginArray();
+    w->String(s.symbol);
+    w->Int(static_cast<int64_t>(s.bytes));
+    w->Int(s.word);
+    for (const StepPlace& p : s.args) {
+      w->BeginArray();
+      w->Int(p.kind);
+      w->Int(p.at);
+      w->EndArray();
+    }
+    w->EndArray();
+  }
+  w->EndArray();
+}
+
+std::vector<KernelStep> ReadSteps(const Json& list) {
+  std::vector<KernelStep> out;
+  for (const Json& s : list.AsArray()) {
+    if (s.is_object()) throw RuntimeError(kOldArtifact);
+    KernelStep step{s[0].AsString(), {}, static_cast<uint64_t>(s[1].AsInt()), Int32(s[2])};
+    for (size_t i = 3; i < s.size(); ++i) step.args.push_back({s[i][0].AsInt(), s[i][1].AsInt()});
+    out.push_back(std::move(step));
+  }
+  return out;
+}
+
+/// That a kernel's steps stay within its arena, its words, and the constants of its device.
+void CheckSteps(const Kernel& k, const std::vector<ProgramDevice>& devices) {
+  if (k.steps.empty()) return;
+  auto fail = [&](const char* what) { throw RuntimeError(Cat("`", k.symbol, "`: ", what)); };
+  const size_t slots = k.inputs.size() + k.outputs.size();
+  const uint64_t words = k.dynamic.defined() ? static_cast<uint64_t>(k.dynamic.words) : 0;
+  if (k.device == 0) fail("steps on the CPU");
+  for (const KernelStep& s : k.steps) {
+    const bool copy = s.symbol.empty();
+    if (s.bytes > (uint64_t{1} << 62) || s.word < -1 || s.word >= static_cast<int64_t>(words))
+      fail("a size that is not possible");
+    if (copy && s.args.size() != 2) fail("a copy of other than two places");
+    for (const StepPlace& p : s.args) {
+      const auto at = static_cast<uint64_t>(p.at);
+      uint64_t most = 0;  // bytes from there on, of what has a size that is known
+      switch (p.kind) {
+        case StepPlace::kIo: {
+          if (at >= slots) fail("a place that is not there");
+          const TensorInfo& t = at < k.inputs.size() ? k.inputs[at] : k.outputs[at - k.inputs.size()];
+          most = k.dynamic.defined() ? s.bytes : runtime::TensorBytes(t.shape, t.dtype);
+          break;
+        }
+        case StepPlace::kConstant:
+        case StepPlace::kArena: {
+          const uint64_t all =
+              p.kind == StepPlace::kArena ? k.arena_bytes : devices[static_cast<size_t>(k.device)].constants_bytes;
+          if (at > all) fail("a place that is not there");
+          most = all - at;
+          break;
+        }
+        case StepPlace::kArenaWord:
+        case StepPlace::kWord:
+          if (at >= words || (copy && p.kind == StepPlace::kWord)) fail("a place that is not there");
+          most = s.bytes;
+          break;
+        default:
+          fail("a place that is not there");
+      }
+      if (copy && s.bytes > most) fail("a place that is not there");
+    }
+  }
 }
 
 }  // namespace
@@ -279,11 +370,13 @@ void Program::Validate() const {
   }
   for (const Kernel& k : kernels) {
     device(k.device, "a kernel");
-    if (!k.dynamic.defined()) continue;
-    CheckDynamicShapes(k.dynamic, k.inputs, k.outputs);
-    if (!k.steps.empty() || k.device || k.dynamic.extents.size() != k.inputs.size() + k.outputs.size()) {
-      throw RuntimeError(Cat("`", k.symbol, "`: sizes come when the program runs for code of the host alone"));
+    if (k.dynamic.defined()) {
+      CheckDynamicShapes(k.dynamic, k.inputs, k.outputs);
+      if (k.dynamic.extents.size() != k.inputs.size() + k.outputs.size()) {
+        throw RuntimeError(Cat("`", k.symbol, "`: another number of inputs or outputs"));
+      }
     }
+    CheckSteps(k, devices);
   }
   for (const Entry& e : entries) {
     if (e.dynamic.defined()) CheckDynamicShapes(e.dynamic, e.inputs, e.outputs);
@@ -311,6 +404,8 @@ std::string Program::Save(std::string* data) const {
   std::string out;
   support::JsonWriter w(&out);
   w.BeginObject();
+  // First: by it the runtime knows a program that has code of devices to load.
+  if (!devices.empty()) WriteDevices(devices, &w);
   w.Key("entries");
   w.BeginArray();
   for (const Entry& e : entries) {
@@ -354,7 +449,8 @@ std::string Program::Save(std::string* data) const {
     w.Key("arena_bytes");
     w.Int(static_cast<int64_t>(k.arena_bytes));
     if (k.device) w.Key("device"), w.Int(k.device);
-    if (!k.steps.empty()) w.Key("steps"), SaveSteps(k.steps, &w);
+    if (!k.operators.empty()) w.Key("operators"), w.String(k.operators);
+    WriteSteps(k.steps, &w);
     WriteDynamic(&w, k.dynamic, k.inputs, k.outputs);
     w.EndObject();
   }
@@ -375,7 +471,6 @@ std::string Program::Save(std::string* data) const {
     w.String(p.name);
     w.String(p.text);
     if (p.device) w.Int(p.device);
-    if (p.device && p.there) w.Int(1);
     w.EndArray();
   }
   w.EndArray();
@@ -399,7 +494,6 @@ std::string Program::Save(std::string* data) const {
   w.EndArray();
   WriteNumbers(&w, "constant_devices", constant_devices);
   if (!copies.empty()) WriteCopies(copies, &w);
-  if (!devices.empty()) WriteDevices(devices, &w);
   w.EndObject();
   return out;
 }
@@ -407,6 +501,7 @@ std::string Program::Save(std::string* data) const {
 Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_bytes, const ObjectRef& owner) {
   try {
     const Json j = Json::Parse(text, "program");
+    if (j.Find("steps")) throw RuntimeError(kOldArtifact);
     Program p;
     for (const Json& e : j.At("entries").AsArray()) {
       p.entries.push_back({e.At("name").AsString(), Int32(e.At("function")), ReadInfos(e.At("inputs"), -1),
@@ -422,24 +517,7 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
       for (const Json& c : f.At("code").AsArray()) out.code.push_back(Int32(c));
       p.functions.push_back(std::move(out));
     }
-    DeviceGraph frame;  // what a kernel's steps may touch
-    if (const Json* devices = j.Find("devices")) {
-      for (const Json& d : devices->AsArray()) {
-        GraphDevice out;
-        out.type = d[0].AsInt();
-        const int64_t begin = d[1].AsInt(), bytes = d[2].AsInt();
-        if (out.type < 1 || out.type > 63) throw RuntimeError("a device of no type");
-        if (begin < 0 || bytes < 0 || begin % 64 || static_cast<uint64_t>(begin) > data_bytes ||
-            static_cast<uint64_t>(bytes) > data_bytes - static_cast<uint64_t>(begin)) {
-          throw RuntimeError("constants outside of the file");
-        }
-        out.constants_begin = static_cast<uint64_t>(begin);
-        out.constants_bytes = static_cast<uint64_t>(bytes);
-        frame.devices.push_back(out);
-        out.code = d[3].AsString();
-        p.devices.push_back(std::move(out));
-      }
-    }
+    if (const Json* devices = j.Find("devices")) p.devices = ReadDevices(*devices, data_bytes);
     p.constant_devices = ReadNumbers(j, "constant_devices");
     for (const Json& k : j.At("kernels").AsArray()) {
       const int64_t least = k.Find("dynamic") ? -1 : 0;
@@ -450,22 +528,8 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
       if (arena < 0) throw RuntimeError("a negative size");
       out.arena_bytes = static_cast<uint64_t>(arena);
       if (const Json* device = k.Find("device")) out.device = Int32(*device);
-      if (const Json* steps = k.Find("steps")) {
-        if (out.device < 0 || static_cast<size_t>(out.device) >= frame.devices.size()) {
-          throw RuntimeError("a kernel on a device that is not there");
-        }
-        GraphDevice& on = frame.devices[static_cast<size_t>(out.device)];
-        on.arena_bytes = out.arena_bytes;
-        frame.inputs.assign(out.inputs.size(), out.device);
-        frame.outputs.assign(out.outputs.size(), out.device);
-        out.steps = LoadSteps(*steps, frame);
-        for (const GraphStep& s : out.steps) {
-          if (s.device != out.device) throw RuntimeError("a step on another device than its kernel");
-          for (const DevicePlace& a : s.args) {
-            if (a.device != out.device) throw RuntimeError("a place on another device than its kernel");
-          }
-        }
-      }
+      if (const Json* operators = k.Find("operators")) out.operators = operators->AsString();
+      if (const Json* steps = k.Find("steps")) out.steps = ReadSteps(*steps);
       p.kernels.push_back(std::move(out));
     }
     p.packed = ReadPacked(j.At("packed"));
@@ -531,7 +595,6 @@ std::string Program::Disassemble() const {
             break;
           case Operand::kPacked:
             out += Cat(" ", packed[i].name);
-            if (packed[i].there) out += " on " + DeviceName(packed[i].device);
             break;
           case Operand::kConstant:
             out += Cat(" c", w, ":", constants[i].Summary());

@@ -4,13 +4,14 @@
 #include <baton/runtime/packed_func.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/text.h>
-#include <baton/vm/value.h>
 
 #include <cstdlib>
 #include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "vm/map_tensors.h"
 
 namespace baton::vm {
 namespace {
@@ -67,7 +68,7 @@ ADT::ADT(int32_t tag, uint32_t size) : ObjectRef(ObjectPtr<Object>(NewWithTail<A
   const_cast<ADTObj*>(get())->tag = tag;
 }
 
-ObjectRef MoveTo(const ObjectRef& value, runtime::Device device) {
+ObjectRef MapTensors(const ObjectRef& value, const std::function<NDArray(const NDArray&)>& f, bool in_data) {
   struct Item {
     ObjectRef value;
     size_t next = 0;
@@ -79,12 +80,11 @@ ObjectRef MoveTo(const ObjectRef& value, runtime::Device device) {
   ObjectRef result;
   // Gives what is known of a part at once, else puts it on the stack.
   auto enter = [&](const ObjectRef& v) {
-    if (const auto* n = v.as<runtime::NDArrayObj>()) {
-      const bool there = runtime::operator==(n->dl_tensor.device, device);
-      result = there ? v : static_cast<const NDArray&>(v).Copy(device);
+    if (v.as<runtime::NDArrayObj>()) {
+      result = f(static_cast<const NDArray&>(v));
       return true;
     }
-    if (!v.as<runtime::ArrayObj>() && !v.as<ADTObj>()) {
+    if (!v.as<runtime::ArrayObj>() && !(in_data && v.as<ADTObj>())) {
       result = v;
       return true;
     }
@@ -132,6 +132,11 @@ ObjectRef MoveTo(const ObjectRef& value, runtime::Device device) {
     if (stack.empty()) return result;
     have = true;
   }
+}
+
+ObjectRef MoveTo(const ObjectRef& value, runtime::Device device) {
+  return MapTensors(
+      value, [&](const NDArray& a) { return runtime::operator==(a.device(), device) ? a : a.Copy(device); }, true);
 }
 
 Closure::Closure(int32_t function, uint32_t size) : ObjectRef(ObjectPtr<Object>(NewWithTail<ClosureObj>(size))) {

@@ -72,8 +72,8 @@ Program OnTwo() {
   p.constants.push_back(NDArray::FromBytes("\1\2\3\4", {4}, DataType::UInt(8)));
   p.constant_devices = {1};
   Kernel k{"k", {{"a", {4}, DataType::UInt(8)}}, {{"", {4}, DataType::UInt(8)}}, 64, 1, {}};
-  k.steps.push_back({"", 1, {{DevicePlace::kIo, 1, 0}, {DevicePlace::kArena, 1, 32}}, 4});
-  k.steps.push_back({"", 1, {{DevicePlace::kArena, 1, 32}, {DevicePlace::kIo, 1, 1}}, 4});
+  k.steps.push_back({"", {{StepPlace::kIo, 0}, {StepPlace::kArena, 32}}, 4});
+  k.steps.push_back({"", {{StepPlace::kArena, 32}, {StepPlace::kIo, 1}}, 4});
   p.kernels.push_back(k);
   p.functions.push_back({"main", 2, 5, {W(Opcode::kKernel),      0,  1,  1,  ~1, 2,  //
                                         W(Opcode::kConst),       3,  0,              //
@@ -87,7 +87,7 @@ Program OnTwo() {
                        {{"y", {}, DataType::Handle()}},
                        {-1, 1}});
   p.copies.push_back({0, 17, "a tuple", "f:3", 1, 0, 8, "8", "for the result of @main"});
-  p.packed.push_back({"exp", "{}", PackedFunc(), 1, true});
+  p.packed.push_back({"exp", "{}", PackedFunc(), 1});
   return p;
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("vm: a program runs, is saved, and runs the same when it is loaded") {
 
 TEST_CASE("vm: a host function is named with its parameters, and only one of libbaton_host") {
   Program p = OnTwo();
-  p.packed.push_back({"topk", "", PackedFunc(), 1, false, "host.topk", R"({"k":3,"scale":NaN})"});
+  p.packed.push_back({"topk", "", PackedFunc(), 1, "host.topk", R"({"k":3,"scale":NaN})"});
   std::string data;
   const std::string text = p.Save(&data);
   const NDArray aligned = NDArray::FromBytes(data.data(), {static_cast<int64_t>(data.size())}, DataType::UInt(8));
@@ -143,12 +143,11 @@ TEST_CASE("vm: a program for two devices runs, is saved, and runs the same when 
   p.Validate();
   std::string data;
   const std::string text = p.Save(&data);
-  CHECK_FALSE(IsDeviceGraph(text));
   const NDArray aligned = NDArray::FromBytes(data.data(), {static_cast<int64_t>(data.size())}, DataType::UInt(8));
   const Program q = Program::Load(text, aligned.ptr<uint8_t>(), data.size(), aligned);
   std::string again;
   CHECK(q.Save(&again) == text);
-  CHECK(q.packed[0].there);
+  CHECK(q.packed[0].device == 1);
   CHECK(q.copies[0].because == "for the result of @main");
   CHECK(q.Disassemble().find("kernel k on ext_dev 1 1") != std::string::npos);
   CHECK(q.Disassemble().find("copy r4= r4! to cpu") != std::string::npos);
@@ -227,14 +226,23 @@ TEST_CASE("vm: programs that name devices, or places on them, that there are not
   refused([](Program* p) { p->copies[0].at = -1; });
   refused([](Program* p) { p->copies[0].to = 2; });
   refused([](Program* p) { p->copies[0].bytes = -2; });
-  refused([](Program* p) { p->kernels[0].device = 0; });           // steps on another device than their kernel's
+  refused([](Program* p) { p->kernels[0].device = 0; });           // steps on the CPU
   refused([](Program* p) { p->kernels[0].steps[0].bytes = 33; });  // beyond the arena
   refused([](Program* p) { p->kernels[0].steps[0].args[1].at = 65; });
   refused([](Program* p) { p->kernels[0].steps[0].args[0].at = 2; });  // neither input nor output
   refused([](Program* p) { p->kernels[0].steps[0].args.pop_back(); });
-  Program p = OnTwo();
-  p.kernels[0].steps[0].bytes = 5;  // more than x has; seen when a machine is made
-  CHECK_THROWS_AS(Invoke(p, true, NDArray::FromBytes("abcd", {4}, DataType::UInt(8))), Error);
+  refused([](Program* p) { p->kernels[0].steps[0].args[0].kind = 7; });
+  refused([](Program* p) { p->kernels[0].steps[0].args[0] = {StepPlace::kConstant, 0}; });  // there are none
+  refused([](Program* p) { p->kernels[0].steps[0].args[0] = {StepPlace::kArenaWord, 0}; });
+  refused([](Program* p) { p->kernels[0].steps[0].word = 0; });
+  refused([](Program* p) { p->kernels[0].steps[0].bytes = 5; });  // more than x has
+}
+
+TEST_CASE("vm: the list of steps that earlier versions made for devices is refused with a way out") {
+  const std::string graph =
+      R"({"devices":[{"type":1,"arena_bytes":0,"constants":[0,0],"code":""}],"inputs":[],"outputs":[],"steps":[]})";
+  CHECK_THROWS_WITH_AS(Program::Load(graph, nullptr, 0, ObjectRef()),
+                       "the model was compiled by an earlier version, for its devices; compile it anew", RuntimeError);
 }
 
 TEST_CASE("vm: values of any depth go to another device, and shared parts stay shared") {

@@ -9,7 +9,7 @@
 #include <baton/runtime/executor.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
-#include <baton/vm/device_graph.h>
+#include <baton/vm/devices.h>
 
 #include <memory>
 #include <string>
@@ -51,25 +51,48 @@ struct Function {
   std::vector<int32_t> code;
 };
 
+/// A kind of device that a program runs on.
+struct ProgramDevice {
+  int64_t type = 1;                                   ///< as in DLPack
+  uint64_t constants_begin = 0, constants_bytes = 0;  ///< its part of the module's constants, for its own code
+  std::string code;                                   ///< text of a module of that device; empty: code of the host
+};
+
+/// Where an argument of a step is.
+struct StepPlace {
+  enum Kind : int64_t { kIo, kConstant, kArena, kArenaWord, kWord };
+  int64_t kind = kIo;
+  int64_t at = 0;  ///< slot of an input, or of an output behind them; bytes from the begin; the word that says them; or
+                   ///< the word whose value it is
+};
+
+/// What a device with code of its own does next in a kernel.
+struct KernelStep {
+  std::string symbol;  ///< of the device's code; empty: copy args[0] to args[1]
+  std::vector<StepPlace> args;
+  uint64_t bytes = 0;  ///< of a copy
+  int32_t word = -1;   ///< that holds these bytes where sizes come when the program runs
+};
+
 /// A stretch of tensor work on one device, compiled: an EntryFunction (executor.h), or on a device that has code of its
 /// own a row of steps. Extents of inputs and outputs may be open where `dynamic` says what they are.
 struct Kernel {
   std::string symbol;
   std::vector<runtime::TensorInfo> inputs, outputs;
   uint64_t arena_bytes = 0;
-  int32_t device = 0;            ///< where inputs and outputs lie, and the work is done
-  std::vector<GraphStep> steps;  ///< of places on that device; empty: the entry function does it all
+  int32_t device = 0;             ///< where inputs and outputs lie, and the work is done
+  std::vector<KernelStep> steps;  ///< empty: the entry function does it all
   runtime::DynamicShapes dynamic = {};
+  std::string operators = {};  ///< for people
 };
 
 /// A function of the host. Either one of libbaton_host over arrays, by name with its parameters; or what needs the
-/// compiler at run time, as kernels of shapes that are not known before.
+/// compiler at run time, as kernels of shapes that are not known before. Both run on the CPU.
 struct PackedSlot {
   std::string name;  ///< for people
   std::string text;  ///< what the compiler's global function "vm.LoadPacked" makes `function` from; empty for the first
   PackedFunc function;
   int32_t device = 0;  ///< of the result
-  bool there = false;  ///< that it runs on that device, and arguments are brought there; else to the CPU
   std::string maker;   ///< global function that makes `function` of `params`: "host.topk"
   std::string params;  ///< JSON (baton/host/function.h)
 
@@ -106,7 +129,7 @@ struct BATON_DLL Program {
   std::vector<runtime::TensorInfo> views;
   std::vector<std::string> messages;
   /// Of a program for several: the CPU first, which decides where control goes. Empty: the CPU alone.
-  std::vector<GraphDevice> devices;
+  std::vector<ProgramDevice> devices;
   std::vector<int32_t> constant_devices;  ///< one for each of `constants`, or none: all on the CPU
   std::vector<CopyNote> copies;
 

@@ -39,53 +39,7 @@ def _of_artifact(path: str) -> dict:
 
     manifest = json.loads(load_module(path).get_source("json"))
     program = manifest.get("program", "")
-    if not program.startswith('{"devices"'):
-        return _of_program(json.loads(program)) if program else {"places": [], "copies": []}  # all of it on the processor
-    graph = json.loads(program)
-    slots = [f"input `{t['name']}`" for t in manifest["inputs"]] + [f"output `{t['name']}`" for t in manifest["outputs"]]
-    device = [d["type"] for d in graph["devices"]]
-    steps = graph["steps"]
-
-    def name(step):
-        return step["symbol"].removeprefix("baton_step_") or "a copy"
-
-    places, copies, made = [], [], {}
-    for i, step in enumerate(steps):
-        read, written = (step["args"][: step["reads"]], step["args"][step["reads"] :])
-        if step["symbol"]:
-            places.append(
-                {
-                    "function": "main",
-                    "place": "",
-                    "expression": name(step),
-                    "device_type": device[step["device"]],
-                    "because": "the plan that it was compiled with",
-                }
-            )
-        elif read[0][1] != written[0][1]:
-            readers = []
-            for later in steps[i + 1 :]:
-                if written[0] in later["args"][: later["reads"]]:
-                    readers.append(name(later))
-                if written[0] in later["args"][later["reads"] :]:
-                    break
-            kind, _, at = read[0]
-            what = slots[at] if kind == 0 and at < len(manifest["inputs"]) else made.get(tuple(read[0]), "a value")
-            to = [slots[written[0][2]]] if written[0][0] == 0 else []
-            copies.append(
-                {
-                    "function": "main",
-                    "place": "",
-                    "expression": what,
-                    "src_dev_type": device[read[0][1]],
-                    "dst_dev_type": device[written[0][1]],
-                    "bytes": step["bytes"],
-                    "because": "for " + ", ".join(dict.fromkeys(readers + to)),
-                }
-            )
-        for place in written:
-            made[tuple(place)] = f"the result of {name(step)}"
-    return {"places": places, "copies": copies}
+    return _of_program(json.loads(program)) if program else {"places": [], "copies": []}  # all of it on the processor
 
 
 def _of_program(program: dict) -> dict:
@@ -94,23 +48,26 @@ def _of_program(program: dict) -> dict:
     names = [f["name"] for f in program["functions"]]
     why = "the plan that it was compiled with"
     places = [
-        {"function": "main", "place": "", "expression": kernel["symbol"], "device_type": device[kernel.get("device", 0)], "because": why}
+        {
+            "function": "main",
+            "place": "",
+            "expression": f"{kernel['symbol']} ({kernel['operators']})" if kernel.get("operators") else kernel["symbol"],
+            "device_type": device[kernel.get("device", 0)],
+            "because": why,
+        }
         for kernel in program["kernels"]
         if device
     ]
-    for slot in program["packed"] if device else ():
-        if isinstance(slot, dict):  # a function of the host
-            slot = [slot["name"]]
-        there = len(slot) > 3  # [name, code, its device, whether it runs there]
-        places.append(
-            {
-                "function": "main",
-                "place": "",
-                "expression": slot[0],
-                "device_type": device[slot[2] if there else 0],
-                "because": f"{why}; compiled when its shapes are known" if there else "it runs on the host",
-            }
-        )
+    places += [
+        {
+            "function": "main",
+            "place": "",
+            "expression": slot["name"] if isinstance(slot, dict) else slot[0],
+            "device_type": device[0],
+            "because": "it runs on the host",
+        }
+        for slot in (program["packed"] if device else ())
+    ]
     copies = [
         {
             "function": names[c["function"]],

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from .._core import Array
+from .._core import Array, Device
 from .._ffi import get_global_func
 from ..error import RuntimeError as BatonRuntimeError
 from ..error import UnsupportedError
@@ -350,6 +350,7 @@ class Executable:
         program = self._program()
         needs = ["libbaton_runtime"] + ["libbaton_vm"] * bool(program)
         needs += ["libbaton_host"] * any(isinstance(slot, dict) for slot in program.get("packed", []))
+        needs += [f"libbaton_{str(Device(kind, 0)).partition('(')[0]}" for kind, _, _, code in program.get("devices", []) if code]
         known["needs"] = needs + [f"the compiler, for {name}" for name in self.called_back]
         return known
 

@@ -27,7 +27,7 @@ def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
         if one and one.kind.name == "llvm":
             return Executable(get_global_func("driver.CompileVm")(mod, one))
         targets = targets or {device_name(one.device_type): one}
-        return Executable(get_global_func("driver.CompileVmForDevices")(mod, targets))
+        return Executable(get_global_func("driver.CompileForDevices")(mod, targets))
 
 
 class VMCompiler(BuildModule):

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace baton::codegen::opencl {
 
@@ -33,17 +34,28 @@ std::string Suffix(DataType t) {
                      t.is_bool() ? 8 : static_cast<int>(t.bits()));
 }
 
+/// A literal divisor that neither traps nor wraps.
+bool Plain(const PrimExpr& divisor) {
+  const int64_t* c = as_const_int(divisor);
+  return c && *c != 0 && *c != -1;
+}
+int Log2(const PrimExpr& e) {
+  const int64_t* c = as_const_int(e);
+  return c && *c > 0 && (*c & (*c - 1)) == 0 ? __builtin_ctzll(static_cast<uint64_t>(*c)) : -1;
+}
+
 class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFunctor<void(const Stmt&)> {
  public:
   Emitter(std::string function, Needs* needs) : function_(std::move(function)), needs_(needs) {}
 
-  std::string Kernel(const KernelBody& k, std::vector<const Object*>* args) {
+  std::string Kernel(const KernelBody& k, const std::vector<Var>& sizes, std::vector<const Object*>* args) {
     indent_ = 1;
+    for (const Var& v : sizes) names_[v.get()] = Fresh(v->name_hint.str());
     if (k.index.defined()) {
       const std::string i = Fresh(k.index->name_hint.str());
       names_[k.index.get()] = i;
       Line(fmt::format("const long {} = get_global_id(0);", i));
-      Line(fmt::format("if ({} >= {}) return;", i, k.items));
+      Line(fmt::format("if ({} >= {}) return;", i, Position(k.items)));
     }
     for (const auto& [var, value] : k.lets) Define(var, VisitExpr(value));
     VisitStmt(k.body);
@@ -54,6 +66,9 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
       const char* qualifier = u.written ? "" : "const ";
       pointers += fmt::format("  __global {}{}* restrict {} = (__global {}{}*)(a{} + o{});\n", qualifier, u.type,
                               u.name, qualifier, u.type, i, i);
+    }
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      head += fmt::format("{}const long {}", i || !buffers_.empty() ? ", " : "", names_.at(sizes[i].get()));
     }
     *args = buffers_;
     return head + ") {\n" + pointers + text_ + "}\n";
@@ -118,11 +133,14 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
   }
   std::string Index(const Buffer& b, const Array<PrimExpr>& indices) {
     if (indices.size() != 1) throw InternalError("buffer `" + b->name.str() + "` is not flat in " + function_);
-    const bool outer = index_;
-    index_ = true;
-    std::string i = VisitExpr(indices[0]);
+    return Position(indices[0]);
+  }
+  /// A number that does not come near the limits of its type.
+  std::string Position(const PrimExpr& e) {
+    const bool outer = std::exchange(index_, true);
+    std::string text = VisitExpr(e);
     index_ = outer;
-    return i;
+    return text;
   }
 
   // ---- Expressions
@@ -210,15 +228,6 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
   std::string Call(const std::string& f, const PrimExpr& a, const PrimExpr& b) {
     const std::string x = VisitExpr(a), y = VisitExpr(b);
     return fmt::format("{}({}, {})", f, x, y);
-  }
-  /// A literal divisor that neither traps nor wraps.
-  static bool Plain(const PrimExpr& divisor) {
-    const int64_t* c = as_const_int(divisor);
-    return c && *c != 0 && *c != -1;
-  }
-  static int Log2(const PrimExpr& e) {
-    const int64_t* c = as_const_int(e);
-    return c && *c > 0 && (*c & (*c - 1)) == 0 ? __builtin_ctzll(static_cast<uint64_t>(*c)) : -1;
   }
   std::string Divide(const PrimExpr& a, const PrimExpr& b, const char* name, char op) {
     const DataType t = a.dtype();
@@ -385,11 +394,8 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
     VisitStmt(op->body);
   }
   void VisitStmt_(const ForNode* op) override {
-    const bool outer = index_;
-    index_ = true;
-    const std::string begin = VisitExpr(op->min), extent = VisitExpr(op->extent),
+    const std::string begin = Position(op->min), extent = Position(op->extent),
                       i = Fresh(op->loop_var->name_hint.str());
-    index_ = outer;
     const std::string type = Type(op->loop_var.dtype());
     names_[op->loop_var.get()] = i;
     const std::string end = is_zero(op->min) ? extent : fmt::format("{} + {}", begin, extent);
@@ -455,9 +461,9 @@ std::string TypeName(DataType t, Needs* needs) {
 }
 std::string MemoryTypeName(DataType t, Needs* needs) { return t.is_bool() ? "uchar" : TypeName(t, needs); }
 
-std::string EmitKernel(const KernelBody& kernel, const std::string& function, Needs* needs,
-                       std::vector<const Object*>* args) {
-  return Emitter(function, needs).Kernel(kernel, args);
+std::string EmitKernel(const KernelBody& kernel, const std::vector<Var>& sizes, const std::string& function,
+                       Needs* needs, std::vector<const Object*>* args) {
+  return Emitter(function, needs).Kernel(kernel, sizes, args);
 }
 
 }  // namespace baton::codegen::opencl

@@ -27,15 +27,15 @@ std::string MemoryTypeName(DataType t, Needs* needs);
 /// A kernel to be: `body` for each value of `index` below `items`.
 struct KernelBody {
   std::string name;
-  int64_t items = 1;
+  PrimExpr items = PrimExpr(int64_t{1});            ///< of literals and `sizes`
   tir::Var index;                                   ///< null: one work-item
   std::vector<std::pair<tir::Var, PrimExpr>> lets;  ///< values around the body
   tir::Stmt body;
 };
 
 /// The text of a kernel. `*args` gets the data variables of the buffers that it takes, in order: two parameters each,
-/// the buffer and the offset of the first byte.
-std::string EmitKernel(const KernelBody& kernel, const std::string& function, Needs* needs,
-                       std::vector<const Object*>* args);
+/// the buffer and the offset of the first byte. Behind them come all of `sizes`.
+std::string EmitKernel(const KernelBody& kernel, const std::vector<tir::Var>& sizes, const std::string& function,
+                       Needs* needs, std::vector<const Object*>* args);
 
 }  // namespace baton::codegen::opencl

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/arith/analyzer.h>
 #include <baton/codegen/opencl.h>
 #include <baton/support/json.h>
+#include <baton/support/stack.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
@@ -48,6 +50,70 @@ bool ReadsMemory(const PrimExpr& e) {
   return found;
 }
 
+/// A number that follows from sizes as JSON: a literal, or its operands and operators in the order in which a stack
+/// machine takes them (src/opencl/formula.h). False where it is no such thing.
+class FormulaWriter {
+ public:
+  explicit FormulaWriter(const std::vector<Var>& sizes) : sizes_(sizes) {}
+
+  /// Whether `e` follows from sizes.
+  bool Knows(const PrimExpr& e) const {
+    if (tir::as_const_int(e)) return true;
+    std::vector<std::string> tokens;
+    return Tokens(e, &tokens);
+  }
+  void Write(const PrimExpr& e, support::JsonWriter* w) const {
+    if (const int64_t* n = tir::as_const_int(e)) return w->Int(*n);
+    std::vector<std::string> tokens;
+    if (!Tokens(e, &tokens)) throw InternalError("a number that does not follow from sizes");
+    w->BeginArray();
+    for (const std::string& t : tokens) w->String(t);
+    w->EndArray();
+  }
+
+ private:
+  bool Tokens(const PrimExpr& e, std::vector<std::string>* out) const {
+    return support::WithStack([&] {
+      if (const int64_t* n = tir::as_const_int(e)) {
+        out->push_back(std::to_string(*n));
+        return true;
+      }
+      for (size_t i = 0; i < sizes_.size(); ++i) {
+        if (!sizes_[i].same_as(e)) continue;
+        out->push_back("s" + std::to_string(i));
+        return true;
+      }
+      if (const auto* c = e.as<tir::CastNode>()) {
+        return c->dtype.is_int() && c->value.dtype().is_int() && Tokens(c->value, out);
+      }
+      if (const auto* s = e.as<tir::SelectNode>()) {
+        const bool known = Tokens(s->condition, out) && Tokens(s->true_value, out) && Tokens(s->false_value, out);
+        out->push_back("?");
+        return known;
+      }
+      return Binary<tir::AddNode>(e, "+", out) || Binary<tir::SubNode>(e, "-", out) ||
+             Binary<tir::MulNode>(e, "*", out) || Binary<tir::DivNode>(e, "/", out) ||
+             Binary<tir::ModNode>(e, "%", out) || Binary<tir::FloorDivNode>(e, "//", out) ||
+             Binary<tir::FloorModNode>(e, "%%", out) || Binary<tir::MinNode>(e, "min", out) ||
+             Binary<tir::MaxNode>(e, "max", out) || Binary<tir::EQNode>(e, "==", out) ||
+             Binary<tir::NENode>(e, "!=", out) || Binary<tir::LTNode>(e, "<", out) ||
+             Binary<tir::LENode>(e, "<=", out) || Binary<tir::GTNode>(e, ">", out) ||
+             Binary<tir::GENode>(e, ">=", out) || Binary<tir::AndNode>(e, "&", out) || Binary<tir::OrNode>(e, "|", out);
+    });
+  }
+  template <class N>
+  bool Binary(const PrimExpr& e, const char* op, std::vector<std::string>* out) const {
+    const auto* n = e.as<N>();
+    if (!n || !(n->a.dtype().is_int() || n->a.dtype().is_bool()) || !Tokens(n->a, out) || !Tokens(n->b, out)) {
+      return false;
+    }
+    out->push_back(op);
+    return true;
+  }
+
+  const std::vector<Var>& sizes_;
+};
+
 /// A function cut into kernels.
 class Cutter {
  public:
@@ -59,35 +125,43 @@ class Cutter {
     w->BeginObject();
     w->Key("name");
     w->String(name_);
+    for (const Var& p : f->params) {
+      const bool buffer = f->buffer_map.count(p);
+      if (buffer ? !sizes_.empty() : p.dtype() != DataType::Int(64)) {
+        throw UnsupportedError(fmt::format(
+            "`{}` cannot be compiled for OpenCL: parameter `{}` {}; numbers must be known when it is compiled", name_,
+            p->name_hint.str(), buffer ? "comes behind a number" : "is neither a buffer nor a size of type int64"));
+      }
+      if (!buffer) sizes_.push_back(p);
+    }
     w->Key("params");
     w->BeginArray();
     for (const Var& p : f->params) {
-      if (!f->buffer_map.count(p)) {
-        throw UnsupportedError(
-            fmt::format("`{}` cannot be compiled for OpenCL: parameter `{}` is no buffer; shapes and numbers must be "
-                        "known when it is "
-                        "compiled",
-                        name_, p->name_hint.str()));
-      }
+      if (!f->buffer_map.count(p)) continue;
       const Buffer& b = f->buffer_map.at(p);
       place_[b->data.get()] = static_cast<int64_t>(place_.size());
       Param(p, b, w);
     }
     w->EndArray();
+    w->Key("sizes");
+    w->Int(static_cast<int64_t>(sizes_.size()));
     Cut(f->body, {});
     Flush();
+    const FormulaWriter formulas(sizes_);
     w->Key("workspace");
-    w->Int(static_cast<int64_t>(workspace_));
+    w->BeginArray();
+    for (const PrimExpr& bytes : workspace_) formulas.Write(bytes, w);
+    w->EndArray();
     w->Key("kernels");
     w->BeginArray();
     for (const KernelBody& k : kernels_) {
       std::vector<const Object*> args;
-      *text += "\n" + opencl::EmitKernel(k, name_, needs_, &args);
+      *text += "\n" + opencl::EmitKernel(k, sizes_, name_, needs_, &args);
       w->BeginObject();
       w->Key("name");
       w->String(k.name);
       w->Key("items");
-      w->Int(k.items);
+      formulas.Write(k.items, w);
       w->Key("args");
       w->BeginArray();
       for (const Object* a : args) {
@@ -113,31 +187,29 @@ class Cutter {
     w->String(DataType2String(b->dtype));
     w->Key("shape");
     w->BeginArray();
+    const FormulaWriter formulas(sizes_);
     for (const PrimExpr& d : b->shape) {
-      const int64_t* n = tir::as_const_int(d);
-      if (!n) {
+      if (!formulas.Knows(d)) {
         throw UnsupportedError(fmt::format(
             "`{}` cannot be compiled for OpenCL: a dimension of `{}` is not known; give the shape when it is compiled",
             name_, p->name_hint.str()));
       }
-      w->Int(*n);
+      formulas.Write(d, w);
     }
     w->EndArray();
     w->EndObject();
   }
 
   void Workspace(const Buffer& b) {
-    int64_t bytes = b->dtype.bytes();
-    for (const PrimExpr& d : b->shape) {
-      const int64_t* n = tir::as_const_int(d);
-      if (!n) {
-        throw UnsupportedError(
-            fmt::format("`{}` cannot be compiled for OpenCL: the size of `{}` is not known", name_, b->name.str()));
-      }
-      bytes *= *n;
+    PrimExpr bytes(int64_t{b->dtype.bytes()});
+    for (const PrimExpr& d : b->shape) bytes = bytes * cast(DataType::Int(64), d);
+    bytes = arith::Analyzer().Simplify(bytes);
+    if (!FormulaWriter(sizes_).Knows(bytes)) {
+      throw UnsupportedError(
+          fmt::format("`{}` cannot be compiled for OpenCL: the size of `{}` is not known", name_, b->name.str()));
     }
-    place_[b->data.get()] = -1 - static_cast<int64_t>(workspace_);
-    workspace_ += (static_cast<uint64_t>(bytes) + 63) / 64 * 64;
+    place_[b->data.get()] = -1 - static_cast<int64_t>(workspace_.size());
+    workspace_.push_back(bytes);
   }
 
   /// What is left to one work-item in order, gathered until a parallel loop comes.
@@ -161,9 +233,9 @@ class Cutter {
         return VisitStmt(op->body);
       }
     } hoist(this);
-    Add(1, Var(), pending_, hoist(body));
+    Add(PrimExpr(int64_t{1}), Var(), pending_, hoist(body));
   }
-  void Add(int64_t items, const Var& index, const Lets& lets, const Stmt& body) {
+  void Add(const PrimExpr& items, const Var& index, const Lets& lets, const Stmt& body) {
     kernels_.push_back({fmt::format("k_{}_{}", symbol_, kernels_.size()), items, index, lets, body});
   }
 
@@ -193,17 +265,22 @@ class Cutter {
 
   /// Parallel loops directly within each other are one; false where a bound is not known.
   bool Parallel(const tir::ForNode* f, const Lets& lets) {
-    int64_t items = 1;
+    constexpr int64_t kMost = int64_t{1} << 40;
+    int64_t literal = 1;         // the literal bounds
+    PrimExpr items(int64_t{1});  // all of them
+    const FormulaWriter formulas(sizes_);
     std::vector<const tir::ForNode*> loops;
     for (const auto* at = f; at && at->kind == tir::ForKind::kParallel; at = at->body.as<tir::ForNode>()) {
       const int64_t *n = tir::as_const_int(at->extent), *begin = tir::as_const_int(at->min);
-      if (!n || !begin || *n < 0 || (*n > 0 && items > (int64_t{1} << 40) / *n)) break;
-      items *= *n;
+      if (!begin || (n ? *n < 0 || (*n > 0 && literal > kMost / *n) : !formulas.Knows(at->extent))) break;
+      if (n) literal *= *n;
+      items = items * cast(DataType::Int(64), at->extent);
       loops.push_back(at);
     }
     if (loops.empty()) return false;
     Flush();
-    if (items == 0) return true;
+    if (literal == 0) return true;
+    items = arith::Analyzer().Simplify(items);
     Var index("item");
     Lets more = lets;
     PrimExpr rest = index;
@@ -220,8 +297,9 @@ class Cutter {
 
   std::string name_, symbol_;
   Needs* needs_;
-  std::unordered_map<const Object*, int64_t> place_;  // data variable -> parameter, or -1 - (offset in the workspace)
-  uint64_t workspace_ = 0;
+  std::unordered_map<const Object*, int64_t> place_;  // data variable -> parameter, or -1 - (number in the workspace)
+  std::vector<PrimExpr> workspace_;                   // bytes of each piece
+  std::vector<Var> sizes_;                            // parameters behind the buffers
   Array<Stmt> serial_;
   size_t serial_lets_ = 0;
   Lets pending_;

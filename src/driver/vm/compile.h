@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "driver/lower_devices.h"
+#include "driver/compiled_graph.h"
+#include "driver/devices.h"
 
 namespace baton::driver {
 
@@ -24,6 +25,20 @@ struct VmProgram {
 /// `devices`: those that a planned module runs on, none for a module for the CPU. `fallback`: of what nothing decides.
 VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices = {}, int64_t fallback = kDLCPU);
 
+/// A program with its kernels as PrimFuncs, or for devices that have code of their own as text.
+struct LoweredProgram {
+  vm::Program program;
+  LoweredGraphs host;  ///< kernels of the host; constants of all kernels
+  IRModule kernels;    ///< of another device, as they are before they become text
+  std::vector<std::pair<std::string, relay::Function>> graphs;  ///< the bodies of all kernels, by symbol
+};
+/// `host`: the target of the host's code. Else as TranslateToVm.
+LoweredProgram LowerProgram(const IRModule& mod, const Target& host, const std::vector<DeviceTarget>& devices,
+                            int64_t fallback, const DebugOptions& debug);
+/// A stage of it as text: "relay", "vm", "tir", "json", "llvm", "asm", the kind of a device's target.
+std::string ProgramText(const LoweredProgram& lowered, const IRModule& mod, const Target& host,
+                        const std::string& stage);
+
 /// The result type of a function: of its body, else as declared.
 Type ResultType(const relay::Function& f);
 
@@ -35,19 +50,15 @@ IRModule PlacePrimitives(const IRModule& mod);
 
 /// The module of a program that cannot be one static function, `why` says what stands in the way.
 runtime::Module CompileVm(const IRModule& optimized, const Target& target, std::string why);
-/// The same of a planned program for several devices, with control flow or dynamic shapes.
-runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<DeviceTarget>& targets, int64_t fallback,
-                                    std::string why);
+/// The same of a planned program.
+runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<DeviceTarget>& targets,
+                                    int64_t fallback);
 
 /// Names of fused groups end with the operator that passes it.
 inline constexpr size_t kNameChars = 80;
 
 /// A function of the host for one call site: `f` is a primitive function whose shapes are not all known, or calls one
-/// operator. It is saved as `vm.LoadPacked` reads it. One with the attribute kCodeFor, a target of a device, computes
-/// where its arguments are, with code for the shapes that come.
-inline constexpr const char* kCodeFor = "code_for";
-/// Whether such code can be made of it: a group of operators, or one, that are loops, or a change of shape.
-bool MakesDeviceCode(const relay::Function& f);
+/// operator. It is saved as `vm.LoadPacked` reads it.
 PackedFunc MakeHostFunction(const relay::Function& f);
 std::string SaveHostFunction(const relay::Function& f);
 

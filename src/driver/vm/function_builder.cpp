@@ -60,7 +60,7 @@ FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda
     const relay::ExprIndex::Placement& info = index_.placement(order[i]);
     merged[static_cast<size_t>(info.own_scope)] = merged[static_cast<size_t>(info.scope)];
   }
-  if (!program_->several()) NameParameters();
+  NameParameters();
   FindNeeded();
   FindUsers();
   lists_.resize(index_.num_scopes());
@@ -69,13 +69,30 @@ FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda
       lists_[static_cast<size_t>(merged[static_cast<size_t>(index_.placement(n).scope)])].push_back(n);
     }
   }
+  if (!program_->several()) return;
+  for (std::vector<Node*>& list : lists_) GatherDevices(&list);
 }
 
-/// A constant on another device than the CPU: the annotation says on which.
-bool FunctionBuilder::IsPlacedConstant(Node* n) const {
+const ConstantNode* FunctionBuilder::PlacedConstant(Node* n) const {
   const auto* c = As<CallNode>(n);
-  return program_->several() && c && relay::AsOnDevice(c->op, c->attrs) && c->args.size() == 1 &&
-         c->args[0].as<ConstantNode>();
+  if (!program_->several() || !c || c->args.size() != 1) return nullptr;
+  auto moves = [](const CallNode* call) {
+    return relay::AsOnDevice(call->op, call->attrs) || relay::AsDeviceCopy(call->op, call->attrs);
+  };
+  if (!moves(c)) return nullptr;
+  Expr e = c->args[0];
+  for (;;) {
+    if (const auto* constant = e.as<ConstantNode>()) return constant;
+    const Expr* alias = e.as<VarNode>() && !registers_.Has(e.get()) ? lambda_.alias->Find(e.get()) : nullptr;
+    const auto* call = e.as<CallNode>();
+    if (alias) {
+      e = *alias;
+    } else if (call && call->args.size() == 1 && moves(call)) {
+      e = call->args[0];
+    } else {
+      return nullptr;
+    }
+  }
 }
 
 Expr FunctionBuilder::Resolve(Expr e) const {
@@ -125,7 +142,7 @@ void FunctionBuilder::FindNeeded() {
 bool FunctionBuilder::Emitted(Node* n) const {
   if (!needed_.Has(n) || registers_.Has(n) || n->IsInstance<LetNode>() || n->IsInstance<FunctionNode>()) return false;
   const auto* call = As<CallNode>(n);
-  return !(call && IsAnnotation(call));
+  return !(call && IsAnnotation(call)) && !IsPlacedConstant(n);
 }
 
 void FunctionBuilder::FindUsers() {
@@ -187,10 +204,11 @@ int32_t FunctionBuilder::Use(const Expr& expr) {
   const int32_t d = NewRegister();
   if (const auto* c = e.as<ConstantNode>()) {
     Emit(Opcode::kConst, {d, program_->Constant(c->data)});
-  } else if (IsPlacedConstant(e.get())) {
-    const auto* on = e.as<CallNode>();
-    const int64_t device = relay::AttrsAs<relay::OnDeviceAttrs>(on->attrs).device_type;
-    Emit(Opcode::kConst, {d, program_->Constant(on->args[0].as<ConstantNode>()->data, program_->DeviceIndex(device))});
+  } else if (const ConstantNode* placed = PlacedConstant(e.get())) {
+    const auto* call = e.as<CallNode>();
+    const relay::DeviceCopyAttrs* copy = relay::AsDeviceCopy(call->op, call->attrs);
+    const int64_t device = copy ? copy->dst_dev_type : relay::AttrsAs<relay::OnDeviceAttrs>(call->attrs).device_type;
+    Emit(Opcode::kConst, {d, program_->Constant(placed->data, program_->DeviceIndex(device))});
   } else if (e.as<GlobalVarNode>()) {
     Emit(Opcode::kClosure, {d, program_->FunctionOf(Downcast<GlobalVar>(e)), 0});
   } else if (e.get() == lambda_.self) {
@@ -395,25 +413,14 @@ void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
   int32_t d = -1;
   if (op.as<OpNode>() || IsPrimitive(op)) {
     if (const auto* copy = relay::AsDeviceCopy(op, call->attrs); copy && program_->several()) {
-      const int32_t from = Use(call->args[0]), to = program_->DeviceOf(call);
-      const Expr value = Resolve(call->args[0]);
-      const int64_t source = copy->src_dev_type;
-      NoteCopy(call, value.get(), Downcast<Type>(call->checked_type_),
-               source > 0 ? program_->DeviceIndex(source) : program_->DeviceOf(value.get()), to,
-               "for " + ReadersOf(call));
-      Emit(Opcode::kCopy, {d = NewRegister(), from, to});
+      EmitCopy(call, *copy);
+      d = registers_[call];
     } else if (relay::IsView(op) && IsStaticKernel(call)) {
       const int32_t from = Use(call->args[0]);
       Emit(Opcode::kView, {d = NewRegister(), from, program_->View(Downcast<TensorType>(call->checked_type()))});
     } else {
-      const int32_t slot = program_->Packed(call), on = program_->PackedAt(slot).there ? program_->DeviceOf(call) : 0;
-      std::vector<int32_t> args;
-      for (const Expr& a : call->args) {
-        // A constant is put where it is read.
-        const auto* c = Resolve(a).as<ConstantNode>();
-        args.push_back(c && on ? NewRegister() : Use(a));
-        if (c && on) Emit(Opcode::kConst, {args.back(), program_->Constant(c->data, on)});
-      }
+      const int32_t slot = program_->Packed(call);
+      const std::vector<int32_t> args = Uses(call->args);
       if (program_->several()) NotePackedCopies(call, program_->PackedAt(slot));
       Emit(Opcode::kPacked, {slot, d = NewRegister(), n}, args);
     }
@@ -448,6 +455,34 @@ void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
   }
   registers_[call] = d;
   if (tail) Emit(Opcode::kReturn, {d});
+}
+
+/// A value is copied to a device once, and what is there already is not copied at all.
+void FunctionBuilder::EmitCopy(const CallNode* call, const relay::DeviceCopyAttrs& copy) {
+  const int32_t to = program_->DeviceOf(call);
+  Expr value = Resolve(call->args[0]);
+  const auto* inner = value.as<CallNode>();
+  if (inner && relay::AsDeviceCopy(inner->op, inner->attrs) && !IsPlacedConstant(inner)) {
+    const Expr origin = Resolve(inner->args[0]);
+    if (program_->DeviceOf(origin.get()) == to && registers_.Has(origin.get())) {
+      registers_[call] = Use(origin);
+      return;
+    }
+  }
+  std::vector<Node*>& made = copies_[value.get()];
+  for (Node* other : made) {
+    if (program_->DeviceOf(other) != to || !index_.Within(index_.placement(call).scope, index_.placement(other).scope))
+      continue;
+    registers_[call] = registers_[other];
+    return;
+  }
+  const int32_t from = Use(value), d = NewRegister();
+  NoteCopy(call, value.get(), Downcast<Type>(call->checked_type_),
+           copy.src_dev_type > 0 ? program_->DeviceIndex(copy.src_dev_type) : program_->DeviceOf(value.get()), to,
+           "for " + ReadersOf(call));
+  Emit(Opcode::kCopy, {d, from, to});
+  registers_[call] = d;
+  made.push_back(call);
 }
 
 // ---- Notes on copies.
@@ -500,16 +535,15 @@ void FunctionBuilder::NoteCopy(Node* by, Node* value, const Type& type, int32_t 
 
 /// Host functions run on the CPU.
 void FunctionBuilder::NotePackedCopies(const CallNode* call, const vm::PackedSlot& slot) {
-  const int32_t on = slot.there ? slot.device : 0;
-  const std::string why = slot.name + (slot.there ? "" : ", which runs on the CPU");
+  const std::string why = slot.name + ", which runs on the CPU";
   for (const Expr& a : call->args) {
     const Expr value = Resolve(a);
     // Constants are where they are read, or said to be elsewhere.
     if (!a->checked_type_.defined() || value.as<ConstantNode>()) continue;
-    NoteCopy(call, value.get(), Downcast<Type>(a->checked_type_), program_->DeviceOf(value.get()), on, "for " + why);
+    NoteCopy(call, value.get(), Downcast<Type>(a->checked_type_), program_->DeviceOf(value.get()), 0, "for " + why);
   }
   if (call->checked_type_.defined())
-    NoteCopy(call, call, Downcast<Type>(call->checked_type_), on, slot.device, "the result of " + why);
+    NoteCopy(call, call, Downcast<Type>(call->checked_type_), 0, slot.device, "the result of " + why);
 }
 
 void FunctionBuilder::EmitIf(const IfNode* n, int32_t dst, bool tail) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/relay/op.h>
+#include <baton/relay/op/annotation.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/expr_index.h>
 #include <relay/transform/plan_devices.h>
@@ -63,6 +64,7 @@ class ProgramBuilder {
   PointerMap<tir::Var> SharedVars(const relay::Function& f);
   /// A kernel of this body; inputs are its parameters.
   int32_t Kernel(const relay::Function& graph, int32_t device);
+  int32_t OpenKernel(const relay::Function& region, int32_t device);
 
   /// For several devices: the number in the program of the one that a value lies on; 0 for what lies nowhere.
   int32_t DeviceOf(const relay::ExprNode* n) const {
@@ -70,6 +72,10 @@ class ProgramBuilder {
     return type ? DeviceIndex(*type) : 0;
   }
   int32_t DeviceIndex(int64_t type) const;
+  size_t NumDevices() const { return out_.program.NumDevices(); }
+  /// What its code is made of.
+  Target TargetOf(int32_t device) const;
+  /// Whether each value of the program has a device; its stretches are optimised one by one, each for its own.
   bool several() const { return !out_.program.devices.empty(); }
   /// Notes what the instruction at a word of a function copies, if that is between two devices.
   void NoteCopy(vm::CopyNote note, const Type& type);
@@ -105,11 +111,16 @@ class FunctionBuilder {
   using Label = size_t;
 
   // ---- The shape of the function.
-  bool IsPlacedConstant(Node* n) const;
+  /// For several devices: the constant that an annotation, or a copy, puts on a device. Null for other expressions.
+  const relay::ConstantNode* PlacedConstant(Node* n) const;
+  bool IsPlacedConstant(Node* n) const { return PlacedConstant(n) != nullptr; }
   Expr Resolve(Expr e) const;
   Node* Resolve(Node* n) const { return Resolve(GetRef<Expr>(n)).get(); }
   void FindNeeded();
   void FindUsers();
+  void GatherDevices(std::vector<Node*>* list);
+  void GatherDevices(Node** list, size_t count);
+  bool Moves(Node* n) const;
   bool Emitted(Node* n) const;
   bool IsStaticKernel(Node* n) const;
   std::vector<Node*> CapturesOf(const relay::FunctionNode* f, std::vector<Node*>* elsewhere) const;
@@ -132,6 +143,7 @@ class FunctionBuilder {
   void Step(int32_t block, size_t at, Expr value, int32_t dst, bool tail);
   void EmitNode(Node* n, bool tail);
   void EmitCall(const relay::CallNode* call, bool tail);
+  void EmitCopy(const relay::CallNode* call, const relay::DeviceCopyAttrs& copy);
   void NotePackedCopies(const relay::CallNode* call, const vm::PackedSlot& slot);
   void NoteCopy(Node* by, Node* value, const Type& type, int32_t from, int32_t to, std::string because);
   std::string Describe(Node* n) const;
@@ -160,7 +172,7 @@ class FunctionBuilder {
   bool AddOpen(OpenRegion* region, Node* n);
   bool AddAllOpen(OpenRegion* region, const std::vector<Node*>& before, Node* n);
   bool HasOpen(const std::vector<Node*>& nodes) const;
-  bool EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region);
+  bool EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device);
 
   ProgramBuilder* program_;
   const VmLambda& lambda_;
@@ -171,6 +183,7 @@ class FunctionBuilder {
   PointerMap<int32_t> registers_;
   mutable PointerMap<Expr> tails_;  // what chains of lets end in, by the first; lets have no registers
   PointerMap<std::shared_ptr<VmLambda>> lambdas_;
+  PointerMap<std::vector<Node*>> copies_;  // that have been made, by the value that is copied
   std::vector<std::function<void()>> work_;
   std::vector<int32_t> code_;
   std::vector<size_t> labels_;

@@ -4,12 +4,9 @@
 #include <baton/ir/structural.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
-#include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
-#include <baton/vm/value.h>
-#include <relay/transform/plan_devices.h>
 
 #include <map>
 #include <mutex>
@@ -56,78 +53,6 @@ void ShapeKey(const ObjectRef& value, std::vector<int64_t>* key) {
   }
 }
 
-/// The device of the first array in a value; the CPU if it has none.
-Device DeviceOfFirst(const ObjectRef& value) {
-  std::vector<ObjectRef> work{value};
-  while (!work.empty()) {
-    const ObjectRef v = work.back();
-    work.pop_back();
-    if (v.as<runtime::NDArrayObj>()) return Downcast<NDArray>(v).device();
-    if (!v.as<runtime::ArrayObj>()) continue;
-    const auto fields = Downcast<Array<ObjectRef>>(v);
-    for (size_t i = fields.size(); i-- > 0;) work.push_back(fields[static_cast<int64_t>(i)]);
-  }
-  return Cpu();
-}
-
-/// A static function as code of a device: a program of it alone. Null where it takes tuples within tuples.
-StaticKernel DeviceKernel(const Function& f, const Target& target, Device device) {
-  // Kernels take tensors: a tuple is put together within.
-  Array<Var> inner, params;
-  Array<Expr> args;
-  Array<runtime::Any> places;
-  Map<Var, Expr> binds;
-  auto tensor = [&](const String& name, const Type& type) {
-    inner.push_back(Var(name, type));
-    params.push_back(Var(name, type));
-    args.push_back(params.back());
-    places.push_back(runtime::Any(static_cast<int64_t>(device.device_type)));
-    return inner.back();
-  };
-  for (const Var& p : f->params) {
-    const auto* tuple = p->type_annotation.as<TupleTypeNode>();
-    if (!tuple) {
-      binds.Set(p, tensor(p->name_hint(), p->type_annotation));
-      continue;
-    }
-    Array<Expr> fields;
-    for (const Type& t : tuple->fields) {
-      if (!t.as<TensorTypeNode>()) return StaticKernel();
-      fields.push_back(tensor(p->name_hint(), t));
-    }
-    binds.Set(p, relay::Tuple(fields));
-  }
-  Function group(inner, relay::Bind(f->body, binds), f->ret_type, {}, f->attrs);
-  group = WithAttr(group, attr::kPrimitive, runtime::Any(1));
-  Function main(params, relay::Call(group, args, Attrs(), Array<Type>()), Type());
-  main = WithAttr(main, relay::transform::kParamDevices, runtime::Any(places));
-  main = WithAttr(main, relay::transform::kResultDevice, runtime::Any(static_cast<int64_t>(device.device_type)));
-  const IRModule mod = relay::transform::InferType()(IRModule(Map<GlobalVar, BaseFunc>{{GlobalVar("main"), main}}));
-  const runtime::Module code =
-      CompileVmForDevices(mod, {{device.device_type, target}}, device.device_type, "its shapes come when it runs");
-  const runtime::Module executor = code.GetFunction("default")(device).As<runtime::Module>();
-  struct Kernel {
-    std::mutex mutex;  // an executor serves one call at a time
-    PackedFunc invoke;
-  };
-  auto kernel = std::make_shared<Kernel>();
-  kernel->invoke = executor.GetFunction("invoke");
-  return [kernel](const Array<ObjectRef>& args) {
-    std::vector<runtime::Any> held{runtime::Any(String("main"))};
-    for (const ObjectRef& a : args) {
-      if (!a.as<runtime::ArrayObj>()) {
-        held.push_back(runtime::Any(a));
-      } else {
-        for (const ObjectRef& field : Downcast<Array<ObjectRef>>(a)) held.push_back(runtime::Any(field));
-      }
-    }
-    std::vector<BatonValue> values;
-    for (const runtime::Any& a : held) values.push_back(a.raw());
-    std::lock_guard lock(kernel->mutex);
-    return kernel->invoke.CallPacked(values.data(), static_cast<int>(values.size())).As<ObjectRef>();
-  };
-}
-
 /// A primitive function for arguments of these types; null if its result's shape depends on more than that.
 Function Specialize(const Function& f, const Array<Type>& types) {
   Map<Var, Expr> binds;
@@ -158,7 +83,6 @@ class HostFunction {
  public:
   explicit HostFunction(Function f) : f_(std::move(f)), call_(f_->body.as<CallNode>()) {
     primitive_ = f_->HasNonzeroAttr(attr::kPrimitive);
-    if (const String code = f_->GetAttr<String>(kCodeFor, String()); !code.empty()) target_ = Target(code.str());
     if (!primitive_ && (!call_ || !call_->op.as<OpNode>())) {
       throw RuntimeError("a host function of a program is a primitive function or a call of an operator");
     }
@@ -168,36 +92,15 @@ class HostFunction {
     Array<ObjectRef> args;
     for (int i = 0; i < packed.size(); ++i) args.push_back(packed[i].As<ObjectRef>());
     if (args.size() != f_->params.size()) throw RuntimeError("a host function was given another number of arguments");
-    if (target_.defined()) return OnDevice(args);
     if (!primitive_) return relay::Evaluator::Get().EvalOp(Downcast<Op>(call_->op), call_->attrs, args);
     const StaticKernel kernel = For(args);
     return kernel ? kernel(args) : relay::Evaluator::Get().EvalPrimitive(f_, args);
   }
 
  private:
-  /// Where the arguments are.
-  ObjectRef OnDevice(const Array<ObjectRef>& args) {
-    const Device device = DeviceOfFirst(Array<ObjectRef>(args));
-    if (device.device_type == target_->device_type()) {
-      if (!primitive_ && relay::IsView(call_->op)) {
-        const Function f = Specialize(f_, {TypeOfValue(args[0])});
-        const NDArray a = Downcast<NDArray>(args[0]);
-        if (f.defined() && a.IsContiguous()) return a.View(ShapeOf(Downcast<TensorType>(f->ret_type)), a.dtype());
-      } else if (const StaticKernel kernel = For(args, device)) {
-        return kernel(args);
-      }
-    }
-    // The result's shape depends on values.
-    Array<ObjectRef> here;
-    for (const ObjectRef& a : args) here.push_back(vm::MoveTo(a, Cpu()));
-    const ObjectRef value = primitive_ ? relay::Evaluator::Get().EvalPrimitive(f_, here)
-                                       : relay::Evaluator::Get().EvalOp(Downcast<Op>(call_->op), call_->attrs, here);
-    return vm::MoveTo(value, device);
-  }
-
   /// The kernel for arguments of these shapes; null if the result's shape depends on more.
-  StaticKernel For(const Array<ObjectRef>& args, Device device = Cpu()) {
-    std::vector<int64_t> key{device.device_type, device.device_id};
+  StaticKernel For(const Array<ObjectRef>& args) {
+    std::vector<int64_t> key;
     for (const ObjectRef& a : args) ShapeKey(a, &key);
     std::lock_guard lock(mutex_);
     if (auto it = by_shape_.find(key); it != by_shape_.end()) return it->second;
@@ -209,28 +112,18 @@ class HostFunction {
     }
     const Function f = known ? Specialize(f_, types) : Function();
     StaticKernel& made = by_shape_[key];
-    if (f.defined()) made = target_.defined() ? DeviceKernel(f, target_, device) : FindKernel(f);
+    if (f.defined()) made = FindKernel(f);
     return made;
   }
 
   Function f_;
   const CallNode* call_;
   bool primitive_ = false;
-  Target target_;  // null: the host's
   std::mutex mutex_;
   std::map<std::vector<int64_t>, StaticKernel> by_shape_;
 };
 
 }  // namespace
-
-bool MakesDeviceCode(const Function& f) {
-  if (f->HasNonzeroAttr(attr::kPrimitive)) return true;
-  const auto* call = f->body.as<CallNode>();
-  if (!call || !call->op.as<OpNode>()) return false;
-  if (relay::IsView(call->op)) return call->args.size() == 1;
-  const relay::OpDef* def = relay::DefOf(call->op);
-  return def && def->lower && !def->host && !def->static_form;
-}
 
 PackedFunc MakeHostFunction(const Function& f) {
   auto host = std::make_shared<HostFunction>(f);

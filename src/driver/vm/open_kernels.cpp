@@ -98,7 +98,7 @@ void ForEachTensor(const Expr& e, const Type& type, const std::function<void(con
 
 }  // namespace
 
-bool FunctionBuilder::IsOpenTensors(Node* n) const { return !program_->several() && IsTensors(n->checked_type_); }
+bool FunctionBuilder::IsOpenTensors(Node* n) const { return IsTensors(n->checked_type_); }
 
 /// A call that becomes part of a kernel if its extents follow from those of what is read.
 bool FunctionBuilder::IsOpenKernel(Node* n) const {
@@ -242,8 +242,9 @@ Type FunctionBuilder::TypeOfCall(const CallNode* call) {
 /// Takes a node into a region; false where its extents do not follow from what the region reads.
 bool FunctionBuilder::AddOpen(OpenRegion* region, Node* n) {
   auto value = [&](const Expr& e) -> Expr {
-    const Expr operand = Resolve(e);
+    Expr operand = Resolve(e);
     if (const Expr* known = region->made.Find(operand.get())) return *known;
+    if (const ConstantNode* placed = PlacedConstant(operand.get())) operand = GetRef<Expr>(placed);
     if (const auto* c = operand.as<ConstantNode>()) {
       if (!operand->checked_type_.defined()) operand->checked_type_ = c->tensor_type();
       return operand;
@@ -319,7 +320,7 @@ void ForgetTypes(const Expr& body) {
 }  // namespace
 
 /// The kernel of a region and its call; false where it cannot be one function, and nothing is emitted.
-bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region) {
+bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device) {
   PointerSet inside;
   for (Node* n : nodes) inside.Add(n);
   const ExprNode* root = Resolve(lambda_.func->body).get();
@@ -397,8 +398,8 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
   Function f(params, relay::Bind(body, binds), Type());
   ForgetTypes(f->body);
   if (!values.empty()) f = WithAttr(f, kValueDims, Any(values));
-  const Function kernel = OptimizeRegion(WithSizeVars(f, program_->SharedVars(f)));
-  if (!kernel.defined()) return false;
+  const int32_t index = program_->OpenKernel(WithSizeVars(f, program_->SharedVars(f)), device);
+  if (index < 0) return false;
 
   std::vector<int32_t> in;
   Array<Var> flat;
@@ -406,13 +407,19 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
   std::vector<int32_t> operands = in;
   const int32_t base = next_register_;
   for (size_t i = 0; i < outputs.size(); ++i) operands.push_back(NewRegister());
-  Emit(Opcode::kKernel,
-       {program_->Kernel(kernel, 0), static_cast<int32_t>(in.size()), static_cast<int32_t>(outputs.size())}, operands);
+  Emit(Opcode::kKernel, {index, static_cast<int32_t>(in.size()), static_cast<int32_t>(outputs.size())}, operands);
   for (const Result& r : results) {
     registers_[r.node] = PackResult(r.node, base + r.first);
     NameResult(r.node, r.type, *region);
   }
   return true;
+}
+
+/// The kernel of a stretch, optimised for its device; -1 where it cannot be one function.
+int32_t ProgramBuilder::OpenKernel(const Function& region, int32_t device) {
+  With<Target> scope(several() ? TargetOf(device) : Target::Current());
+  const Function kernel = OptimizeRegion(region);
+  return kernel.defined() ? Kernel(kernel, device) : -1;
 }
 
 /// Names by position for the variables of a region, which other regions share: equal ones are one kernel. Dimensions

@@ -2,6 +2,7 @@
 #include "driver/vm/open_region.h"
 
 #include <baton/arith/extent.h>
+#include <baton/codegen/backend.h>
 #include <baton/driver/driver.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
@@ -325,21 +326,27 @@ Function WithSizeVars(const Function& f, const PointerMap<tir::Var>& vars) {
 }
 
 Function OptimizeRegion(const Function& region) {
+  const bool open = !SizeVarsOf(region).empty();
   try {
     IRModule mod(Map<GlobalVar, BaseFunc>{{GlobalVar("main"), region}});
     mod = relay::transform::InferType()(DefaultPipeline()(mod));
     const Function main = MainOf(mod);
     std::string why;
     if (main->params.size() != region->params.size() || !CanLowerGraph(main, &why)) return Function();
-    // The loops of some operators need lengths.
+    if (!open) return main;
+    // The loops of some operators need lengths, and some devices do not take all loops.
+    const Target target = Target::Current();
+    const bool text = codegen::BackendOf(target).device_code;
     for (const Expr& e : DataflowOrder(main->body)) {
       const auto* call = e.as<CallNode>();
-      if (call && IsPrimitive(call->op))
-        relay::LowerPrimitive(Downcast<Function>(call->op), "kernel", Target::Current());
+      if (!call || !IsPrimitive(call->op)) continue;
+      const GlobalVar kernel("kernel");
+      const tir::PrimFunc loops = relay::LowerPrimitive(Downcast<Function>(call->op), kernel->name_hint, target);
+      if (text) codegen::DeviceCode(IRModule(Map<GlobalVar, BaseFunc>{{kernel, loops}}), target);
     }
     return main;
   } catch (const Error& e) {
-    if (e.ends_work()) throw;
+    if (e.ends_work() || !open) throw;
     return Function();
   }
 }

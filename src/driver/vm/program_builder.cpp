@@ -49,7 +49,7 @@ ProgramBuilder::ProgramBuilder(IRModule mod, const std::vector<DeviceTarget>& de
     if (t.type != kDLCPU) types.push_back(t.type);
   }
   for (int64_t type : types) {
-    vm::GraphDevice d;
+    vm::ProgramDevice d;
     d.type = type;
     out_.program.devices.push_back(d);
   }
@@ -64,6 +64,13 @@ int32_t ProgramBuilder::DeviceIndex(int64_t type) const {
   }
   if (type < 0) return 0;  // a function
   throw runtime::ValueError("the program runs on " + relay::DeviceTypeName(type) + ", for which no target is given");
+}
+
+Target ProgramBuilder::TargetOf(int32_t device) const {
+  for (const DeviceTarget& t : targets_) {
+    if (t.type == out_.program.devices[static_cast<size_t>(device)].type) return t.target;
+  }
+  return Target::Current();
 }
 
 vm::Entry ProgramBuilder::EntryOf(const std::string& name, int32_t index, const Function& f) const {
@@ -211,21 +218,12 @@ void ProgramBuilder::NoteCopy(vm::CopyNote note, const Type& type) {
 
 int32_t ProgramBuilder::PackedOf(Function f, const std::string& name, int32_t device) {
   auto& packed = out_.program.packed;
-  bool there = false;
-  for (const DeviceTarget& t : targets_) {
-    // A second device in host memory is served by the host.
-    if (device == 0 || t.type != out_.program.devices[static_cast<size_t>(device)].type || t.target->traits().on_host ||
-        !MakesDeviceCode(f))
-      continue;
-    f = WithAttr(f, kCodeFor, Any(String(t.target.str())));
-    there = true;
-  }
   auto& same_hash = packed_[StructuralHash(f)];
   for (auto& [known, slot] : same_hash) {
     if (packed[static_cast<size_t>(slot)].device == device && StructuralEqual(known, f)) return slot;
   }
   const auto slot = static_cast<int32_t>(packed.size());
-  packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f), device, there, "", ""});
+  packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f), device, "", ""});
   same_hash.push_back({f, slot});
   return slot;
 }
@@ -235,7 +233,7 @@ int32_t ProgramBuilder::HostSlot(const std::string& name, const relay::HostCall&
   const auto [it, fresh] = host_.insert({{call.name, call.params, device}, next});
   if (fresh) {
     const auto function = (*Registry::Get(call.name))(call.params).As<PackedFunc>();
-    out_.program.packed.push_back({name, "", function, device, false, call.name, call.params});
+    out_.program.packed.push_back({name, "", function, device, call.name, call.params});
   }
   return it->second;
 }

@@ -35,11 +35,12 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at, si
   int32_t device = 0;                // of the region
   std::unique_ptr<OpenRegion> open;  // once an extent is no literal
   auto take = [&](Node* n) {
+    if (!open && program_->several()) open = std::make_unique<OpenRegion>();
     if (!open && !IsStatic(GetRef<Expr>(n))) open = std::make_unique<OpenRegion>();
     if (!open && As<CallNode>(n) && !IsStaticKernel(n)) open = std::make_unique<OpenRegion>();
     if (open && !AddAllOpen(open.get(), region, n)) {
       if (region.empty()) closed_.Add(n);
-      if (!HasOpen(region)) open = nullptr;
+      if (!HasOpen(region) && !program_->several()) open = nullptr;
       return false;
     }
     region.push_back(n);
@@ -104,7 +105,7 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at, si
   if (!work) return at;
   if (!open) {
     EmitKernel(region, device);
-  } else if (!EmitOpenKernel(region, open.get())) {
+  } else if (!EmitOpenKernel(region, open.get(), device)) {
     // A shorter stretch may do.
     if (region.size() > 1) return EmitRegion(list, at, region.size() / 2);
     closed_.Add(region[0]);

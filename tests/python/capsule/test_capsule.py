@@ -131,15 +131,12 @@ def test_programs_for_several_devices(tmp_path):
     assert json.loads(file.target) == {"cpu(0)": "llvm", "ext_dev(0)": "llvm"} and "device_type=2" in file.ir
     assert capsule.replay(str(path)).reproduced
     # What fails behind the passes starts from what they made.
-    fused = relay.transform.InferType()(
-        relay.fromtext(
-            '#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) {\n'
-            "  %0 = fn (%p: Tensor[(4), float32], Primitive=1) { argsort(%p, axis=0) };\n  %0(%x)\n}"
-        )
+    planned = relay.transform.InferType()(
+        relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) {\n  on_device(argsort(%x, axis=0), device_type=2, is_fixed=True)\n}')
     )
     llvm = tvm.target.Target("llvm")
-    with pytest.raises(tvm.Error, match="no lowering for an operator"), tvm.Capsule(tmp_path / "g.capsule"):
-        get_global_func("driver.GenerateForDevices")(fused, {"cpu": llvm, "ext_dev": llvm})
+    with pytest.raises(ValueError, match="the program runs on cuda, for which no target is given"), tvm.Capsule(tmp_path / "g.capsule"):
+        get_global_func("driver.GenerateForDevices")(planned, {"cpu": llvm, "ext_dev": llvm})
     again = capsule.load(str(tmp_path / "g.capsule"))
     assert again.entry == "driver.GenerateForDevices" and capsule.replay(again).reproduced
 

@@ -68,10 +68,38 @@ def test_wrong_arguments(device):
         mod["f"](good, 3)
 
 
+def test_sizes_come_behind_the_tensors(device, tmp_path):
+    """A function of open shapes is compiled once; what it is given must fit."""
+    n, m = te.var("n"), te.var("m")
+    a = te.placeholder((n, m), "float32", "a")
+    k = te.reduce_axis((0, m), "k")
+    total = te.compute((n,), lambda i: te.sum(a[i, k], axis=k), "total")
+    mod = _build([a], te.compute((n, m), lambda i, j: a[i, j] - total[i] + te.floordiv(n, 2).astype("float32")))
+    mod.save(tmp_path / "f.cl")
+    for each in (mod, baton.runtime.load_module(tmp_path / "f.cl")):
+        for shape in ((3, 4), (100, 7), (0, 4), (5, 0), (1, 1)):
+            x = np.random.default_rng(0).standard_normal(shape).astype("float32")
+            out = baton.nd.array(np.zeros_like(x), device)
+            each["f"](baton.nd.array(x, device), out, *shape)
+            np.testing.assert_allclose(out.numpy(), x - x.sum(1, keepdims=True) + shape[0] // 2, rtol=1e-4, atol=1e-5)
+    good = baton.nd.array(np.zeros((3, 4), "float32"), device)
+    with pytest.raises(TypeError, match="`f` takes 2 tensors and 2 sizes, got 2"):
+        mod["f"](good, good)
+    with pytest.raises(ValueError, match=r"argument 0 \(`a`\) must be float32\[3, 400\], got float32\[3, 4\]"):
+        mod["f"](good, good, 3, 400)
+    with pytest.raises(ValueError, match="negative|must be"):
+        mod["f"](good, good, -3, 4)
+    head = '// baton-opencl {"needs":[],"functions":[{"name":"f","sizes":1,"workspace":[],"params":[{"name":"a","dtype":"int8","shape":[%s]}],"kernels":[]}]}\n'
+    for formula in ('["s1"]', '["s0","+"]', '["s0","s0"]', '["s0","1","?"]', '["x"]', "[]"):
+        (tmp_path / "g.cl").write_text(head % formula)
+        with pytest.raises(baton.error.TVMError, match="formula"):
+            baton.runtime.load_module(tmp_path / "g.cl")
+
+
 def test_what_opencl_cannot_do():
-    n = te.var("n")
+    n = te.var("n", "int32")
     a = te.placeholder((n,), "float32", "a")
-    with pytest.raises(baton.error.UnsupportedError, match="`f` cannot be compiled for OpenCL: .* not known"):
+    with pytest.raises(baton.error.UnsupportedError, match="`f` cannot be compiled for OpenCL: .* must be known"):
         _build([a], te.compute((n,), lambda i: a[i] + 1))
     k = te.reduce_axis((0, 64), "k")
     b = te.placeholder((64,), "float32", "b")

@@ -2,6 +2,7 @@
 """Whole models on OpenCL, and models on the CPU and a second device: the values are those of one device (DV-025)."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -28,6 +29,17 @@ def _run(lib, devices, arrays):
     model = graph_executor.GraphModule(lib["default"](*devices))
     model.run(**arrays)
     return [model.get_output(i).numpy() for i in range(model.get_num_outputs())]
+
+
+def _program(lib):
+    return json.loads(json.loads(lib.get_source("json"))["program"])
+
+
+def _crossing(lib):
+    """What a run copies between devices: as many notes as instructions."""
+    copies = _program(lib)["copies"] if "copy r" in lib.get_source("vm") else []
+    assert len(copies) == len(re.findall(r"^ +\d+: copy ", lib.get_source("vm"), re.MULTILINE))
+    return copies
 
 
 def _agree(got, want, rtol=1e-5, atol=1e-5):
@@ -65,7 +77,8 @@ def test_a_whole_model(device, make, tmp_path):  # DV-025, MO-014
     lib = relay.build(mod, target="opencl", params=params)
     assert lib.imported_modules[0].type_key == "opencl" and lib.get_source("opencl") == lib.imported_modules[0].get_source()
     _agree(_run(lib, [device], inputs), want)
-    assert {s["device"] for s in json.loads(lib.get_source("json"))["steps"]} == {0}
+    program = _program(lib)
+    assert len(program["kernels"]) == 1 and program["kernels"][0]["device"] == 1 and not _crossing(lib)
     lib.export_library(tmp_path / "m.so")
     again = tvm.runtime.load_module(tmp_path / "m.so")
     assert again.imported_modules[0].get_source() == lib.get_source("opencl")
@@ -115,13 +128,12 @@ def test_two_devices(request, name, second, tmp_path):  # DV-025
     arrays = {k: v for k, v in _random(one).items() if k not in params}
     want = _run(relay.build(one.__class__.from_expr(_plain(one["main"])), target="llvm", params=params), [tvm.cpu()], arrays)
     lib = relay.build(two, target={"cpu": "llvm", second: "opencl" if second == "opencl" else "llvm"}, params=params)
-    assert lib.type_key == "devices"
+    assert lib.type_key == "vm"
     _agree(_run(lib, [tvm.cpu(), device], arrays), want)
     _agree(_run(lib, [device], arrays), want)
-    steps = json.loads(lib.get_source("json"))["steps"]
-    crossing = [s for s in steps if not s["symbol"] and s["args"][0][1] != s["args"][1][1]]
+    crossing = _crossing(lib)
     assert copies is None or len(crossing) == copies
-    assert all(s["bytes"] > 0 for s in crossing)
+    assert all(c["bytes"] > 0 for c in crossing)
     lib.export_library(tmp_path / "m.so")
     _agree(_run(tvm.runtime.load_module(tmp_path / "m.so"), [tvm.cpu(), device], arrays), want)
 
@@ -141,8 +153,7 @@ def test_a_shared_input_is_copied_once(device):  # DV-009
     """Two readers on each of two devices: one copy, of as many bytes as the input has."""
     body = "add(on_device(add(tanh(%x), exp(%x)), device_type=1), on_device(multiply(sin(%x), cos(%x)), device_type=4))"
     lib = relay.build(_parse(body, 4)[0], target=["llvm", "opencl"])
-    steps = json.loads(lib.get_source("json"))["steps"]
-    assert [s["bytes"] for s in steps if not s["symbol"]] == [256, 256]
+    assert [c["bytes"] for c in _crossing(lib)] == [256, 256]
 
 
 def test_planned_storage_is_used_again(device):
@@ -152,7 +163,8 @@ def test_planned_storage_is_used_again(device):
     for _ in range(12):
         e = relay.nn.softmax(relay.nn.dense(e, x))
     lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], e)), target="opencl")
-    assert json.loads(lib.get_source("json"))["devices"][0]["arena_bytes"] <= 3 * 64 * 64 * 4
+    (kernel,) = _program(lib)["kernels"]
+    assert kernel["arena_bytes"] <= 3 * 64 * 64 * 4
 
 
 def test_two_executors_of_one_module(device):
@@ -265,9 +277,9 @@ def test_what_a_compiled_program_copies(tmp_path):  # DV-025
     out = _command("explain-placement", tmp_path / "m.so")
     assert out.returncode == 0, out.stderr
     assert out.stdout.splitlines() == [
-        "@main: fused_tanh on ext_dev: the plan that it was compiled with",
-        "@main: fused_multiply_add on cpu: the plan that it was compiled with",
-        "@main: copy of the result of fused_tanh from ext_dev to cpu, 256 bytes: for fused_multiply_add",
+        "@main: baton_region_0 (tanh) on ext_dev: the plan that it was compiled with",
+        "@main: baton_region_1 (multiply + add) on cpu: the plan that it was compiled with",
+        "from_string:2: @main: copy of tanh from ext_dev to cpu, 256 bytes: for multiply",
     ]
     found = json.loads(_command("explain-placement", tmp_path / "m.so", "--json").stdout)
     assert [(c["src_dev"], c["dst_dev"], c["bytes"]) for c in found["copies"]] == [("ext_dev", "cpu", 256)]

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a program to its bytecode and kernels.
+#include <baton/codegen/backend.h>
+#include <baton/codegen/codegen.h>
+#include <baton/ir/structural.h>
+#include <baton/relay/device.h>
+#include <baton/support/json.h>
+#include <baton/support/with.h>
+#include <baton/tir/printer.h>
+
+#include "driver/debug_source.h"
+#include "driver/kernel_table.h"
+#include "driver/size_words.h"
+#include "driver/vm/compile.h"
+
+namespace baton::driver {
+namespace {
+
+using Graphs = std::vector<std::pair<std::string, relay::Function>>;
+
+void Describe(const runtime::ExecutableDesc& graph, vm::Kernel* kernel) {
+  kernel->arena_bytes = graph.arena_bytes;
+  if (!graph.dynamic.defined()) return;
+  kernel->dynamic = graph.dynamic;
+  kernel->inputs = graph.inputs;
+  kernel->outputs = graph.outputs;
+}
+
+/// What the dimensions of main's inputs are called, and the function that compares them.
+void NameDimsOfMain(const IRModule& mod, LoweredProgram* out) {
+  for (vm::Entry& e : out->program.entries) {
+    if (e.name != "main") continue;
+    std::vector<std::string> outputs;
+    for (const runtime::TensorInfo& t : e.outputs) outputs.push_back(t.name);
+    EntryShapes entry = ShapesOfEntry(Downcast<relay::Function>(mod->Lookup("main")), outputs, "baton_main.sizes");
+    if (!entry.sizes.defined()) continue;
+    e.dynamic = entry.shapes;
+    e.inputs = entry.inputs;
+    if (!entry.outputs.empty()) e.outputs = entry.outputs;
+    out->host.mod.CopyOnWrite()->Update(GlobalVar(String(entry.shapes.sizes)), entry.sizes);
+  }
+}
+
+/// Kernels of a device that has code of its own become its text and rows of steps.
+void LowerKernelsOf(size_t d, const Target& target, const Graphs& graphs, const std::vector<size_t>& numbers,
+                    LoweredProgram* out) {
+  LoweredRows rows = LowerRows(graphs, target);
+  out->kernels = rows.kernels;
+  for (const auto& [var, func] : rows.sizes->functions) out->host.mod.CopyOnWrite()->Update(var, func);
+  vm::ProgramDevice& device = out->program.devices[d];
+  device.code = codegen::DeviceCode(rows.kernels, target);
+  // Behind the constants of others.
+  ConstantTable& all = out->host.constants;
+  device.constants_begin = (all.bytes + 63) / 64 * 64;
+  device.constants_bytes = (rows.constants.bytes + 63) / 64 * 64;
+  for (const auto& [at, value] : rows.constants.list) all.list.push_back({device.constants_begin + at, value});
+  all.bytes = device.constants_begin + device.constants_bytes;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    vm::Kernel& kernel = out->program.kernels[numbers[i]];
+    Describe(rows.graphs[i], &kernel);
+    kernel.steps = std::move(rows.rows[i]);
+  }
+}
+
+/// "nn.conv2d, add, nn.relu": the operators of a kernel, in order.
+std::string OperatorsOfKernel(const relay::Function& graph) {
+  constexpr size_t kTold = 300;
+  std::string out;
+  for (const relay::Expr& e : DataflowOrder(graph->body)) {
+    const auto* call = e.as<relay::CallNode>();
+    if (!call || !IsPrimitive(call->op)) continue;
+    if (out.size() > kTold) return out + ", ...";
+    out += (out.empty() ? "" : ", ") + OperatorsOf(Downcast<relay::Function>(call->op));
+  }
+  return out;
+}
+
+}  // namespace
+
+LoweredProgram LowerProgram(const IRModule& mod, const Target& host, const std::vector<DeviceTarget>& devices,
+                            int64_t fallback, const DebugOptions& debug) {
+  With<Target> scope(host);
+  LoweredProgram out;
+  VmProgram translated = TranslateToVm(mod, devices, fallback);
+  out.program = std::move(translated.program);
+  out.graphs = std::move(translated.graphs);
+  auto target_of = [&](size_t d) {
+    for (const DeviceTarget& t : devices) {
+      if (t.type == out.program.devices[d].type) return t.target;
+    }
+    return host;
+  };
+  // Kernels of the host's devices are one module; those of each other device another.
+  std::vector<Graphs> graphs(out.program.NumDevices());
+  std::vector<std::vector<size_t>> numbers(graphs.size());
+  for (size_t i = 0; i < out.graphs.size(); ++i) {
+    auto d = static_cast<size_t>(out.program.kernels[i].device);
+    if (d && target_of(d)->traits().on_host) d = 0;
+    graphs[d].push_back(out.graphs[i]);
+    numbers[d].push_back(i);
+    if (!devices.empty()) out.program.kernels[i].operators = OperatorsOfKernel(out.graphs[i].second);
+  }
+  out.host = LowerGraphs(graphs[0], host, debug.Lowering());
+  debug.WriteSource(out.host.debug_source);
+  for (size_t i = 0; i < numbers[0].size(); ++i) Describe(out.host.graphs[i], &out.program.kernels[numbers[0][i]]);
+  for (size_t d = 1; d < graphs.size(); ++d) {
+    if (!graphs[d].empty()) LowerKernelsOf(d, target_of(d), graphs[d], numbers[d], &out);
+  }
+  NameDimsOfMain(mod, &out);
+  out.program.Validate();
+  return out;
+}
+
+namespace {
+
+/// The program, and behind it what became of its regions: those of planned programs are optimised one by one.
+std::string RelayText(const LoweredProgram& lowered, const IRModule& mod) {
+  if (lowered.program.devices.empty()) return AsText(mod);
+  IRModule all = mod.Copy();
+  for (const auto& [symbol, graph] : lowered.graphs) all.CopyOnWrite()->Update(GlobalVar(String(symbol)), graph);
+  return AsText(all);
+}
+
+}  // namespace
+
+std::string ProgramText(const LoweredProgram& lowered, const IRModule& mod, const Target& host,
+                        const std::string& stage) {
+  if (stage == "relay") return RelayText(lowered, mod);
+  if (stage == "vm") return lowered.program.Disassemble();
+  if (stage == "json") {  // as in the manifest of an artifact
+    std::string data, out;
+    support::JsonWriter w(&out);
+    w.BeginObject();
+    w.Key("program");
+    w.String(lowered.program.Save(&data));
+    w.EndObject();
+    return out;
+  }
+  if (stage == "tir") {
+    std::string out;
+    for (const IRModule& part : {lowered.host.mod, lowered.kernels}) {
+      if (!part.defined()) continue;
+      for (const auto& [var, func] : part->functions) out += tir::AsText(func) + "\n";
+    }
+    return out;
+  }
+  if (codegen::IsDeviceFormat(stage)) {
+    for (const vm::ProgramDevice& d : lowered.program.devices) {
+      if (!d.code.empty()) return d.code;
+    }
+    throw UnsupportedError("the program has no part that runs on " + stage);
+  }
+  if (stage == "llvm" || stage == "ll" || stage == "asm") {
+    if (lowered.host.mod->functions.empty()) return "";
+    return codegen::CompileToText(LowerTir(lowered.host.mod, host), host, stage == "asm" ? "asm" : "ll");
+  }
+  throw UnsupportedError("no source in format \"" + stage + "\"; there are relay, vm, tir, json, llvm, asm" +
+                         (lowered.program.devices.empty() ? "" : ", and the kind of a device's target"));
+}
+
+}  // namespace baton::driver

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/registry.h>
+#include <baton/support/text.h>
+#include <baton/vm/program.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace baton::vm {
+
+using runtime::Device;
+using runtime::Device2String;
+using runtime::DeviceAPI;
+using runtime::RuntimeError;
+using support::Cat;
+
+namespace {
+
+/// "opencl"
+std::string DeviceTypeName(int64_t type) {
+  const std::string text = Device2String({static_cast<DLDeviceType>(type), 0});
+  return text.substr(0, text.find('('));
+}
+
+}  // namespace
+
+std::vector<Device> ChooseDevices(const std::vector<int64_t>& types, const std::vector<Device>& given,
+                                  const char* what) {
+  std::vector<Device> out;
+  std::string wanted;
+  for (int64_t type : types) {
+    out.push_back({static_cast<DLDeviceType>(type), 0});
+    wanted += Cat(wanted.empty() ? "" : " and ", DeviceTypeName(type));
+  }
+  std::vector<bool> taken(out.size());
+  for (const Device& g : given) {
+    size_t at = 0;
+    while (at < out.size() && (out[at].device_type != g.device_type || taken[at])) ++at;
+    // The host is there anyway.
+    if (at == out.size() && g.device_type == kDLCPU) continue;
+    if (at == out.size()) {
+      throw RuntimeError(Cat(what, " was compiled for ", wanted, ", it cannot run on ", Device2String(g)));
+    }
+    out[at] = g;
+    taken[at] = true;
+  }
+  for (const Device& d : out) {
+    try {
+      DeviceAPI::Get(d);
+    } catch (const runtime::Error& e) {
+      if (types.size() == 1) throw;
+      throw RuntimeError(Cat(what, " was compiled for ", wanted, ": ", e.what()));
+    }
+  }
+  return out;
+}
+
+std::shared_ptr<NDArray> UploadConstants(const ObjectRef& owner, const uint8_t* data, uint64_t bytes, Device device) {
+  static std::mutex mutex;
+  static std::map<std::pair<const Object*, std::pair<int, int>>, std::weak_ptr<NDArray>> all;
+  std::lock_guard lock(mutex);
+  // An executor keeps the owner, so an address that is found belongs to the one that is asked for.
+  std::weak_ptr<NDArray>& slot = all[{owner.get(), {device.device_type, device.device_id}}];
+  if (std::shared_ptr<NDArray> there = slot.lock()) return there;
+  auto made = std::make_shared<NDArray>(NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8), device));
+  if (bytes) DeviceAPI::Get(device)->Copy(data, runtime::Cpu(), made->data(), device, bytes);
+  slot = made;
+  return made;
+}
+
+runtime::Module CreateDeviceModule(int64_t device_type, const std::string& text) {
+  const std::string name = DeviceTypeName(device_type);
+  const PackedFunc* create = Registry::Get(name + ".CreateModule");
+  if (!create) {
+    // Asking for the device loads the library that knows it.
+    const DLDevice device{static_cast<DLDeviceType>(device_type), 0};
+    if (const PackedFunc* exists = Registry::Get("runtime.DeviceExists")) (*exists)(device);
+    create = Registry::Get(name + ".CreateModule");
+  }
+  if (!create) {
+    throw RuntimeError("the program has code for " + name + ", which needs the library libbaton_" + name +
+                       ".so beside libbaton_vm.so");
+  }
+  return (*create)(text).As<runtime::Module>();
+}
+
+std::vector<runtime::Module> DeviceModulesOf(const runtime::Module& code, const std::vector<ProgramDevice>& devices) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  std::vector<runtime::Module> imports(code->imports().begin(), code->imports().end()), out;
+  for (const ProgramDevice& d : devices) {
+    out.emplace_back();
+    if (d.code.empty()) continue;
+    for (runtime::Module& m : imports) {
+      if (!m.defined() || DeviceTypeName(d.type) != m->type_key()) continue;
+      out.back() = std::exchange(m, runtime::Module());
+      break;
+    }
+    if (out.back().defined()) continue;
+    out.back() = CreateDeviceModule(d.type, d.code);
+    code->Import(out.back());
+  }
+  return out;
+}
+
+/// Imports the modules of kernels that the program in an artifact carries, if its module has not got them.
+BATON_REGISTER_GLOBAL("vm.ImportDeviceCode").set_body_typed([](runtime::Module code) {
+  const runtime::ExecutableDesc* desc = code->GetExecutable();
+  if (!desc) return;
+  DeviceModulesOf(code, Program::Load(desc->program, desc->constants, desc->constants_bytes, code).devices);
+});
+
+}  // namespace baton::vm
