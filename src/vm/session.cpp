@@ -134,7 +134,8 @@ void Session::ReadStates(const std::string& json) {
   const runtime::DynamicShapes& shapes = desc_->dynamic;
   const auto fail = [] { throw RuntimeError("the description of the model's states contradicts itself"); };
   std::vector<bool> kept(desc_->inputs.size());
-  for (const support::Json& facts : support::Json::Parse(json, "state").AsArray()) {
+  const support::Json list = support::Json::Parse(json, "state");
+  for (const support::Json& facts : list.AsArray()) {
     const auto& f = facts.AsArray();
     if (f.size() != 3) fail();
     const int64_t input = f[0].AsInt(), rows = f[1].AsInt();

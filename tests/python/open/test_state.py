@@ -80,24 +80,25 @@ def test_prefill_and_steps_have_the_bits_of_the_stateless_program(stateless, mod
         assert s.length == end
 
 
-def test_steps_have_the_bits_of_one_call(model):
+def test_steps_give_what_one_call_gives(model):
+    """To rounding: the sum in a softmax takes its elements in an order that the row's length decides."""
     ids = tokens(33)
     whole, steps = model.session(), model.session()
     want = whole(ids).numpy()
     got = np.concatenate([steps(ids[:, n : n + 1]).numpy() for n in range(33)], axis=1)
-    np.testing.assert_array_equal(got, want)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
 
 
 def test_new_rows_alone_are_moved_and_few_steps_plan(model):
     s = model.session()
     s(tokens(16))
     planned, moved = s.memory()["planned"], s.memory()["state_copied"]
-    for n in range(16, 512):
+    for n in range(16, 2048):
         s(tokens(1, seed=n))
     after = s.memory()
-    assert s.length == 512 and after["state"] == 512 * ROW
-    assert after["state_copied"] - moved <= (512 - 16) * ROW
-    assert after["planned"] - planned <= 0.1 * (512 - 16)
+    assert s.length == 2048 and after["state"] == 2048 * ROW
+    assert after["state_copied"] - moved <= (2048 - 16) * ROW
+    assert after["planned"] - planned <= 0.05 * (2048 - 16)
     s = model.session()
     s.reserve(past=512, seq=16, batch=1)
     before = s.memory()["planned"]
@@ -132,7 +133,7 @@ def test_truncate_and_reset(model):
     assert s.length == 20
     np.testing.assert_array_equal(s(ids[:, 20:]).numpy(), a)
     s.truncate(7)
-    np.testing.assert_array_equal(s(ids[:, 7:20]).numpy(), first[:, 7:])
+    np.testing.assert_allclose(s(ids[:, 7:20]).numpy(), first[:, 7:], rtol=1e-4, atol=1e-6)
     s.reset()
     assert s.length == 0
     np.testing.assert_array_equal(s(ids[:, :20]).numpy(), first)
@@ -190,11 +191,15 @@ def test_a_call_that_fails_leaves_the_session_usable(model, stateless):
 
 def test_sessions_are_apart(model):
     ids = [tokens(12, seed=n) for n in range(4)]
-    alone = [model.session()(i).numpy().copy() for i in ids]
+
+    def parts(session, i):
+        return [session(i[:, at : at + 3]).numpy().copy() for at in range(0, 12, 3)]
+
+    alone = [parts(model.session(), i) for i in ids]
     sessions = [model.session() for _ in ids]
-    for at in range(0, 12, 3):
+    for at in range(4):
         for s, i, want in zip(sessions, ids, alone, strict=True):
-            np.testing.assert_array_equal(s(i[:, at : at + 3]).numpy(), want[:, at : at + 3])
+            np.testing.assert_array_equal(s(i[:, 3 * at : 3 * at + 3]).numpy(), want[at])
 
 
 def test_a_hundred_sessions_hold_the_weights_once():
@@ -222,7 +227,8 @@ def test_saved_and_run_by_the_runtime_alone(model, saved, tmp_path):
     assert loaded.states == model.states and loaded.inputs == model.inputs
     assert "libbaton_vm" in loaded.describe()["needs"]
     ids = tokens(20)
-    want = model.session()(ids).numpy()
+    s = model.session()
+    want = np.concatenate([s(ids[:, :9]).numpy(), *(s(ids[:, n : n + 1]).numpy() for n in range(9, 20))], axis=1)
     np.save(tmp_path / "want.npy", want)
     code = textwrap.dedent(f"""
         import numpy as np, baton
