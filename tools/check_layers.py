@@ -132,6 +132,15 @@ ABOUT = {
     "src/relay/transform/flatten_atrous_conv.cpp": {"nn.conv2d", "nn.space_to_batch_nd", "nn.batch_to_space_nd"},
     "src/relay/transform/fold_explicit_padding.cpp": {"nn.pad"},
     "src/relay/transform/pack_dense.cpp": {"nn.dense", "nn.contrib_dense_pack"},
+    "src/relay/transform/state_to_buffers.cpp": {
+        "concatenate",
+        "reshape",
+        "transpose",
+        "memory.append",
+        "nn.matmul",
+        "nn.batch_matmul",
+        "nn.contrib_matmul_permuted",
+    },
     # What PlanDevices is made of.
     "src/relay/transform/device_constraints.cpp": {"on_device", "device_copy"},
     "src/relay/transform/device_rewrite.cpp": {"on_device", "device_copy"},

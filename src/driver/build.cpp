@@ -333,6 +333,8 @@ transform::Pass DefaultPipeline() {
   // CombineParallelDense stays out: MiniLM's products, three in one, take no less time, and slicing them costs.
   // From here on data flows in the layouts of the kernels.
   add_if_there("AlterOpLayout");
+  // From here on states are memory that is appended to.
+  add(StateToBuffers());
   add(PackDense());
   add(SplitArgs());  // code of functions with thousands of parameters takes the square of them to make
   add(FoldConstant());
@@ -361,11 +363,19 @@ runtime::Module Compile(const IRModule& mod, const Target& target) {
   return Generate(Optimize(mod, target), target);
 }
 
+namespace {
+bool HasState(const Function& main) {
+  return !main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>()).empty();
+}
+}  // namespace
+
 runtime::Module Generate(const IRModule& optimized, const Target& target) {
   transform::failure::Entry entry("driver.Generate", optimized, target);
   Function main = MainOf(optimized);
   std::string why;
-  if (!CanLowerGraph(main, &why)) return CompileVm(optimized, target, why);
+  const bool lowers = CanLowerGraph(main, &why);
+  if (HasState(main) && !lowers) throw UnsupportedError("states are for models that become one function: " + why);
+  if (!lowers) return CompileVm(optimized, target, why);
   With<Target> scope(target);
   DebugOptions debug = DebugOptions::FromContext();
   if (!target->mtriple.empty()) {
@@ -424,6 +434,10 @@ BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<Str
 BATON_REGISTER_GLOBAL("driver.SetDims").set_body_typed([](IRModule m, Map<String, Array<int64_t>> bounds) {
   return WithMain(m, WithAttr(MainOf(m), kDynamicDims, Any(bounds)));
 });
+/// States of main: names of inputs, each with that of the output which becomes the input of the next call.
+BATON_REGISTER_GLOBAL("driver.SetState").set_body_typed([](IRModule m, Map<String, String> pairs) {
+  return WithMain(m, WithAttr(MainOf(m), relay::transform::kState, Any(pairs)));
+});
 /// What callers call the unknown extents of main's inputs.
 BATON_REGISTER_GLOBAL("driver.NameInputs").set_body_typed([](IRModule m, Map<String, Array<String>> names) {
   return WithMain(m, WithAttr(MainOf(m), kInputExtents, Any(names)));
@@ -438,7 +452,7 @@ BATON_REGISTER_GLOBAL("driver.CompileDynamic").set_body_typed([](IRModule m, Tar
   } catch (const Error& e) {
     // The loops of some operators need lengths: the program calls back for those.
     std::string why;
-    if (e.ends_work() || !CanLowerGraph(MainOf(optimized), &why)) throw;
+    if (e.ends_work() || HasState(MainOf(optimized)) || !CanLowerGraph(MainOf(optimized), &why)) throw;
     return CompileVm(optimized, t, e.what());
   }
 });

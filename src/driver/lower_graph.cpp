@@ -6,7 +6,9 @@
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
+#include <baton/relay/transform.h>
 #include <baton/runtime/plan_memory.h>
+#include <baton/support/json.h>
 #include <baton/support/pointer_map.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
@@ -89,7 +91,8 @@ namespace {
 /// Where a tensor lies.
 struct TensorPlace {
   enum Kind { kIo, kConstant, kArena } kind = kArena;
-  int index = 0;  // io slot, constant, or planned buffer
+  int index = 0;      // io slot, constant, or planned buffer
+  int32_t word = -1;  // of an io slot: the word with the offset in it, -1 for its beginning
 };
 struct Leaf {
   TensorPlace place;
@@ -97,7 +100,7 @@ struct Leaf {
 };
 using Leaves = std::vector<Leaf>;
 
-PrimExpr Handle(const tir::Var& base, const PrimExpr& offset) {
+PrimExpr Handle(const PrimExpr& base, const PrimExpr& offset) {
   static const Op op = Op::GetOrCreate("tir.ptr_offset");
   return tir::Call(DataType::Handle(), op, {base, offset});
 }
@@ -275,6 +278,7 @@ class GraphLowerer {
         value_[e.get()] = {{value_.at(call->args[0].get())[0].place, types[0]}};
         return;
       }
+      if (relay::IsAppend(call->op)) return Append(call, types[0]);
       Step s;
       s.kernel = kernels_->Of(Downcast<Function>(call->op));
       s.span = call->span;
@@ -294,10 +298,48 @@ class GraphLowerer {
     }
   }
 
+  /// The rows of a state are written behind it by what makes them, or else copied there.
+  void Append(const CallNode* call, const TensorType& type) {
+    const Leaf &state = value_.at(call->args[0].get())[0], &rows = value_.at(call->args[1].get())[0];
+    if (state.place.kind != TensorPlace::kIo || !dynamic_) throw CompileError("what is appended to is no open input");
+    TensorPlace behind = state.place;
+    behind.word = BytesOfTensor(state.type).word;
+    const bool in_place = rows.place.kind == TensorPlace::kArena && !redirect_.count(rows.place.index);
+    if (in_place) {
+      redirect_[rows.place.index] = behind;
+    } else {
+      steps_.push_back({GlobalVar(), {rows.place}, {behind}, BytesOfTensor(rows.type), call->span});
+    }
+    states_[state.place.index] = {sizes_.WordOf(type->shape[0]), !in_place};
+    value_[call] = {{state.place, type}};
+  }
+
+  /// What sessions have to know of states, for the manifest; their results are no outputs.
+  void States(const Function& main, Leaves* results) {
+    const auto inputs = main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>());
+    if (inputs.empty()) return;
+    support::JsonWriter w(&desc_.state);
+    w.BeginArray();
+    for (int64_t i : inputs) {
+      const int input = value_.at(main->params[i].get())[0].place.index;
+      if (!states_.count(input)) throw CompileError("a state is not appended to in place");
+      w.BeginArray();
+      for (int64_t n : {int64_t{input}, int64_t{states_.at(input).rows}, int64_t{states_.at(input).copied}}) w.Int(n);
+      w.EndArray();
+    }
+    w.EndArray();
+    results->resize(results->size() - inputs.size());
+    const auto n = static_cast<int64_t>(results->size());
+    desc_.result_tree = n == 1 ? std::vector<int64_t>{} : std::vector<int64_t>{n};
+    desc_.result_tree.resize(desc_.result_tree.size() + results->size(), -1);
+  }
+
   void Outputs(const Function& main) {
     Leaves results = value_.at(main->body.get());
     desc_.result_tree = ResultTree(Downcast<Type>(main->body->checked_type_));
+    States(main, &results);
     std::vector<bool> taken(buffers_.size());
+    for (const auto& [buffer, place] : redirect_) taken[static_cast<size_t>(buffer)] = true;
     int base = static_cast<int>(desc_.inputs.size());
     auto names = main->GetAttr<Array<String>>("output_names", Array<String>());
     for (size_t i = 0; i < results.size(); ++i) {
@@ -308,7 +350,7 @@ class GraphLowerer {
       if (p.kind == TensorPlace::kArena && !taken[p.index]) {
         // Written in place; all readers read the output.
         taken[p.index] = true;
-        redirect_[p.index] = slot.index;
+        redirect_[p.index] = slot;
       } else {
         Step copy;
         copy.in.push_back(p);
@@ -323,7 +365,7 @@ class GraphLowerer {
   TensorPlace Final(TensorPlace p) const {
     if (p.kind != TensorPlace::kArena) return p;
     auto it = redirect_.find(p.index);
-    return it == redirect_.end() ? p : TensorPlace{TensorPlace::kIo, it->second};
+    return it == redirect_.end() ? p : it->second;
   }
 
   void Plan() {
@@ -430,7 +472,7 @@ class GraphLowerer {
       p = Final(p);
       switch (p.kind) {
         case TensorPlace::kIo:
-          return IoHandle(io, p.index);
+          return p.word < 0 ? IoHandle(io, p.index) : Handle(IoHandle(io, p.index), sizes_.Load(sizes, p.word));
         case TensorPlace::kConstant:
           return Handle(constants,
                         PrimExpr(static_cast<int64_t>(constants_->list[static_cast<size_t>(p.index)].first)));
@@ -482,7 +524,13 @@ class GraphLowerer {
   SizeWords sizes_;
   uint64_t workspace_ = 0;  // of all kernels: its offset, or of a dynamic graph its buffer
   std::vector<Step> steps_, copies_;
-  std::unordered_map<int, int> redirect_;
+  std::unordered_map<int, TensorPlace> redirect_;  // buffers that lie elsewhere
+  /// An input that is appended to: the word with its rows after it, and whether new ones are copied there.
+  struct AppendedTo {
+    int32_t rows = -1;
+    bool copied = false;
+  };
+  std::unordered_map<int, AppendedTo> states_;
   Array<tir::Var> entry_params_;
   Array<tir::Stmt> entry_steps_;
   std::vector<std::pair<GlobalVar, tir::PrimFunc>> segments_;
@@ -530,7 +578,7 @@ bool CanLowerGraph(const Function& main, std::string* why) {
           (e->span.defined() && e->span->source_name.defined() ? " (" + e->span->source_name->name.str() + ")" : ""));
     } else if (const auto* call = e.as<CallNode>()) {
       const auto* f = call->op.as<FunctionNode>();
-      if (!relay::IsView(call->op) && !(f && f->HasNonzeroAttr(attr::kPrimitive))) {
+      if (!relay::IsView(call->op) && !relay::IsAppend(call->op) && !(f && f->HasNonzeroAttr(attr::kPrimitive))) {
         const auto* op = call->op.as<OpNode>();
         return no(op ? "operator `" + op->name.str() + "` runs on the host" : "a function is called");
       }

@@ -101,6 +101,10 @@ std::string Manifest(const ExecutableDesc& desc, const char* arch, const std::ve
   w.Int(static_cast<int64_t>(desc.constants_bytes));
   w.Key("io_alignment");
   w.Int(desc.io_alignment);
+  if (!desc.state.empty()) {
+    w.Key("state");
+    w.String(desc.state);
+  }
   if (!desc.program.empty()) {
     w.Key("program");
     w.String(desc.program);

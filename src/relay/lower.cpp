@@ -86,6 +86,11 @@ bool IsView(const ObjectRef& op) {
   return def && def->traits.values == Values::kView;
 }
 
+bool IsAppend(const ObjectRef& op) {
+  const OpDef* def = DefOf(op);
+  return def && def->traits.appends;
+}
+
 Call AnchorOf(const Function& func) {
   Call last, heavy;
   PostOrder(func->body, [&](const Expr& e) {

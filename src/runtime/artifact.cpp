@@ -113,7 +113,9 @@ ExecutableDesc ReadDesc(const Json& j) {
   d.arena_bytes = static_cast<uint64_t>(arena);
   d.constants_bytes = static_cast<uint64_t>(constants);
   d.io_alignment = static_cast<uint32_t>(alignment);
-  if (const Json* program = j.Find("program")) d.program = program->AsString();
+  for (auto [key, text] : {std::pair{"program", &d.program}, {"state", &d.state}}) {
+    if (const Json* found = j.Find(key)) *text = found->AsString();
+  }
   return d;
 }
 

@@ -361,18 +361,20 @@ const PackedFunc& FunctionBeside(const std::string& name, const char* library, s
 
 /// A function of the library that runs programs.
 const PackedFunc& ProgramFunction(const char* name) {
-  return FunctionBeside(name, "libbaton_vm.so", "the model has control flow, dynamic shapes or several devices");
+  return FunctionBeside(name, "libbaton_vm.so", "the model has control flow, states or several devices");
 }
 
 Module CreateExecutorOn(const Module& code, const Args& devices) {
   const ExecutableDesc* desc = code.defined() ? code->GetExecutable() : nullptr;
-  if (desc && !desc->program.empty()) {
+  if (desc && !(desc->program.empty() && desc->state.empty())) {
     // The module, then its devices: no program knows more than seven.
     const Any self(code);
     BatonValue values[8] = {self.raw()};
     int n = 1;
     for (; n < 8 && n <= devices.num_args; ++n) values[n] = devices.values[n - 1];
-    return ProgramFunction("vm.CreateExecutor").CallPacked(values, n).As<Module>();
+    return ProgramFunction(desc->state.empty() ? "vm.CreateExecutor" : "vm.CreateSession")
+        .CallPacked(values, n)
+        .As<Module>();
   }
   return MakeModule<Executor>(code, devices.size() ? devices[0].As<Device>() : Cpu());
 }

@@ -142,6 +142,7 @@ void ShapeFrame::UsePlan(void* const* io) {
   }
   if (!best) {
     Plan made = MakePlan(s_, io);
+    ++planned_;
     if (plans_.size() < kMaxPlans) {
       plans_.resize(plans_.size() + 1);
       oldest = &plans_.back();

@@ -24,5 +24,7 @@ BATON_DLL Call AnchorOf(const Function& func);
 
 /// True for operators that only change how the elements of a dense tensor are numbered: no kernel is needed.
 BATON_DLL bool IsView(const ObjectRef& op);
+/// Whether an operator writes its second operand behind the first, a state, and gives the whole.
+BATON_DLL bool IsAppend(const ObjectRef& op);
 
 }  // namespace baton::relay

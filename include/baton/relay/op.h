@@ -208,6 +208,7 @@ struct OpTraits {
   int fill = -1;         ///< 0 or 1: what all elements are
   bool counted = false;  ///< a layer that programs name by its place among those of its kind (LayoutConfig.skip_layers)
   bool narrow_weight = false;  ///< its kernel takes a second operand in int8 or a half float where the first is float32
+  bool appends = false;        ///< its result is the first operand's memory, with the second operand behind it
   bool shape_only = false;     ///< gives numbers about the shape of its operand, on the host; elements are not read
 };
 

@@ -144,6 +144,12 @@ BATON_DLL Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& optio
 
 /// Puts constant weights of nn.dense into the panels that kernels of the current target read.
 BATON_DLL Pass PackDense();
+/// Attribute of main: by the name of an input, that of the output which is the input with new elements behind it.
+inline constexpr const char* kState = "state";
+/// What StateToBuffers leaves of it: the numbers of the inputs that are states, in order. As many results, the last
+/// ones, are what memory.append makes of them.
+inline constexpr const char* kStateInputs = "state_inputs";
+BATON_DLL Pass StateToBuffers();
 BATON_DLL Pass NarrowWeights();
 BATON_DLL Pass WidenHalfFloats();
 BATON_DLL Pass IntegersInFloat();

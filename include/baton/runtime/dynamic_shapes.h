@@ -77,6 +77,8 @@ class BATON_DLL ShapeFrame {
   /// Replaces the dynamic extents of `shape`, that of input or output `tensor`.
   void FillShape(size_t tensor, std::vector<int64_t>* shape) const;
   size_t num_plans() const { return plans_.size(); }
+  /// How often memory was planned.
+  uint64_t planned() const { return planned_; }
 
  private:
   struct Axis {
@@ -106,7 +108,7 @@ class BATON_DLL ShapeFrame {
   std::vector<int64_t> given_, latest_;  // extents of `axes_`: as set, and as of the latest update
   std::vector<int64_t> dims_, s_;
   std::vector<Plan> plans_;
-  uint64_t clock_ = 0, arena_bytes_ = 0;
+  uint64_t clock_ = 0, arena_bytes_ = 0, planned_ = 0;
   bool valid_ = false;
 };
 

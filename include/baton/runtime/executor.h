@@ -58,6 +58,9 @@ struct ExecutableDesc {
   /// A program of the virtual machine as JSON (vm/program.h); then the code has its kernels in place of `entry`, and
   /// the library libbaton_vm runs it. Empty for a model that is one function.
   std::string program;
+  /// Of a model with states that are kept between calls, as JSON: of each the number of its input, the word with its
+  /// rows after a call, and whether new rows are copied. Then libbaton_vm runs it, in sessions.
+  std::string state;
   /// Target string and similar facts, for people; not interpreted.
   std::string target;
   /// What numbers of inputs and outputs stand for, as JSON for bindings; empty where they are numbers.

@@ -15,6 +15,7 @@ from .dims import Dim, OpenShapes
 from .executable import Executable, TensorInfo
 from .limits import Limits
 from .options import Options, capsule
+from .session import paired
 
 load_compiler()
 
@@ -180,6 +181,7 @@ def compile(  # noqa: A001 - the name users expect
     device=None,
     instruments: Sequence[object] = (),
     limits: Limits | Mapping[str, float] | None = None,
+    state: bool | Mapping[str, str] | None = None,
 ) -> Executable:
     """Compiles a model for this machine, or for `target`.
 
@@ -192,7 +194,10 @@ def compile(  # noqa: A001 - the name users expect
     dimensions is compiled once for all shapes. target: as "llvm
     -mcpu=skylake" or "opencl"; a dict by device, or a list, for a program on several devices. device: where it runs, if not
     on the first of each kind. opt_level: 0 to 4. config, disabled_pass, instruments: as in
-    `baton.transform.PassContext`. limits: what a call of the model may take (`baton.Limits`).
+    `baton.transform.PassContext`. limits: what a call of the model may take (`baton.Limits`). state: inputs that outputs
+    append to, as the keys and values of a decoder; they stay with a
+    session from call to call, and calls neither take nor give them (`Executable.session`). A map of names, in which `*` stands for
+    any text ({"past_*": "present_*"}), or True for the usual names.
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
@@ -219,6 +224,10 @@ def compile(  # noqa: A001 - the name users expect
         return ForeignExecutable(built, options.target, merged, outputs)
 
     merged = tuple(info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in inputs)
+    if state:
+        pairs = paired(state, (info.name for info in inputs), (info.name for info in outputs))
+        built, said = build_stateful(model, given, options, pairs)
+        return Executable(built, device=device, forms=said, limits=limits)
     if all(isinstance(size, int) for info in merged for size in info.shape):
         return specialize({info.name: info.shape for info in merged})
     built, said = build_open(model, merged, given, options)
@@ -262,6 +271,19 @@ def build_open(model: Source, inputs, shapes: OpenShapes, options: Options):
         if options.targets:
             return get_global_func("driver.CompileForDevices")(module, options.targets), forms.of_module(module)
         return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)
+
+
+def build_stateful(model: Source, shapes: OpenShapes, options: Options, pairs: Mapping[str, str]):
+    """The same of a model with states: `pairs` has their inputs, and the outputs that these become."""
+    model.check_data()
+    with capsule(), options.context():
+        if options.targets or not get_global_func("target.OnHost")(options.target):
+            raise UnsupportedError("states are kept on the CPU alone; compile the model for it, or without state=")
+        module = model.read_open(shapes)
+        module = get_global_func("driver.SetState")(module, dict(pairs))
+        if said := forms.of_module(module):
+            raise UnsupportedError("states are for models whose inputs and outputs are numbers")
+        return get_global_func("driver.CompileDynamic")(module, options.target), said
 
 
 def _check_target(options: Options) -> None:

@@ -18,6 +18,7 @@ from ..runtime import (
 )
 from .dims import MAX_EXTENT, Dim
 from .limits import Limits
+from .session import Session
 
 
 class TensorInfo(NamedTuple):
@@ -103,6 +104,7 @@ class Executable:
         # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
         self._executors = [executor]
         self._idle = [executor["call"]]
+        self._stateful = self._function("get_states") is not None
 
     @property
     def limits(self) -> Limits | None:
@@ -159,13 +161,18 @@ class Executable:
         """Plans and takes memory for dimensions up to these, so that later calls do not have to: m.reserve(seq=512). What is not
         named counts with its largest length, or where that is not bounded with its least.
         """
-        reserve, known = self._function("reserve"), self.dims
+        reserve, sizes = self._function("reserve"), self._sizes_of(dims)
+        if sizes and reserve:
+            reserve(sizes)
+
+    def _sizes_of(self, dims: Mapping[str, int]) -> list[int]:
+        """Lengths to reserve for all open dimensions, in order."""
+        known = self.dims
         unknown = [name for name in dims if name not in [d.name for d in known]]
         if unknown:
             names = ", ".join(d.name for d in known) or "none"
             raise ValueError(f"the model has no open dimension `{unknown[0]}`; it has {names}")
-        if known and reserve:
-            reserve([dims.get(d.name, d.max if d.max < MAX_EXTENT else max(d.min, d.multiple)) for d in known])
+        return [dims.get(d.name, d.max if d.max < MAX_EXTENT else max(d.min, d.multiple)) for d in known]
 
     def memory(self) -> dict[str, int]:
         """Bytes that this model holds: `constants` (weights, shared by all threads), `workspace` and `outputs` of all its executors,
@@ -174,7 +181,7 @@ class Executable:
         total = {"constants": 0, "workspace": 0, "outputs": 0, "plans": 0}
         for executor in self._executors:
             try:
-                constants, workspace, outputs, plans = executor["get_memory"]()
+                constants, workspace, outputs, plans, *_ = executor["get_memory"]()
             except AttributeError:
                 continue
             total["constants"] = int(constants)
@@ -197,11 +204,27 @@ class Executable:
         except AttributeError:
             return None
 
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Inputs that sessions keep (`compile(..., state=...)`); none for a model that is called as it is."""
+        get = self._function("get_states")
+        return tuple(map(str, list(get())[:-1])) if get else ()
+
+    def session(self) -> Session:
+        """A run of a model with states: it keeps them from call to call, in memory of its own. Sessions share code and weights; each
+        is called by one thread at a time.
+
+            s = model.session()
+            logits = s(ids)
+        """
+        if not self._stateful:
+            raise UnsupportedError("the model keeps no state; compile it with state=..., as state={'past_*': 'present_*'}")
+        executor = self._make()
+        return Session(executor, lambda args, kwargs: self._call(executor["call"], args, kwargs), self._sizes_of)
+
     def __call__(self, *args, **kwargs):
-        arrays = args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
-        given = arrays
-        if self._forms is not None:
-            arrays = self._forms.encode(arrays)
+        if self._stateful:
+            raise BatonRuntimeError("the model keeps states between calls: make a session, s = model.session(), and call that")
         try:
             run = self._idle.pop()
         except IndexError:
@@ -209,12 +232,20 @@ class Executable:
             self._executors.append(executor)
             run = executor["call"]
         try:
+            return self._call(run, args, kwargs)
+        finally:
+            self._idle.append(run)
+
+    def _call(self, run, args, kwargs):
+        arrays = args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
+        given = arrays
+        if self._forms is not None:
+            arrays = self._forms.encode(arrays)
+        try:
             out = run(*arrays) if self._limits is None else self._within(run, *arrays)
         except Exception as error:
             self._explain(given, error)
             raise
-        finally:
-            self._idle.append(run)
         out = _tuples(out) if isinstance(out, Array) else out
         return out if self._forms is None else self._forms.decode(out)
 
@@ -323,7 +354,8 @@ class Executable:
             for key, infos in (("inputs", self.inputs), ("outputs", self.outputs))
         }
         open_ = {"dims": [dim._asdict() for dim in self.dims], "guards": list(self.guards)} if self.dynamic else {}
-        return {**tensors, **open_, **self._manifest()}
+        states = {"states": list(self.states)} if self._stateful else {}
+        return {**tensors, **open_, **states, **self._manifest()}
 
     def _raw_manifest(self) -> dict:
         import json
@@ -348,7 +380,7 @@ class Executable:
         if "arena_bytes" in manifest:
             known["workspace_bytes"] = manifest["arena_bytes"]
         program = self._program()
-        needs = ["libbaton_runtime"] + ["libbaton_vm"] * bool(program)
+        needs = ["libbaton_runtime"] + ["libbaton_vm"] * bool(program or manifest.get("state"))
         needs += ["libbaton_host"] * any(isinstance(slot, dict) for slot in program.get("packed", []))
         needs += [f"libbaton_{str(Device(kind, 0)).partition('(')[0]}" for kind, _, _, code in program.get("devices", []) if code]
         known["needs"] = needs + [f"the compiler, for {name}" for name in self.called_back]

@@ -142,5 +142,6 @@ def describe(module) -> dict:
             kinds[name] = kinds.get(name, 0) + 1
 
     relay.analysis.post_order_visit(main, count)
-    outputs = [_row(f"output{i}", field) for i, field in enumerate(fields)]
+    names = [str(name) for name in (main.attrs.get("output_names", []) if main.attrs is not None else [])]
+    outputs = [_row(names[i] if i < len(names) else f"output{i}", field) for i, field in enumerate(fields)]
     return {"inputs": inputs, "outputs": outputs, "operators": kinds}

@@ -205,34 +205,52 @@ tir::PrimFunc GenerateDensePack(const Function& func, const Call& anchor, const 
 namespace {
 
 /// Matrices (..., M, K) x (..., K, N), batches broadcasting, either transposed. Vectors are left to the general
-/// schedule.
-Stmt WriteBatched(const Group& g, bool transpose_a, bool transpose_b, const Target& target) {
+/// schedule. `axes`: the dimensions of the second operand in the order in which the product takes them; empty: as they
+/// are.
+Stmt WriteBatched(const Group& g, bool transpose_a, bool transpose_b, const std::vector<int64_t>& axes,
+                  const Target& target) {
   if (!Floats(g)) return Stmt();
   const Array<PrimExpr>&x = g.arg_extents(0), &y = g.arg_extents(1), &o = g.out_extents();
   if (x.size() < 2 || y.size() < 2) return Stmt();
   Matmul p;
-  const int64_t rank = static_cast<int64_t>(o.size()), of_x = static_cast<int64_t>(x.size());
+  const int64_t rank = static_cast<int64_t>(o.size()), of_x = static_cast<int64_t>(x.size()),
+                of_y = static_cast<int64_t>(y.size());
   p.batch = Count(o, 0, o.size() - 2);
   p.m = o[rank - 2], p.n = o.back(), p.k = x[of_x - (transpose_a ? 2 : 1)];
   p.a = transpose_a ? MatrixStrides{I(1), p.m} : MatrixStrides{p.k, I(1)};
-  p.b = transpose_b ? MatrixStrides{I(1), p.k} : MatrixStrides{p.n, I(1)};
-  auto strides = [&](const Array<PrimExpr>& s, const PrimExpr& matrix) {
+  // Extents and steps of an operand's dimensions, in the order of the product.
+  struct Dims {
+    std::vector<PrimExpr> extents, steps;
+  };
+  auto dims = [](const Array<PrimExpr>& s, const std::vector<int64_t>& order) {
+    std::vector<PrimExpr> dense(s.size(), I(1));
+    for (size_t d = s.size() - 1; d-- > 0;) dense[d] = dense[d + 1] * s[static_cast<int64_t>(d) + 1];
+    Dims out;
+    for (size_t d = 0; d < s.size(); ++d) {
+      const size_t at = order.empty() ? d : static_cast<size_t>(order[d]);
+      out.extents.push_back(s[static_cast<int64_t>(at)]), out.steps.push_back(dense[at]);
+    }
+    return out;
+  };
+  auto strides = [&](const Dims& s) {
     std::vector<PrimExpr> out(o.size() - 2, I(0));
-    PrimExpr step = matrix;
-    for (size_t d = s.size() - 2; d-- > 0;) {
-      const size_t at = d + o.size() - s.size();
-      const PrimExpr &own = s[static_cast<int64_t>(d)], &all = o[static_cast<int64_t>(at)];
+    for (size_t d = s.extents.size() - 2; d-- > 0;) {
+      const size_t at = d + o.size() - s.extents.size();
+      const PrimExpr &own = s.extents[d], &all = o[static_cast<int64_t>(at)];
       // Whether an extent that is not the result's is 1 may be known at run time alone.
       out[at] = tir::is_one(own)               ? I(0)
-                : tir::ExprDeepEqual(own, all) ? step
-                                               : tir::Select(equal(own, I(1)), I(0), step);
-      step = step * own;
+                : tir::ExprDeepEqual(own, all) ? s.steps[d]
+                                               : tir::Select(equal(own, I(1)), I(0), s.steps[d]);
     }
     return out;
   };
   p.batch_dims.assign(o.begin(), o.end() - 2);
-  p.batch_a = strides(x, p.m * p.k);
-  p.batch_b = strides(y, p.k * p.n);
+  const Dims of_b = dims(y, axes);
+  p.batch_a = strides(dims(x, {}));
+  p.batch_b = strides(of_b);
+  p.few_rows = !axes.empty();
+  p.b = {of_b.steps[static_cast<size_t>(of_y) - 2], of_b.steps[static_cast<size_t>(of_y) - 1]};
+  if (transpose_b) std::swap(p.b.row, p.b.column);
   bool shared = true, dense_a = !transpose_a;
   for (const PrimExpr& s : p.batch_b) shared &= tir::is_zero(s);
   for (int64_t d = 0; d + 2 < rank; ++d) {
@@ -252,13 +270,20 @@ Stmt WriteBatched(const Group& g, bool transpose_a, bool transpose_b, const Targ
 
 tir::PrimFunc GenerateMatmul(const Function& func, const Call& anchor, const String&, const Target& target) {
   const auto* a = anchor->attrs.as<MatmulAttrs>();
-  return GenerateOpen(
-      func, anchor, [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, a && a->transpose_b, target); });
+  return GenerateOpen(func, anchor, [&](const Group& g) {
+    return WriteBatched(g, a && a->transpose_a, a && a->transpose_b, {}, target);
+  });
 }
 tir::PrimFunc GenerateBatchMatmul(const Function& func, const Call& anchor, const String&, const Target& target) {
   const auto* a = anchor->attrs.as<BatchMatmulAttrs>();
+  return GenerateOpen(func, anchor, [&](const Group& g) {
+    return WriteBatched(g, a && a->transpose_a, !a || a->transpose_b, {}, target);
+  });
+}
+tir::PrimFunc GenerateMatmulPermuted(const Function& func, const Call& anchor, const String&, const Target& target) {
+  const Array<int64_t>& axes = AttrsAs<MatmulPermutedAttrs>(anchor->attrs).axes;
   return GenerateOpen(
-      func, anchor, [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, !a || a->transpose_b, target); });
+      func, anchor, [&](const Group& g) { return WriteBatched(g, false, false, {axes.begin(), axes.end()}, target); });
 }
 
 }  // namespace baton::relay::kernel

@@ -24,6 +24,7 @@ struct Matmul {
   std::vector<PrimExpr> batch_a, batch_b;  ///< strides of the batch's dimensions, in elements
   MatrixStrides a, b;                      ///< of A[m, k], B[k, n]; b is unused when panels are packed
   int64_t panel_columns = 0;               ///< of packed panels
+  bool few_rows = false;                   ///< A has few rows as a rule: B is then read where it lies
   Buffer a_buffer, b_buffer;
   bool literal() const { return Known(batch) >= 0 && Known(m) >= 0 && Known(n) >= 0 && Known(k) >= 0; }
 };

@@ -28,9 +28,9 @@ PrimExpr RoundUp(const PrimExpr& a, const PrimExpr& b) {
 
 class OpenMatmulWriter : public MatmulTiles {
  public:
-  OpenMatmulWriter(const Group& g, const Matmul& p, const OpenMatmulPlan& plan, const Machine& mc)
+  OpenMatmulWriter(const Group& g, const Matmul& p, const OpenMatmulPlan& plan, const Machine& mc, bool in_place)
       : MatmulTiles(g, p, mc, plan.vectors), plan_(plan), mc_(mc) {
-    pack_ = !p.packed && (!tir::is_one(p.b.column) || Known(p.b.row) < 0 || Known(p.b.row) > 256);
+    pack_ = !in_place && !p.packed && (!tir::is_one(p.b.column) || Known(p.b.row) < 0 || Known(p.b.row) > 256);
   }
 
   /// Null where a panel would need workspace without bound.
@@ -195,7 +195,12 @@ class OpenMatmulWriter : public MatmulTiles {
 }  // namespace
 
 Stmt WriteOpenMatmul(const Group& g, const Matmul& p, const Machine& mc) {
-  return OpenMatmulWriter(g, p, PlanOpenMatmul(mc, p.panel_columns), mc).Write();
+  const OpenMatmulPlan plan = PlanOpenMatmul(mc, p.panel_columns);
+  const Stmt many = OpenMatmulWriter(g, p, plan, mc, false).Write();
+  // One tile of rows reads each element of B once: a copy of it would only cost.
+  if (!p.few_rows || !tir::is_one(p.b.column)) return many;
+  const Stmt few = OpenMatmulWriter(g, p, plan, mc, true).Write();
+  return many.defined() && few.defined() ? If(p.m <= I(plan.rows), few, many) : many;
 }
 
 }  // namespace baton::relay::kernel

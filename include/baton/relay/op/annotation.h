@@ -54,7 +54,7 @@ struct AllocStorageAttrs : AttrsNode<AllocStorageAttrs> {
 namespace op {
 extern BATON_DLL const Op compiler_begin, compiler_end;
 extern BATON_DLL const Op on_device, device_copy, stop_fusion, checkpoint, vm_shape_of, vm_shape_func, vm_invoke_tvm_op,
-    vm_reshape_tensor, memory_alloc_storage, memory_alloc_tensor, memory_kill;
+    vm_reshape_tensor, memory_alloc_storage, memory_alloc_tensor, memory_kill, memory_append;
 }  // namespace op
 
 /// The attributes of a call of on_device; null for another operator.

@@ -2,6 +2,7 @@
 // Operators of explicit memory and of the virtual machine, by which passes make allocations and calls of kernels
 // explicit. Here are their types; their meaning is in the machine.
 #include <baton/relay/op/annotation.h>
+#include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <host/functions.h>
 #include <relay/types/builtin_types.h>
@@ -90,6 +91,19 @@ Type AllocTensorType(const AllocTensorAttrs& a, const TypeArgs& in) {
   if (n < 0) in.Fail("R3", in.Show(2) + ": the rank of the tensor is not known; give assert_shape");
   return TensorType(MakeShape(Ints(n, -1)), a.dtype);
 }
+Type AppendType(const TypeArgs& in) {
+  in.MinRank(0, 1, "R1");
+  in.SameDtype(0, 1, "R2");
+  bool fits = in.ndim(0) == in.ndim(1);
+  for (int64_t d = 1; fits && d < in.ndim(0); ++d) fits = in.Same(in.shape(0)[d], in.shape(1)[d]);
+  if (!fits) in.Fail("R2", in.Show(0) + " takes no rows of " + in.Show(1));
+  Shape out = in.shape(0);
+  out.Set(0, TypeDim(in.shape(0)[0] + in.shape(1)[0]));
+  return TensorType(out, in.dtype(0));
+}
+Expr DecomposeAppend(const Call&, const Array<Expr>& args) {
+  return MakeCall<ConcatenateAttrs>(op::concatenate, {Tuple(args)}, [](ConcatenateAttrs* a) { a->axis = 0; });
+}
 
 }  // namespace
 
@@ -162,6 +176,19 @@ const Op op::memory_alloc_tensor = DefineOp({
     .type_rel = Rel<"memory.alloc_tensor", AllocTensorType>,
     .fold = Fold::kNever,
     .source = "Relay",
+});
+const Op op::memory_append = DefineOp({
+    .name = "memory.append",
+    .doc =
+        "The rows of `state`, then those of `rows`. Where `state` is memory that a session keeps, the rows are written "
+        "behind it and nothing else is moved.",
+    .inputs = {{"state", "R1: rank 1 or more."}, {"rows", "R2: dtype of `state`, and its shape but for dimension 0."}},
+    .output = "As `state`, longer in dimension 0.",
+    .type_rel = Rel<"memory.append", AppendType>,
+    .decompose = DecomposeAppend,
+    .fold = Fold::kNever,
+    .source = "NumPy concatenate",
+    .traits = {.appends = true},
 });
 const Op op::memory_kill = DefineOp({
     .name = "memory.kill",

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: runs of a model whose states, as the keys and values of a decoder, stay from call to call. Needs the runtime library alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+_MEMORY = ("constants", "workspace", "outputs", "plans", "state", "state_copied", "planned")
+
+
+class Session:
+    """One run of a model with states, as `Executable.session` makes it: a conversation, a stream.
+
+        s = model.session()
+        logits = s(prompt)              # all tokens at once
+        logits = s([[token]])           # what follows reads what was said
+        s.truncate(s.length - 1)        # takes a token back
+        s.reset()                       # begins anew
+
+    A call takes the inputs that are no states and gives the outputs that are none. A call that fails leaves the states as they were.
+    """
+
+    def __init__(self, executor, call: Callable, sizes: Callable[[Mapping[str, int]], list[int]]):
+        self._executor, self._call, self._sizes = executor, call, sizes
+        self._length = executor["length"]
+
+    def __call__(self, *args, **kwargs):
+        return self._call(args, kwargs)
+
+    @property
+    def length(self) -> int:
+        """How many rows (tokens, frames) the states hold."""
+        return int(self._length())
+
+    def truncate(self, length: int) -> None:
+        """Forgets all rows but the first `length`."""
+        self._executor["truncate"](length)
+
+    def reset(self) -> None:
+        """Forgets all rows; the memory stays for those to come."""
+        self._executor["reset"]()
+
+    def reserve(self, **dims: int) -> None:
+        """As `Executable.reserve`, for this session."""
+        self._executor["reserve"](self._sizes(dims))
+
+    def memory(self) -> dict[str, int]:
+        """Bytes: `constants` (weights, shared by all sessions), `workspace`, `outputs`, `state` (rows that are held), `state_copied` (of new
+        rows that were copied to their place so far; most are made there). Then how many `plans` of memory are kept, and how often memory was
+        `planned`.
+        """
+        return dict(zip(_MEMORY, map(int, self._executor["get_memory"]()), strict=True))
+
+    def trim(self) -> None:
+        """Gives back memory that grew with past calls; that of the states where they hold nothing."""
+        self._executor["trim"]()
+
+    def __repr__(self) -> str:
+        *names, dim = map(str, self._executor["get_states"]())
+        return f"<baton.Session {dim}={self.length} of {', '.join(names[:2])}{', ...' if len(names) > 2 else ''}>"
+
+
+# Names that decoders give what they keep and what becomes of it.
+USUAL = (
+    ("past_key_values.*", "present.*"),
+    ("past_key_values.*", "present_key_values.*"),
+    ("past_key_values_*", "present_key_values_*"),
+    ("past_key_*", "present_key_*"),
+    ("past_value_*", "present_value_*"),
+    ("past_*", "present_*"),
+    ("past.*", "present.*"),
+    ("past", "present"),
+)
+
+
+def paired(state: bool | Mapping[str, str], inputs: Iterable[str], outputs: Iterable[str]) -> dict[str, str]:
+    """States by name, input to output: of a map of names, in which `*` stands for any text, or for True by usual names."""
+    inputs, outputs = tuple(inputs), set(outputs)
+    rules = USUAL if state is True else tuple(state.items())
+    pairs: dict[str, str] = {}
+    for source, target in rules:
+        head, star, tail = source.partition("*")
+        found = False
+        for name in inputs:
+            if name in pairs or not _matches(name, head, star, tail):
+                continue
+            output = target.replace("*", name[len(head) : len(name) - len(tail)]) if star else target
+            if output in outputs:
+                pairs[name], found = output, True
+            elif state is not True:
+                raise ValueError(f"state: input `{name}` becomes `{output}`, which is no output of the model")
+        if not found and state is not True:
+            raise ValueError(f"state: the model has no input `{source}`; its inputs are {', '.join(inputs) or 'none'}")
+    if not pairs:
+        raise ValueError("state: no input and output have names as past_* and present_*; give them: state={'past': 'present'}")
+    return pairs
+
+
+def _matches(name: str, head: str, star: str, tail: str) -> bool:
+    return name == head if not star else len(name) >= len(head) + len(tail) and name.startswith(head) and name.endswith(tail)

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions: executors of models with states that are kept between calls.
+//
+// A state is an input whose memory the code appends to (memory.append in Relay): rows lie one behind the other, and
+// `length` of them count. A call writes its new rows behind these, and length grows when it has succeeded. So a call
+// that fails leaves the session as it was, and to forget rows is to set the length. The memory's room is never known to
+// the code.
+#include <baton/runtime/array.h>
+#include <baton/runtime/executor_queries.h>
+#include <baton/runtime/module.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/growing_memory.h>
+#include <baton/support/json.h>
+#include <baton/support/text.h>
+
+#include <atomic>
+#include <memory>
+
+namespace baton::vm {
+
+using runtime::Any;
+using runtime::Args;
+using runtime::ArgValue;
+using runtime::Array;
+using runtime::Module;
+using runtime::RetValue;
+using runtime::RuntimeError;
+using runtime::TensorInfo;
+using runtime::UnsupportedError;
+using runtime::ValueError;
+using support::Cat;
+
+namespace {
+
+class Session final : public runtime::ModuleNode {
+ public:
+  explicit Session(const Module& code);
+  const char* type_key() const override { return "session"; }
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override;
+
+ private:
+  /// In the order of their names in GetFunction.
+  enum Op {
+    kRun,
+    kRunWith,
+    kCall,
+    kSetInput,
+    kSetInputZeroCopy,
+    kGetOutput,
+    kGetInput,
+    kTruncate,
+    kReset,
+    kReserve,
+    kTrim,
+    kLength,
+    kGetMemory,
+    kGetDims,
+    kGetStates,
+    kQuery  // and behind it, what all executors answer alike
+  };
+
+  struct State {
+    size_t input = 0;                             // of the code
+    int32_t rows = 0;                             // word with their number after a call
+    bool copied = false;                          // whether new rows are copied behind the others, or made there
+    std::vector<std::pair<size_t, size_t>> from;  // of each extent of a row: input and axis; itself for a literal
+    std::vector<int64_t> row;                     // extents of a row in the latest call
+    size_t row_bytes = 0;
+    support::GrowingMemory memory;
+  };
+  struct Input {
+    size_t at = 0;  // among those of the code
+    NDArray array;  // what is read; null for one that is lent for a call
+    bool set = false;
+    std::vector<int64_t> shape;
+  };
+
+  void ReadStates(const std::string& json);
+  void Call(Op op, Args args, RetValue* rv);
+  void Bind(size_t i, const ArgValue& v, bool for_call, bool copy);
+  void BindAll(Args args);
+  /// `all_bound`: all inputs were bound by this call.
+  void Run(bool all_bound);
+  void ShapeStates();
+  void Grow(int64_t total);
+  void Forget(int64_t length);
+  void Trim();
+  void GrowArena() {
+    if (frame_->arena_bytes() <= arena_.nbytes()) return;
+    arena_ = NDArray();
+    arena_ = NDArray::Empty({static_cast<int64_t>(frame_->arena_bytes())}, DataType::UInt(8));
+  }
+  std::vector<int64_t> OutputShape(size_t i) const {
+    std::vector<int64_t> shape = desc_->outputs[i].shape;
+    frame_->FillShape(desc_->inputs.size() + i, &shape);
+    return shape;
+  }
+  Array<int64_t> Memory() const;
+  const TensorInfo& InfoOf(const State& s) const { return desc_->inputs[s.input]; }
+
+  Module code_;
+  const runtime::ExecutableDesc* desc_;
+  runtime::EntryFunction entry_;
+  std::unique_ptr<runtime::ShapeFrame> frame_;
+  std::vector<TensorInfo> given_;  // what a caller gives
+  std::vector<Input> inputs_;
+  std::vector<State> states_;
+  std::vector<NDArray> outputs_;
+  std::vector<void*> io_;
+  NDArray arena_;
+  size_t dim_ = 0;  // which dimension the length is
+  int64_t length_ = 0, copied_ = 0;
+  bool ran_ = false;
+  std::atomic<bool> busy_{false};
+};
+
+Session::Session(const Module& code) : code_(code) {
+  desc_ = code_.defined() ? code_->GetExecutable() : nullptr;
+  if (!desc_ || desc_->state.empty()) throw ValueError("the module holds no model with states");
+  runtime::CheckFeatures(desc_->features, "the model");
+  runtime::CheckResultTree(desc_->result_tree, desc_->outputs.size());
+  entry_ = reinterpret_cast<runtime::EntryFunction>(code_->GetSymbol(desc_->entry.c_str()));
+  auto* sizes = reinterpret_cast<runtime::SizesFunction>(
+      desc_->dynamic.defined() ? code_->GetSymbol(desc_->dynamic.sizes.c_str()) : nullptr);
+  if (!entry_ || !sizes) throw RuntimeError("the model lacks the code that its description names");
+  frame_ = std::make_unique<runtime::ShapeFrame>(&desc_->dynamic, &desc_->inputs, sizes);
+  arena_ = NDArray::Empty({0}, DataType::UInt(8));
+  outputs_.resize(desc_->outputs.size());
+  io_.resize(desc_->inputs.size() + outputs_.size(), nullptr);
+  ReadStates(desc_->state);
+}
+
+void Session::ReadStates(const std::string& json) {
+  const runtime::DynamicShapes& shapes = desc_->dynamic;
+  const auto fail = [] { throw RuntimeError("the description of the model's states contradicts itself"); };
+  std::vector<bool> kept(desc_->inputs.size());
+  const support::Json list = support::Json::Parse(json, "state");
+  for (const support::Json& facts : list.AsArray()) {
+    const auto& f = facts.AsArray();
+    if (f.size() != 3) fail();
+    const int64_t input = f[0].AsInt(), rows = f[1].AsInt();
+    if (input < 0 || input >= static_cast<int64_t>(kept.size()) || kept[static_cast<size_t>(input)] || rows < 0 ||
+        rows >= shapes.words) {
+      fail();
+    }
+    State s;
+    s.input = static_cast<size_t>(input), s.rows = static_cast<int32_t>(rows), s.copied = f[2].AsInt() != 0;
+    kept[s.input] = true;
+    const std::vector<int32_t>& words = shapes.extents[s.input];
+    if (words.empty() || words[0] < 0 || words[0] >= static_cast<int64_t>(shapes.dims.size())) fail();
+    if (!states_.empty() && words[0] != static_cast<int64_t>(dim_)) {
+      throw UnsupportedError(Cat("states `", InfoOf(states_[0]).name, "` and `", InfoOf(s).name, "` have lengths `",
+                                 shapes.dims[dim_].name, "` and `", shapes.dims[static_cast<size_t>(words[0])].name,
+                                 "`; give them one name (shape=)"));
+    }
+    dim_ = static_cast<size_t>(words[0]);
+    states_.push_back(std::move(s));
+  }
+  if (states_.empty()) fail();
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i]) continue;
+    Input in;
+    in.at = i;
+    inputs_.push_back(std::move(in));
+    given_.push_back(desc_->inputs[i]);
+  }
+  // The other extents of a state are those of what callers give.
+  for (State& s : states_) {
+    const std::vector<int32_t>& words = shapes.extents[s.input];
+    for (size_t d = 1; d < words.size(); ++d) {
+      std::pair<size_t, size_t> from{s.input, d};
+      for (size_t i = 0; words[d] >= 0 && i < inputs_.size(); ++i) {
+        const std::vector<int32_t>& other = shapes.extents[inputs_[i].at];
+        for (size_t a = 0; a < other.size(); ++a) {
+          if (other[a] == words[d]) from = {i, a};
+        }
+      }
+      if (words[d] >= 0 && from.second == d && from.first == s.input) {
+        throw UnsupportedError(Cat("state `", InfoOf(s).name, "` has the extent `", InfoOf(s).extents[d],
+                                   "`, which no input of a call has: fix it (shape=)"));
+      }
+      s.from.push_back(from);
+    }
+    s.row.resize(s.from.size());
+  }
+}
+
+void Session::Bind(size_t i, const ArgValue& v, bool for_call, bool copy) {
+  Input& in = inputs_[i];
+  const TensorInfo& want = given_[i];
+  const auto fail = [&](const std::string& what) { throw ValueError(Cat("input ", i, " `", want.name, "`: ", what)); };
+  if (!v.Is<DLTensor*>()) fail(Cat("expected a tensor, got ", runtime::ValueKindName(v.raw())));
+  const DLTensor* t = v.As<DLTensor*>();
+  if (t->ndim < 0 || t->ndim > 64 || (t->ndim && !t->shape)) fail("not a tensor");
+  bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype, empty = false;
+  for (int d = 0; same && d < t->ndim; ++d) {
+    const int64_t extent = want.shape[static_cast<size_t>(d)];
+    same = extent < 0 ? t->shape[d] >= 0 : t->shape[d] == extent;
+    empty = empty || t->shape[d] == 0;
+  }
+  if (!same) {
+    fail(Cat("expected ", runtime::TensorInfoString(want), ", got ",
+             runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
+  }
+  if (!t->data && !empty) fail("a tensor without data");
+  in.shape.assign(t->shape, t->shape + t->ndim);
+  frame_->SetInput(in.at, t->shape);
+  const uintptr_t p = reinterpret_cast<uintptr_t>(t->data) + t->byte_offset;
+  const bool usable = t->device.device_type == kDLCPU && p % desc_->io_alignment == 0 && runtime::IsContiguous(t);
+  const bool counted = v.type_code() == kBatonObject;
+  if (!copy && usable && (counted || for_call)) {
+    in.array = counted ? v.As<NDArray>() : NDArray();
+    io_[in.at] = reinterpret_cast<void*>(p);
+  } else {
+    in.array = NDArray::Empty(in.shape, want.dtype);
+    in.array.CopyFrom(t);
+    io_[in.at] = in.array.data();
+  }
+  in.set = in.array.defined();
+}
+
+void Session::BindAll(Args args) {
+  if (args.size() != static_cast<int>(inputs_.size())) {
+    throw runtime::TypeError(Cat("a session of this model takes ", inputs_.size(), " inputs, got ", args.size()));
+  }
+  for (int i = 0; i < args.size(); ++i) Bind(static_cast<size_t>(i), args[i], true, false);
+}
+
+/// Tells the frame how long states are.
+void Session::ShapeStates() {
+  for (State& s : states_) {
+    const TensorInfo& info = InfoOf(s);
+    std::vector<int64_t> shape{length_};
+    for (size_t d = 0; d < s.from.size(); ++d) {
+      const auto [from, axis] = s.from[d];
+      shape.push_back(info.shape[d + 1] >= 0 ? info.shape[d + 1] : inputs_[from].shape[axis]);
+      if (length_ > 0 && shape.back() != s.row[d]) {
+        throw ValueError(Cat("state `", info.name, "` has ", info.extents[d + 1], " = ", s.row[d], ", input `",
+                             given_[from].name, "` has ", shape.back(), "; reset the session first"));
+      }
+    }
+    frame_->SetInput(s.input, shape.data());
+    s.row.assign(shape.begin() + 1, shape.end());
+    io_[s.input] = s.memory.data();
+  }
+}
+
+/// Makes room for so many rows.
+void Session::Grow(int64_t total) {
+  const runtime::Dim& dim = desc_->dynamic.dims[dim_];
+  const bool bounded = dim.max < runtime::kMaxExtent;
+  if (bounded && total > dim.max) {
+    throw ValueError(Cat("state `", InfoOf(states_[0]).name, "` has ", dim.name, " = ", length_, " of at most ",
+                         dim.max, ", and this call adds ", total - length_,
+                         ": truncate or reset the session, or compile the model with a larger maximum"));
+  }
+  for (State& s : states_) {
+    uint64_t row = InfoOf(s).dtype.bytes(), bytes = 0, most = 0;
+    bool fits = true;
+    for (int64_t n : s.row) fits = fits && !__builtin_mul_overflow(row, static_cast<uint64_t>(n), &row);
+    fits = fits && !__builtin_mul_overflow(row, static_cast<uint64_t>(total), &bytes);
+    if (!bounded || __builtin_mul_overflow(row, static_cast<uint64_t>(dim.max), &most)) most = 0;
+    fits = fits && ((most && s.memory.Reserve(bytes, most)) || s.memory.Reserve(bytes, 0));
+    if (!fits) {
+      throw runtime::Error("MemoryError",
+                           Cat("state `", InfoOf(s).name, "`: no room for ", total, " rows of ", row, " bytes"));
+    }
+    s.row_bytes = row;
+    io_[s.input] = s.memory.data();
+  }
+}
+
+void Session::Run(bool all_bound) {
+  ran_ = false;
+  for (size_t i = 0; i < inputs_.size() && !all_bound; ++i) {
+    if (!inputs_[i].set) {
+      throw ValueError(Cat("input ", i, " `", given_[i].name, "`: it has not been set; expected ",
+                           runtime::TensorInfoString(given_[i])));
+    }
+  }
+  ShapeStates();
+  const bool changed = frame_->Update(io_.data());
+  const int64_t total = frame_->words()[states_[0].rows];
+  Grow(total);
+  if (changed) GrowArena();
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    NDArray& out = outputs_[i];
+    if (!out.defined() || out.obj()->use_count() > 1 || (changed && out.shape() != OutputShape(i))) {
+      out = NDArray::Empty(OutputShape(i), desc_->outputs[i].dtype);
+    }
+    io_[desc_->inputs.size() + i] = out.data();
+  }
+  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data()), frame_->words()) != 0) {
+    if (*BatonErrorMessage() == '\0') throw RuntimeError("the model failed without saying why");
+    runtime::ThrowFromSlot();
+  }
+  for (const State& s : states_) {
+    if (s.copied) copied_ += (total - length_) * static_cast<int64_t>(s.row_bytes);
+  }
+  length_ = total;
+  ran_ = true;
+}
+
+void Session::Forget(int64_t length) {
+  if (length < 0 || length > length_) {
+    throw ValueError(
+        Cat("the session has ", desc_->dynamic.dims[dim_].name, " = ", length_, ", it cannot be cut to ", length));
+  }
+  length_ = length;
+}
+
+void Session::Trim() {
+  frame_->Trim();
+  arena_ = NDArray::Empty({0}, DataType::UInt(8));
+  for (NDArray& out : outputs_) out = NDArray();
+  for (State& s : states_) {
+    if (length_ == 0) s.memory.Release();
+  }
+  ran_ = false;
+}
+
+/// Bytes: constants, workspace, outputs; plans that are kept; bytes of states, and of new rows that were copied so far;
+/// how often memory was planned.
+Array<int64_t> Session::Memory() const {
+  int64_t outputs = 0, states = 0;
+  for (const NDArray& out : outputs_) outputs += out.defined() ? static_cast<int64_t>(out.nbytes()) : 0;
+  for (const State& s : states_) states += length_ * static_cast<int64_t>(s.row_bytes);
+  Array<int64_t> out;
+  for (int64_t n :
+       {static_cast<int64_t>(desc_->constants_bytes), static_cast<int64_t>(arena_.nbytes()), outputs,
+        static_cast<int64_t>(frame_->num_plans()), states, copied_, static_cast<int64_t>(frame_->planned())}) {
+    out.push_back(n);
+  }
+  return out;
+}
+
+void Session::Call(Op op, Args args, RetValue* rv) {
+  if (op >= kQuery) return runtime::AnswerExecutorQuery(op - kQuery, given_, desc_->outputs, args, rv);
+  runtime::ExecutorLock lock(&busy_);
+  switch (op) {
+    case kRun:
+      return Run(false);
+    case kRunWith:
+    case kCall:
+      BindAll(args);
+      Run(true);
+      if (op == kCall) {
+        *rv = runtime::ResultValue(desc_->result_tree, outputs_);
+      } else {
+        *rv = Array<NDArray>(outputs_);
+      }
+      return;
+    case kSetInput:
+    case kSetInputZeroCopy:
+      return Bind(runtime::FindTensor(args[0], given_, "input"), args[1], false, op == kSetInput);
+    case kGetOutput: {
+      const size_t i = runtime::FindTensor(args[0], desc_->outputs, "output");
+      if (!ran_) throw RuntimeError("the model has not run yet: call run() before get_output()");
+      if (args.size() > 1) {
+        outputs_[i].CopyTo(args[1].As<DLTensor*>());
+        *rv = args[1];
+      } else {
+        *rv = outputs_[i];
+      }
+      return;
+    }
+    case kGetInput:
+      *rv = inputs_[runtime::FindTensor(args[0], given_, "input")].array;
+      return;
+    case kTruncate:
+      return Forget(args[0].As<int64_t>());
+    case kReset:
+      length_ = 0;
+      return;
+    case kReserve:
+      frame_->Reserve(args[0].As<Array<int64_t>>().ToVector());
+      return GrowArena();
+    case kTrim:
+      return Trim();
+    case kLength:
+      *rv = length_;
+      return;
+    case kGetMemory:
+      *rv = Memory();
+      return;
+    case kGetDims: {
+      Array<Any> dims;  // four a dimension
+      for (const runtime::Dim& d : desc_->dynamic.dims) {
+        dims.push_back(Any(d.name));
+        for (int64_t bound : {d.min, d.max, d.multiple}) dims.push_back(Any(bound));
+      }
+      *rv = dims;
+      return;
+    }
+    default: {
+      Array<Any> names;  // of the states, then of their length
+      for (const State& s : states_) names.push_back(Any(InfoOf(s).name));
+      names.push_back(Any(desc_->dynamic.dims[dim_].name));
+      *rv = names;
+    }
+  }
+}
+
+PackedFunc Session::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
+  static constexpr std::string_view kNames[] = {
+      "run",   "run_with", "call", "set_input", "set_input_zero_copy", "get_output", "get_input", "truncate",
+      "reset", "reserve",  "trim", "length",    "get_memory",          "get_dims",   "get_states"};
+  int op = kRun;
+  while (op < kQuery && name != kNames[op]) ++op;
+  if (op == kQuery) {
+    const int query = runtime::FindExecutorQuery(name);
+    if (query < 0) return PackedFunc();
+    op += query;
+  }
+  return PackedFunc([this, self, op](Args args, RetValue* rv) { Call(static_cast<Op>(op), args, rv); });
+}
+
+/// Called by the runtime when it meets a model with states.
+BATON_REGISTER_GLOBAL("vm.CreateSession").set_body(PackedFunc([](Args args, RetValue* rv) {
+  for (int i = 1; i < args.size(); ++i) {
+    const Device d = args[i].As<Device>();
+    if (d.device_type == kDLCPU) continue;
+    throw RuntimeError(Cat("the model was compiled for the CPU, it cannot run on ", runtime::Device2String(d)));
+  }
+  *rv = runtime::MakeModule<Session>(args[0].As<Module>());
+}));
+
+}  // namespace
+
+}  // namespace baton::vm
