@@ -97,10 +97,11 @@ def test_sizes_come_behind_the_tensors(device, tmp_path):
 
 
 def test_what_opencl_cannot_do():
-    n = te.var("n", "int32")
-    a = te.placeholder((n,), "float32", "a")
-    with pytest.raises(baton.error.UnsupportedError, match="`f` cannot be compiled for OpenCL: .* must be known"):
-        _build([a], te.compute((n,), lambda i: a[i] + 1))
+    a = te.placeholder((4,), "float32", "a")
+    f = te.create_prim_func([a, te.compute((4,), lambda i: a[i] + 1)], target="opencl")
+    for params in ([*f.params, tir.Var("s", "float32")], [tir.Var("s", "int64"), *f.params]):
+        with pytest.raises(baton.error.UnsupportedError, match="`f` cannot be compiled for OpenCL: parameter .* must be known"):
+            baton.build(baton.IRModule({"f": tir.PrimFunc(params, f.body, buffer_map=f.buffer_map)}), target="opencl")
     k = te.reduce_axis((0, 64), "k")
     b = te.placeholder((64,), "float32", "b")
     with pytest.raises(baton.error.UnsupportedError, match="written for a processor's vectors; write it for this target"):
