@@ -153,6 +153,10 @@ void Session::ReadStates(const std::string& json) {
                                  shapes.dims[dim_].name, "` and `", shapes.dims[static_cast<size_t>(words[0])].name,
                                  "`; give them one name (shape=)"));
     }
+    if (!states_.empty() && s.rows != states_[0].rows) {
+      throw UnsupportedError(Cat("states `", InfoOf(states_[0]).name, "` and `", InfoOf(s).name,
+                                 "` have one length before a call and different ones after it"));
+    }
     dim_ = static_cast<size_t>(words[0]);
     states_.push_back(std::move(s));
   }

@@ -310,3 +310,29 @@ def test_relay_and_rows_that_are_inputs():
         np.testing.assert_array_equal(total.numpy(), rows[:end].sum(0))
         np.testing.assert_array_equal(twice.numpy(), 2 * rows[begin:end])
     assert s.memory()["state_copied"] == rows.nbytes
+
+
+TWO = """#[version = "0.0.5"]
+def @main(%x: Tensor[(new, 3), float32], %a: Tensor[(old, 3), float32], %b: Tensor[({b}, 3), float32], output_names=["sum", "next_a", "next_b"]) {{
+  %0 = concatenate((%a, %x), axis=0);
+  %1 = concatenate((%b, {rows}), axis=0);
+  (add(sum(%0, axis=[0]), sum(%1, axis=[0])), %0, %1)
+}}
+"""
+
+
+@pytest.mark.parametrize("b, rows, why", [
+    ("old", "concatenate((%x, %x), axis=0)", "states `a` and `b` have one length before a call and different ones after it"),
+    ("other", "%x", "states `a` and `b` have lengths `old` and `other`; give them one name"),
+])  # fmt: skip
+def test_states_of_different_lengths(b, rows, why):
+    with pytest.raises(baton.error.UnsupportedError, match=why):
+        baton.compile(TWO.format(b=b, rows=rows), state={"a": "next_a", "b": "next_b"})
+
+
+def test_rows_that_two_states_take():
+    """One of them copies what the other one has."""
+    s = baton.compile(TWO.format(b="old", rows="add(%x, %x)").replace("(%a, %x)", "(%a, add(%x, %x))"), state={"a": "next_a", "b": "next_b"}).session()
+    rows = np.arange(12, dtype="float32").reshape(4, 3)
+    for end in (1, 2, 4):
+        np.testing.assert_array_equal(s(rows[s.length : end]).numpy(), 4 * rows[:end].sum(0))

@@ -22,6 +22,10 @@ def batch_matmul(a, b, out_dtype="", transpose_a=False, transpose_b=True):
     return product(a, b, transpose_a, transpose_b, out_dtype=out_dtype)
 
 
+def permuted(a, b, axes):
+    return product(a, np.transpose(b, axes))
+
+
 def dense_pack(x, w, units=None, out_dtype=""):
     plain = np.moveaxis(w, 1, 2).reshape(-1, w.shape[1])
     return dense(x, plain[:units] if units else plain)
@@ -63,6 +67,12 @@ test_matmul = table(
     Case("nn.matmul", product, f32(5), f32(5, 4), **TOL),
     Case("nn.matmul", product, f32(3, 5), f32(5), **TOL),
     Case("nn.matmul", product, f32(5), f32(5), **TOL),
+    Case("nn.contrib_matmul_permuted", permuted, f32(2, 3, 5), f32(4, 2, 5), axes=[1, 2, 0], **TOL),
+    Case("nn.contrib_matmul_permuted", permuted, f32(2, 3, 7, 20), f32(70, 2, 3, 20), axes=[1, 2, 3, 0], **TOL),
+    Case("nn.contrib_matmul_permuted", permuted, f32(2, 3, 1, 70), f32(70, 1, 3, 20), axes=[1, 2, 0, 3], **TOL),
+    Case("nn.contrib_matmul_permuted", permuted, f32(3, 5), f32(4, 2, 5), axes=[1, 2, 0], **TOL),
+    Case("nn.contrib_matmul_permuted", permuted, i32(3, 5), i32(4, 5), axes=[1, 0]),
+    Case("nn.contrib_matmul_permuted", permuted, f32(0, 5), f32(4, 5), axes=[1, 0]),
     Case("nn.matmul", product, f32(2, 1, 3, 5), f32(4, 5, 2), **TOL),
     Case("nn.matmul", product, f32(5), f32(2, 3, 5, 4), **TOL),
     Case("nn.matmul", product, f32(2, 3, 4, 5), f32(5), **TOL),
@@ -155,6 +165,14 @@ test_rejects = rejects(
     Reject("nn.matmul", "R2", f(3, 5), f(4, 5), says="5 and 4"),
     Reject("nn.matmul", "R2", f(2, 3, 5), f(3, 5, 4)),
     Reject("nn.matmul", "R3", f(3, 5), f(5, 4), units=7, says="units = 7"),
+    Reject("nn.contrib_matmul_permuted", "R1", ((3, 5), "bool"), ((5, 4), "bool"), axes=[0, 1]),
+    Reject("nn.contrib_matmul_permuted", "R1", f(3, 5), ((5, 4), "float64"), axes=[0, 1]),
+    Reject("nn.contrib_matmul_permuted", "R2", f(5), f(5, 4), axes=[0, 1]),
+    Reject("nn.contrib_matmul_permuted", "R2", f(3, 5), f(4, 5), axes=[0, 1], says="5 and 4"),
+    Reject("nn.contrib_matmul_permuted", "R2", f(2, 3, 5), f(3, 5, 4), axes=[0, 1, 2]),
+    Reject("nn.contrib_matmul_permuted", "R3", f(3, 5), f(5, 4), axes=[0, 0]),
+    Reject("nn.contrib_matmul_permuted", "R3", f(3, 5), f(5, 4), axes=[0]),
+    Reject("nn.contrib_matmul_permuted", "R3", f(3, 5), f(5, 4), axes=[0, 2]),
     Reject("nn.batch_matmul", "R1", ((2, 3, 5), "bool"), ((2, 4, 5), "bool")),
     Reject("nn.batch_matmul", "R1", f(2, 3, 5), ((2, 4, 5), "float16")),
     Reject("nn.batch_matmul", "R2", f(3, 5), f(4, 5)),
