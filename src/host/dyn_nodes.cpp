@@ -152,15 +152,24 @@ Arrays DynResize2D(const Params& p, const Arrays& in) {
   node.Set("cubic_coeff_a", p.Double("cubic_alpha"));
   node.Set("exclude_outside", p.Int("cubic_exclude"));
   node.Set("extrapolation_value", p.Double("extrapolation_value"));
-  Arrays operands{in[0]};
+  // Floats of the result are computed as such; integers are cut in the end.
+  const DataType t = p.Has("out_dtype") ? NumberType(p, "out_dtype") : in[0].dtype();
+  NDArray x = in[0];
+  if (t.is_floating() && !(x.dtype() == t)) {
+    x = NDArray::Empty(x.shape(), t);
+    for (int64_t i = 0; i < x.numel(); ++i) x.SetDouble(i, in[0].GetDouble(i));
+  }
+  Arrays operands{x};
   if (roi && in.size() < 3) p.Fail("`roi` is missing");
   if (roi) operands.push_back(in[2]);
   operands.push_back(IntsArray(size));
   Arrays out = Run(OnnxResize, p, std::move(node), operands);
-  if (!p.Has("out_dtype") || p.Dtype("out_dtype") == out[0].dtype()) return out;
-  NDArray cast = NDArray::Empty(out[0].shape(), NumberType(p, "out_dtype"));
-  for (int64_t i = 0; i < cast.numel(); ++i) cast.SetDouble(i, out[0].GetDouble(i));
-  return {cast};
+  if (out[0].dtype() == t) return out;
+  const double high = std::ldexp(1.0, t.bits() - (t.is_uint() ? 0 : 1)), low = t.is_uint() ? 0 : -high;
+  NDArray cut = NDArray::Empty(out[0].shape(), t);
+  for (int64_t i = 0; i < cut.numel(); ++i)
+    cut.SetDouble(i, std::clamp(std::trunc(out[0].GetDouble(i)), low, std::nextafter(high, 0.0)));
+  return {cut};
 }
 
 Arrays DynUpsampling(const Params& p, const Arrays& in) {
