@@ -123,8 +123,15 @@ def sanitized(first, count):
         shutil.copytree(package, os.path.join(folder, "python", "baton"), ignore=shutil.ignore_patterns("__pycache__", "libbaton*.so"))
         for library in LIBRARIES:
             shutil.copy(next(build.rglob(f"lib{library}.so")), os.path.join(folder, "python", "baton", "lib"))
-        preload = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
-        env = {**os.environ, "PYTHONPATH": os.path.join(folder, "python"), "LD_PRELOAD": preload, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+        find = ["g++", "-print-file-name=libasan.so"], ["g++", "-print-file-name=libstdc++.so"]  # the latter, so that throwing is intercepted
+        preload = [subprocess.run(f, capture_output=True, text=True, check=True).stdout.strip() for f in find]
+        preload.append(os.path.join(folder, "python", "baton", "lib", "libbaton_runtime.so"))  # its thread-locals are those of libbaton_vm, too
+        env = {
+            **os.environ,
+            "PYTHONPATH": os.path.join(folder, "python"),
+            "LD_PRELOAD": " ".join(preload),
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        }
         env["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096"
         return subprocess.run([sys.executable, __file__, "--saved", folder, "--first", str(first), "-n", str(count)], env=env).returncode
 
