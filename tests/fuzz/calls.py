@@ -75,6 +75,14 @@ def run(model, name, number):
     return "right"
 
 
+def bounded(gigabytes=6):
+    """Bounds the memory of the process: a shape that it could have if all memory were free is one that it cannot have."""
+    import resource
+
+    limit = gigabytes << 30
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
 def alone(folder, first, count):
     """The calls on saved models."""
     import models
@@ -149,6 +157,7 @@ def main():
         return report(*alone(args.saved, args.first, args.count))
     import models
 
+    bounded()
     return report(*calls({name: models.compiled(name) for name in models.MODELS}, args.first, args.count))
 
 

@@ -46,7 +46,9 @@ def node(op, inputs, outputs=1, **attrs):
 
 test_host_values = typed(
     Typed("dyn.onnx_value", "HostValue", ((2,), "float32"), ((3, 1), "float32"), shapes=[[]], dtypes=["value"], **node("SequenceConstruct", 2)),
-    Typed("dyn.onnx_value", "(Tensor[(?, 2), float32], HostValue)", ((2,), "float32"), shapes=[[-1, 2], []], dtypes=["float32", "value"], **node("Split", 1, 2)),
+    Typed(
+        "dyn.onnx_value", "(Tensor[(?, 2), float32], HostValue)", ((2,), "float32"), shapes=[[-1, 2], []], dtypes=["float32", "value"], **node("Split", 1, 2)
+    ),
 )
 test_deferred = table(
     Case(
