@@ -95,6 +95,11 @@ Arrays DynExpandDims(const Params& p, const Arrays& in) {
   return Run(OnnxUnsqueeze, p, NodeOf({true, true}, in[0].dtype()), {in[0], IntsArray(axes)});
 }
 Arrays DynSqueeze(const Params& p, const Arrays& in) {
+  for (int64_t a : IntsAt(p, in, 1)) {
+    const int64_t rank = in[0]->ndim, d = a < 0 ? a + rank : a;
+    if (d >= 0 && d < rank && in[0].shape()[static_cast<size_t>(d)] != 1)
+      p.Fail(Cat("[squeeze R1] dimension ", a, " of ", Show(in[0]), " is not 1"));
+  }
   return Run(OnnxSqueeze, p, NodeOf({true, true}, in[0].dtype()), {in[0], IntsArray(IntsAt(p, in, 1))});
 }
 
@@ -112,6 +117,7 @@ Arrays DynStridedSlice(const Params& p, const Arrays& in) {
     }
     steps.assign(begin.size(), 1);
   }
+  if (std::find(steps.begin(), steps.end(), 0) != steps.end()) p.Fail("[strided_slice R4] a stride is 0");
   const bool axes = in.size() > 4;
   Arrays operands{in[0], IntsArray(begin), IntsArray(end)};
   if (axes) operands.push_back(in[4]);
@@ -122,6 +128,13 @@ Arrays DynStridedSlice(const Params& p, const Arrays& in) {
 Arrays DynPad(const Params& p, const Arrays& in) {
   WantCount(p, in, 2, 3);
   const Ints pairs = IntsAt(p, in, 1);
+  const Ints have = in[0].shape();
+  for (size_t i = 0; i + 1 < pairs.size() && i / 2 < have.size(); i += 2) {
+    int64_t n = have[i / 2];
+    if (__builtin_add_overflow(n, pairs[i], &n) || __builtin_add_overflow(n, pairs[i + 1], &n) || n < 0)
+      p.Fail(
+          Cat("[nn.pad R3] dimension ", i / 2, " of ", Show(in[0]), " is padded by ", pairs[i], " and ", pairs[i + 1]));
+  }
   Ints pads;
   for (size_t side : {0, 1}) {
     for (size_t i = side; i < pairs.size(); i += 2) pads.push_back(pairs[i]);
@@ -138,6 +151,7 @@ Arrays DynResize2D(const Params& p, const Arrays& in) {
   Ints size = IntsAt(p, in, 1);
   if (size.size() == 1) size.push_back(size[0]);
   if (size.size() != 2) p.Fail(Cat("`size` is ", ShowInts(size)));
+  if (size[0] < 0 || size[1] < 0) p.Fail(Cat("[dyn.image.resize2d R3] `size` is ", ShowInts(size)));
   const std::string &method = p.Text("method"), &rounding = p.Text("rounding_method");
   const bool roi = p.Text("coordinate_transformation_mode") == "tf_crop_and_resize";
   Json node = NodeOf({true, roi, false, true}, in[0].dtype()), axes = Json::Array();
@@ -152,15 +166,24 @@ Arrays DynResize2D(const Params& p, const Arrays& in) {
   node.Set("cubic_coeff_a", p.Double("cubic_alpha"));
   node.Set("exclude_outside", p.Int("cubic_exclude"));
   node.Set("extrapolation_value", p.Double("extrapolation_value"));
-  Arrays operands{in[0]};
+  // Floats of the result are computed as such; integers are cut in the end.
+  const DataType t = p.Has("out_dtype") ? NumberType(p, "out_dtype") : in[0].dtype();
+  NDArray x = in[0];
+  if (t.is_floating() && !(x.dtype() == t)) {
+    x = NDArray::Empty(x.shape(), t);
+    for (int64_t i = 0; i < x.numel(); ++i) x.SetDouble(i, in[0].GetDouble(i));
+  }
+  Arrays operands{x};
   if (roi && in.size() < 3) p.Fail("`roi` is missing");
   if (roi) operands.push_back(in[2]);
   operands.push_back(IntsArray(size));
   Arrays out = Run(OnnxResize, p, std::move(node), operands);
-  if (!p.Has("out_dtype") || p.Dtype("out_dtype") == out[0].dtype()) return out;
-  NDArray cast = NDArray::Empty(out[0].shape(), NumberType(p, "out_dtype"));
-  for (int64_t i = 0; i < cast.numel(); ++i) cast.SetDouble(i, out[0].GetDouble(i));
-  return {cast};
+  if (out[0].dtype() == t) return out;
+  const double high = std::ldexp(1.0, t.bits() - (t.is_uint() ? 0 : 1)), low = t.is_uint() ? 0 : -high;
+  NDArray cut = NDArray::Empty(out[0].shape(), t);
+  for (int64_t i = 0; i < cut.numel(); ++i)
+    cut.SetDouble(i, std::clamp(std::trunc(out[0].GetDouble(i)), low, std::nextafter(high, 0.0)));
+  return {cut};
 }
 
 Arrays DynUpsampling(const Params& p, const Arrays& in) {

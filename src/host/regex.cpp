@@ -64,6 +64,11 @@ struct RegexParser {
     return static_cast<int>(out->states_.size()) - 1;
   }
   int Empty() { return Add({}); }
+  int Assertion(Regex::Place place) {
+    Regex::State state;
+    state.place = place;
+    return Add(std::move(state));
+  }
   Regex::State& State(int i) { return out->states_[static_cast<size_t>(i)]; }
   bool More() const { return at < s.size() && fault.empty(); }
 
@@ -212,18 +217,15 @@ struct RegexParser {
     if (c == '\\') {
       ++at;
       if (More() && (s[at] == 'b' || s[at] == 'B')) {
-        Regex::State state;
-        state.boundary = s[at++] == 'b' ? 1 : -1;
-        const int i = Add(std::move(state));
+        const int i = Assertion(s[at++] == 'b' ? Regex::kWordEdge : Regex::kNoWordEdge);
         return {i, i};
       }
       return Reading(Escape());
     }
-    if (c == '^' || c == '$') {  // the whole text is asked for
-      if ((c == '^') != (at == 0) || (c == '$' && at + 1 != s.size())) Fail("^ and $ stand at the ends alone");
+    if (c == '^' || c == '$') {
       ++at;
-      const int e = Empty();
-      return {e, e};
+      const int i = Assertion(c == '^' ? Regex::kBegin : Regex::kEnd);
+      return {i, i};
     }
     if (c == '*' || c == '+' || c == '?' || c == '{') Fail("a repetition of nothing");
     const uint32_t code = Next(s, &at);
@@ -318,36 +320,49 @@ Regex::Regex(std::string_view pattern, std::string* fault) {
   *fault = parser.fault;
 }
 
-void Regex::Reach(int state, bool boundary, std::vector<bool>* on) const {
+void Regex::Reach(int state, std::string_view text, size_t at, std::vector<bool>* on) const {
+  auto word = [&](size_t i) {
+    const auto c = static_cast<unsigned char>(i < text.size() ? text[i] : ' ');
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= 'a' && c <= 'z');
+  };
+  auto passes = [&](Place place) {
+    switch (place) {
+      case kBegin:
+        return at == 0;
+      case kEnd:
+        return at == text.size();
+      case kWordEdge:
+      case kNoWordEdge:
+        return ((at > 0 && word(at - 1)) != word(at)) == (place == kWordEdge);
+      default:
+        return true;
+    }
+  };
   std::vector<int> work{state};
   while (!work.empty()) {
     const int i = work.back();
     work.pop_back();
     if (i < 0 || (*on)[static_cast<size_t>(i)]) continue;
-    (*on)[static_cast<size_t>(i)] = true;
     const State& s = states_[static_cast<size_t>(i)];
-    if (s.reads || (s.boundary != 0 && boundary != (s.boundary > 0))) continue;
+    if (!passes(s.place)) continue;
+    (*on)[static_cast<size_t>(i)] = true;
+    if (s.reads) continue;
     work.push_back(s.next);
     work.push_back(s.other);
   }
 }
 
 bool Regex::Matches(std::string_view text) const {
-  auto word = [](uint32_t c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= 'a' && c <= 'z');
-  };
-  auto begins = [&](size_t at) { return at < text.size() && word(static_cast<unsigned char>(text[at])); };
   std::vector<bool> on(states_.size());
-  Reach(start_, begins(0), &on);
+  Reach(start_, text, 0, &on);
   for (size_t at = 0; at < text.size();) {
     const uint32_t c = Next(text, &at);
-    const bool boundary = word(c) != begins(at);
     std::vector<bool> next(states_.size());
     for (size_t i = 0; i < states_.size(); ++i) {
       if (!on[i] || !states_[i].reads) continue;
       for (const auto& [lo, hi] : states_[i].ranges) {
         if (c >= lo && c <= hi) {
-          Reach(states_[i].next, boundary, &next);
+          Reach(states_[i].next, text, at, &next);
           break;
         }
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular expressions in time linear in the text: alternatives, groups, classes, repetitions, `.`, \d \w \s \b; of
-// what RE2 has, no look-around, ^ and $ at the ends alone, and no Unicode classes.
+// Regular expressions in time linear in the text: alternatives, groups, classes, repetitions, `.`, \d \w \s \b ^ $; of
+// what RE2 has, no look-around and no Unicode classes.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ class Regex {
   bool Matches(std::string_view text) const;
 
  private:
+  enum Place : uint8_t { kAnywhere, kWordEdge, kNoWordEdge, kBegin, kEnd };
   /// A state: reads a code point of `ranges` and goes to `next`, or goes to both without reading.
   struct State {
     bool reads = false;
-    int boundary = 0;  ///< 1: passed at a word's begin or end alone, -1: elsewhere alone
+    Place place = kAnywhere;  ///< where it may be passed
     std::vector<std::pair<uint32_t, uint32_t>> ranges;
     int next = -1, other = -1;
   };
@@ -29,8 +30,8 @@ class Regex {
     int first, last;  ///< the last state's `next` is open
   };
   friend struct RegexParser;
-  /// Adds what is reached without reading. `boundary`: whether a word begins or ends here.
-  void Reach(int state, bool boundary, std::vector<bool>* on) const;
+  /// Adds what is reached without reading, at a place of the text.
+  void Reach(int state, std::string_view text, size_t at, std::vector<bool>* on) const;
 
   std::vector<State> states_;
   int start_ = -1, end_ = -1;

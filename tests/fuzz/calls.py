@@ -75,6 +75,14 @@ def run(model, name, number):
     return "right"
 
 
+def bounded(gigabytes=6):
+    """Bounds the memory of the process: a shape that it could have if all memory were free is one that it cannot have."""
+    import resource
+
+    limit = gigabytes << 30
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
 def alone(folder, first, count):
     """The calls on saved models."""
     import models
@@ -123,8 +131,15 @@ def sanitized(first, count):
         shutil.copytree(package, os.path.join(folder, "python", "baton"), ignore=shutil.ignore_patterns("__pycache__", "libbaton*.so"))
         for library in LIBRARIES:
             shutil.copy(next(build.rglob(f"lib{library}.so")), os.path.join(folder, "python", "baton", "lib"))
-        preload = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
-        env = {**os.environ, "PYTHONPATH": os.path.join(folder, "python"), "LD_PRELOAD": preload, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+        find = ["g++", "-print-file-name=libasan.so"], ["g++", "-print-file-name=libstdc++.so"]  # the latter, so that throwing is intercepted
+        preload = [subprocess.run(f, capture_output=True, text=True, check=True).stdout.strip() for f in find]
+        preload.append(os.path.join(folder, "python", "baton", "lib", "libbaton_runtime.so"))  # its thread-locals are those of libbaton_vm, too
+        env = {
+            **os.environ,
+            "PYTHONPATH": os.path.join(folder, "python"),
+            "LD_PRELOAD": " ".join(preload),
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        }
         env["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096"
         return subprocess.run([sys.executable, __file__, "--saved", folder, "--first", str(first), "-n", str(count)], env=env).returncode
 
@@ -142,6 +157,7 @@ def main():
         return report(*alone(args.saved, args.first, args.count))
     import models
 
+    bounded()
     return report(*calls({name: models.compiled(name) for name in models.MODELS}, args.first, args.count))
 
 

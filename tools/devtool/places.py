@@ -15,7 +15,7 @@ TABLES_OF_OTHERS = {"python/baton/topi/signatures.py"}
 DEFINED_IN = ("src/relay/op", "src/relay/op.cpp", "src/frontend")
 OPERATOR = r"[a-z]\w*(?:\.[a-z]\w*)*"
 # Where a definition gives its operator's name: a field, a template argument, a row of a table, an argument.
-DEFINITION = re.compile(rf'(?:\.name = |\bkDeferredOp = |kName = |<|Row k\w+{{\s*|\bDefine\w*\(\s*)"({OPERATOR})"')
+DEFINITION = re.compile(rf'(?:\.name = |\bk\w+Op = |kName = |<|Row k\w+{{\s*|\bDefine\w*\(\s*)"({OPERATOR})"')
 # What C++ calls an operator, where that is not the last part of its name: `op::resize_nd = ...<"image.resize"`.
 IDENTIFIER = re.compile(rf'\bop::(\w+)\s*=\s*[\w:]+(?:<|\()(?:\{{\s*\.name = )?\s*"({OPERATOR})"')
 DECLARATION = re.compile(r"\bextern (?:BATON_DLL )?const Op [^;]*;")

@@ -156,6 +156,7 @@ def test_strings(tmp_path):
     ("[^a-c]x|.y", ["dx", "ay", "äx"], ["ax", "\ny", "x"]),
     ("(a*)*", ["", "aaa"], ["b"]),
     ("^(?:x|)$", ["", "x"], ["xx"]),
+    (r"(\W|^)[\w.\-]{0,25}@(yahoo|gmail)\.com(\W|$)", ["account@gmail.com", "-a@yahoo.com "], ["account@hotmail.com", "a@gmail.comx"]),
     (r"\S\s\D", ["a b", "- x"], ["a 1", " a b"]),
     (r"www.[\w.-]+.\bcom\b", ["www.google.com", "www.a-b.com"], ["www.acom", "www.a.comb"]),
     (r"a\B.*", ["ab", "a_ -"], ["a", "a b"]),

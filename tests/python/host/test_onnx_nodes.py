@@ -150,7 +150,7 @@ def call(op, *arrays, **attributes):
     ("TopK", [X, np.array([9])], {}, "`K` is 9, but the axis has 4 elements"),
     ("Resize", [X, None, np.array([1, 1, -2], "float32")], {"opset": 19}, "not positive"),
     ("Resize", [X, None, None, np.array([2, 3])], {"opset": 19}, "`sizes` needs a number for each axis"),
-    ("Dropout", [X, np.array(0.5), np.array(True)], {}, "training mode"),
+    ("Dropout", [X, np.array(1.5), np.array(True)], {}, "`ratio` is 1.5"),
 ])  # fmt: skip
 def test_bad_values(op, arrays, attributes, why):
     with pytest.raises(baton.Error, match=why):

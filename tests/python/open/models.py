@@ -28,6 +28,14 @@ def topk(x, k):
     return np.take_along_axis(x, order, -1), order
 
 
+def reshaped(x, s):
+    """0 copies an extent; -1 is what is left, and 0 where nothing is."""
+    shape = [x.shape[i] if n == 0 else n for i, n in enumerate(s)]
+    if x.size == 0 and 0 in shape:
+        shape = [0 if n == -1 else n for n in shape]
+    return np.maximum(x, 0).reshape(shape)
+
+
 def conv(x, w):
     n, _, h, width = x.shape
     padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
@@ -72,7 +80,7 @@ MODELS = {
     "reshaped": (
         "def @main(%x: Tensor[(n, 6), float32], %s: Tensor[(2), int64]) { nn.relu(dyn.reshape(%x, %s)) }",
         None,
-        lambda x, s: np.maximum(x, 0).reshape([x.shape[i] if n == 0 else n for i, n in enumerate(s)]),
+        reshaped,
     ),
     "window": (
         "def @main(%x: Tensor[(n, 3), float32], %from: Tensor[(1), int64], %to: Tensor[(1), int64]) {\n"

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from cases import Case, Reject, Value, each, f32, i32, i64, rejects, table
+from cases import Case, Reject, Typed, Value, each, f32, i32, i64, rejects, table, typed
 
 onnx = pytest.importorskip("onnx")
 
@@ -44,6 +44,12 @@ def node(op, inputs, outputs=1, **attrs):
     return {"op_type": op, "node": made.SerializeToString().hex(), "opset": 21, "present": [1] * inputs}
 
 
+test_host_values = typed(
+    Typed("dyn.onnx_value", "HostValue", ((2,), "float32"), ((3, 1), "float32"), shapes=[[]], dtypes=["value"], **node("SequenceConstruct", 2)),
+    Typed(
+        "dyn.onnx_value", "(Tensor[(?, 2), float32], HostValue)", ((2,), "float32"), shapes=[[-1, 2], []], dtypes=["float32", "value"], **node("Split", 1, 2)
+    ),
+)
 test_deferred = table(
     Case(
         "dyn.onnx",

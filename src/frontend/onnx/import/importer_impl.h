@@ -95,6 +95,8 @@ class Importer {
   Values TypesOf(const Node& node, int64_t opset, const Values& inputs);
   Values CallFunction(const Node& node, const FunctionDef& f, const Values& inputs, const Surroundings& around);
   Value Input(const ValueInfo& info);
+  /// A parameter of main that looks so.
+  Value Parameter(std::string_view name, Value looks);
   /// Open lengths of an input as symbols: with the name that is given, else the model's, else the input's and the axis.
   void NameLengths(const ValueInfo& info, const Type& type, const frontend::OnnxInput* given, Dims* dims);
   // The steps of Run.

@@ -74,6 +74,14 @@ bool Importer::WorksOnTexts() const {
   });
 }
 
+Value Importer::Parameter(std::string_view name, Value looks) {
+  relay::Var var(std::string(name), TypeOfValue(looks));
+  var->checked_type_ = TypeOfValue(looks);
+  looks.expr = var;
+  params_.push_back(var);
+  return looks;
+}
+
 Value Importer::Input(const ValueInfo& info) {
   Value v;
   v.kind = Value::kTensor;
@@ -101,19 +109,11 @@ Value Importer::Input(const ValueInfo& info) {
       item.dims = dims;
       v.items.push_back(item);
     }
-    baton::Type tuple = TypeOfValue(v);
-    relay::Var var(std::string(info.name), tuple);
-    var->checked_type_ = tuple;
-    params_.push_back(var);
-    return FromRelayType(tuple, var);
+    const baton::Type tuple = TypeOfValue(v);
+    return FromRelayType(tuple, Parameter(info.name, v).expr);
   }
-  if (Value looks = OfType(info.type); option == nullptr && IsHostValue(looks)) {
-    relay::Var var(std::string(info.name), TypeOfValue(looks));
-    var->checked_type_ = TypeOfValue(looks);
-    looks.expr = var;
-    params_.push_back(var);
-    return looks;
-  }
+  if (const Value looks = OfType(info.type); option == nullptr && IsHostValue(looks))
+    return Parameter(info.name, looks);
   const Dims* given = option != nullptr && option->kind == frontend::OnnxInput::kTensor && option->shapes.size() == 1
                           ? &option->shapes[0]
                           : nullptr;
@@ -131,12 +131,7 @@ Value Importer::Input(const ValueInfo& info) {
   if (type->elem_type == kString && WorksOnTexts() && (type->has_shape || given != nullptr)) {
     Dims dims(given != nullptr ? given->size() : type->shape.size(), -1);
     for (size_t i = 0; i < dims.size(); ++i) dims[i] = given != nullptr ? (*given)[i] : type->shape[i].value;
-    Value text = TextOf(dims);
-    relay::Var var(std::string(info.name), TypeOfValue(text));
-    var->checked_type_ = TypeOfValue(text);
-    text.expr = var;
-    params_.push_back(var);
-    return text;
+    return Parameter(info.name, TextOf(dims));
   }
   if (type->elem_type == kString) {
     auto form = std::make_shared<Form>();
@@ -179,11 +174,7 @@ Value Importer::Input(const ValueInfo& info) {
     return v;
   }
   if (options_.symbolic) NameLengths(info, *type, option, &v.dims);
-  relay::Var var(std::string(info.name), TypeOfValue(v));
-  var->checked_type_ = TypeOfValue(v);
-  v.expr = var;
-  params_.push_back(var);
-  return v;
+  return Parameter(info.name, v);
 }
 
 HostPtr DenseOf(Ctx& c, const SparseTensor& t) {

@@ -139,7 +139,6 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   Importer* importer = c.importer();
   const Env* env = importer->env();
   Surroundings around = importer->around();
-  DataType i64 = DataType::Int(64);
   size_t n = state.size(), scans = body.outputs.size() - 1 - n;
   auto param = [&](const std::string& name, const Value& like) {
     baton::Type t = importer->TypeOfValue(like);
@@ -147,11 +146,7 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
     var->checked_type_ = t;
     return FormedAs(FromExpr(var, t), like);
   };
-  Value count, flag;
-  count.kind = flag.kind = Value::kTensor;
-  count.ranked = flag.ranked = true;
-  count.dtype = i64;
-  flag.dtype = DataType::Bool();
+  const Value count = c.Unknown(DataType::Int(64), {}), flag = c.Unknown(DataType::Bool(), {});
   Values types = state, params, out;
   Value i, goes;
   // The types of the state are those that the body preserves: a length that it changes becomes unknown.
