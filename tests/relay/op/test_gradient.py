@@ -25,6 +25,8 @@ DOMAINS = {
     "acosh": (1.1, 3),
     "atanh": (-0.9, 0.9),
 }
+# Operators with one decomposition for lowering and another for gradients.
+TWO_FORMS = {"nn.contrib_recurrence"}
 # Rows about a place where the operator has a kink, or with floating operands that are whole numbers by nature.
 KINKS = (
     "floor_divide-value",
@@ -45,7 +47,7 @@ def rule_of(name):
     """ "rule", "form" for a decomposition that is there for gradients, "reason"; "decompose" for one that lowering uses too."""
     facts = facts_of(name)
     if facts["gradient"] == "decomposition":
-        return "decompose" if facts["decomposed"] else "form"
+        return "decompose" if facts["decomposed"] and name not in TWO_FORMS else "form"
     return str(facts["gradient"]) or ("reason" if facts["no_gradient"] else "")
 
 
@@ -152,6 +154,16 @@ PARAMS = list(differentiable())
 def test_gradient_agrees_with_differences(case, attrs):
     """AN-016 differentiation is a pass."""
     check(case, attrs)
+
+
+ACTIVATIONS = ("sigmoid", "tanh", "relu", "affine", "scaledtanh", "hardsigmoid", "softsign", "leakyrelu", "thresholdedrelu", "elu", "softplus")
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_of_recurrent_layers(name):
+    inputs = (Make("float64", shape, -1, 1) for shape in ((4, 3, 10), (10, 10), (3, 10)))
+    attrs = {"cell": "rnn", "functions": [name], "alpha": [0.5], "beta": [0.25]}
+    check(Case("nn.contrib_recurrence", None, *inputs), attrs)
 
 
 def test_every_operator_has_a_gradient_or_a_reason():
