@@ -186,3 +186,10 @@ def test_an_argument_that_nothing_reads():
     run, out = tvm.build(topi.generic.schedule_injective(y), [x, y], "llvm"), tvm.nd.empty((2, 3))
     run(tvm.nd.array(f32(2, 3)), out)
     assert (out.numpy() == 3).all()
+
+
+def test_layouts_of_convolutions_by_both_names():
+    x, w = f32(1, 5, 5, 2), f32(3, 3, 2, 4)
+    both = [computed(lambda a, b, name=name: topi.nn.conv2d(a, b, 1, 1, 1, **{name: "NHWC"}), x, w) for name in ("layout", "data_layout")]
+    np.testing.assert_array_equal(*both)
+    np.testing.assert_allclose(both[0], topi.testing.conv2d_nhwc_python(x, w, 1, 1), rtol=1e-4, atol=1e-4)
