@@ -13,6 +13,18 @@ namespace literals {
 
 [[noreturn]] void Fail(const std::string& message) { throw runtime::TypeError(message); }
 
+/// The dtype in which numbers of two are computed: the wider of one kind, the floating one, a signed one; no lanes
+/// where there is none.
+DataType Common(DataType a, DataType b) {
+  auto number = [](DataType t) { return t.is_int() || t.is_uint() || t.is_floating(); };
+  if (!number(a) || !number(b) || a.is_bool() || b.is_bool()) return DataType::Void().with_lanes(0);
+  if (a.is_floating() != b.is_floating()) return a.is_floating() ? a : b;
+  if (a.is_floating() && a.bits() == b.bits()) return DataType::Void().with_lanes(0);  // float16 and bfloat16
+  const int bits = std::max(a.bits(), b.bits());
+  if (a.is_floating() || a.code() == b.code()) return a.bits() < b.bits() ? b : a;
+  return DataType::Int(bits, a.lanes());
+}
+
 void Match(const char* name, PrimExpr* a, PrimExpr* b) {
   if (!a->defined() || !b->defined()) Fail(fmt::format("an operand of `{}` is null", name));
   DataType ta = a->dtype(), tb = b->dtype();
@@ -33,11 +45,9 @@ void Match(const char* name, PrimExpr* a, PrimExpr* b) {
     *a = cast(tb, *a);
   } else if (lb && Rank(tb) <= Rank(ta)) {
     *b = cast(ta, *b);
-  } else if (ta.is_int() && tb.is_int()) {
-    if (ta.bits() < tb.bits())
-      *a = cast(tb, *a);
-    else
-      *b = cast(ta, *b);
+  } else if (const DataType t = Common(ta, tb); t.lanes() > 0) {
+    if (!(ta == t)) *a = cast(t, *a);
+    if (!(tb == t)) *b = cast(t, *b);
   } else {
     Fail(fmt::format("`{}` of {} and {}: dtypes differ; cast one of them", name, TypeName(*a), TypeName(*b)));
   }

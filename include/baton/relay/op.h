@@ -193,11 +193,19 @@ using IntegersFn = IntegerValue (*)(const IntegerSite& site);
 /// A plain computation of the operator on dense host arrays of float32, for the guard; null for cases it does not take.
 using ReferenceFn = runtime::NDArray (*)(const Attrs& attrs, const std::vector<runtime::NDArray>& in);
 
+/// Factors that come out of an elementwise operator: f(s * x) = s * f(x), f(s * x, s * y) = s * f(x, y).
+enum class Scaling : int32_t {
+  kNone = 0,
+  kPositive = 1,  ///< s > 0
+  kAny = 2,
+};
+
 /// What passes and tools ask of an operator. A default says that nothing is special about it.
 struct OpTraits {
   Precision precision = Precision::kDefault;
   Values values = Values::kComputes;
   LayoutRule layout = LayoutRule::kDefault;
+  Scaling scaling = Scaling::kNone;
   const Op* approximation = nullptr;  ///< a faster operator of the same attributes, within about 1e-6
   FlopsFn flops = nullptr;            ///< null: by the pattern
   ScaleAxesFn scale_axes = nullptr;

@@ -75,10 +75,13 @@ struct ToMixedPrecisionOptions : PassOptions<ToMixedPrecisionOptions> {
   static constexpr auto _type_key = "relay.transform.ToMixedPrecisionOptions";
   DataType mixed_precision_type = DataType::Float(16);
   int64_t missing_op_mode = 1;
+  bool keep_orig_output_dtype = false;
   static constexpr void Describe(auto& d) {
     d(F<&ToMixedPrecisionOptions::mixed_precision_type>, "float16 or bfloat16.");
     d(F<&ToMixedPrecisionOptions::missing_op_mode>,
       "What becomes of operators without a rule: 0 makes them an error, 1 and 2 leave them as they are.");
+    d(F<&ToMixedPrecisionOptions::keep_orig_output_dtype>,
+      "Whether the results of `main` are float32 as before; else they stay as narrow as they were computed.");
   }
 };
 BATON_DLL Pass ToMixedPrecision(const ToMixedPrecisionOptions& options = {});

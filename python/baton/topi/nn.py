@@ -32,8 +32,9 @@ def _channels(weight, layout):
     return int(weight.shape[layout.index("O")])
 
 
-def conv2d(input, filter, strides, padding, dilation, data_layout="NCHW", kernel_layout="", out_dtype=None):  # noqa: A002
-    """A convolution of an image with a weight."""
+def conv2d(input, filter, strides, padding, dilation, data_layout="NCHW", kernel_layout="", out_dtype=None, layout=None):  # noqa: A002
+    """A convolution of an image with a weight. `layout`: another name of `data_layout`."""
+    data_layout = layout or data_layout
     kernel_layout = kernel_layout or {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}.get(data_layout, "OIHW")
     return apply(_relay().conv2d, input, filter, strides, padding, dilation, data_layout=data_layout, kernel_layout=kernel_layout, out_dtype=out_dtype or "")
 

@@ -442,7 +442,6 @@ constexpr FixedOption kFixedOptions[] = {
     {"tir.usmp.enable", false, "memory is planned by relay.build and tir.StorageRewrite, always"},
     {"relay.FuseOps.link_params", true, "weights are always part of the module"},
     {"relay.backend.disable_compile_engine_cache", true, "kernels are compiled once for each model"},
-    {"relay.ToMixedPrecision.keep_orig_output_dtype", true, "results always keep their dtype; cast them behind the model"},
     {"relay.backend.use_auto_scheduler_dispatch", false, "there is one generator of kernels"},
     {"relay.backend.tir_converter", false, "there is one way from Relay to loops"},
 };

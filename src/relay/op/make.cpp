@@ -25,6 +25,9 @@ Expr ExpandDims(Expr data, int64_t axis, int64_t num_newaxis) {
   return MakeCall<ExpandDimsAttrs>(op::expand_dims, {data},
                                    [&](ExpandDimsAttrs* a) { a->axis = axis, a->num_newaxis = num_newaxis; });
 }
+Expr Squeeze(Expr data, Array<int64_t> axis) {
+  return MakeCall<SqueezeAttrs>(op::squeeze, {data}, [&](SqueezeAttrs* a) { a->axis = axis; });
+}
 Expr ReduceCall(const Op& op, Expr data, Array<int64_t> axis, bool keepdims) {
   return MakeCall<ReduceAttrs>(op, {data}, [&](ReduceAttrs* a) { a->axis = axis, a->keepdims = keepdims; });
 }

@@ -254,6 +254,21 @@ void Printer::FieldValue(const FieldInfo& f, const Any& v) {
   Value(v, plain);
 }
 
+namespace {
+/// The attribute that Relay's text has in any case, since its attributes had no default where Python's functions had
+/// one; empty for most types.
+std::string_view AlwaysPrinted(std::string_view type) {
+  static constexpr std::string_view kPrefix = "relay.attrs.";
+  if (type.substr(0, kPrefix.size()) != kPrefix) return {};
+  type.remove_prefix(kPrefix.size());
+  for (const std::string_view pool :
+       {"MaxPool1DAttrs", "MaxPool2DAttrs", "MaxPool3DAttrs", "AvgPool1DAttrs", "AvgPool2DAttrs", "AvgPool3DAttrs"}) {
+    if (type == pool) return "pool_size";
+  }
+  return type == "LRNAttrs" ? "alpha" : "";
+}
+}  // namespace
+
 void Printer::CallAttrs(const CallNode* call, bool first) {
   const auto* op = call->op.as<OpNode>();
   const std::string_view want = op ? op->attrs_type_key.view() : "";
@@ -272,15 +287,20 @@ void Printer::CallAttrs(const CallNode* call, bool first) {
     Meta(call->attrs);
     return;
   }
-  call->attrs->VisitFields(
-      [&](const char* name, const Any& v) {
-        if (!first) text_ += ", ";
-        first = false;
-        text_ += name;
-        text_ += '=';
-        FieldValue(*info->Find(name), v);
-      },
-      true);
+  auto print = [&](const char* name, const Any& v) {
+    if (!first) text_ += ", ";
+    first = false;
+    text_ += name;
+    text_ += '=';
+    FieldValue(*info->Find(name), v);
+  };
+  const std::string_view always = AlwaysPrinted(info->key);
+  if (always.empty()) return call->attrs->VisitFields(print, true);
+  std::vector<std::string_view> told;
+  call->attrs->VisitFields([&](const char* name, const Any&) { told.emplace_back(name); }, true);
+  call->attrs->VisitFields([&](const char* name, const Any& v) {
+    if (name == always || std::find(told.begin(), told.end(), name) != told.end()) print(name, v);
+  });
 }
 
 void Printer::PrintPattern(const Pattern& p) {

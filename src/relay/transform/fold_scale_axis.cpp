@@ -9,6 +9,7 @@
 #include <relay/expr/children.h>
 #include <relay/transform/half_weights.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ const NDArray* DataOf(const Expr& e) {
 /// A dimension of a tensor; -1 where it is not known.
 int64_t DimAt(const Expr& typed, int64_t d) {
   const auto* t = typed->checked_type_.as<TensorTypeNode>();
-  return t && d < static_cast<int64_t>(t->shape.size()) ? DimOf(t->shape[d]) : -1;
+  return t && d >= 0 && d < static_cast<int64_t>(t->shape.size()) ? DimOf(t->shape[d]) : -1;
 }
 int64_t RankOf(const Expr& typed) {
   const auto* t = typed->checked_type_.as<TensorTypeNode>();
@@ -53,57 +54,103 @@ DataType TensorDtype(const Expr& typed) {
   return t ? t->dtype : DataType::Void();
 }
 
-/// A call with constant weights whose operator says where factors meet them.
+/// A call whose operator says where factors meet its weights.
 struct Layer {
   const CallNode* call = nullptr;
   ScaleAxes axes;
-  const NDArray& weight() const { return *DataOf(call->args[1]); }
-  int64_t Channels(int64_t dimension) const {
-    return dimension < 0 ? -1 : weight().shape()[static_cast<size_t>(dimension)];
-  }
 };
 
 /// `typed` is the expression before it was rewritten, with its type.
 Layer LayerOf(const Expr& e, const Expr& typed) {
-  const auto* c = e.as<CallNode>();
+  const auto *c = e.as<CallNode>(), *pre = typed.as<CallNode>();
   const OpDef* def = c ? DefOf(c->op) : nullptr;
-  if (!def || !def->traits.scale_axes || !typed->checked_type_.defined() || c->args.size() < 2 || !DataOf(c->args[1]))
+  if (!def || !def->traits.scale_axes || !typed->checked_type_.defined() || !pre || !pre->op.same_as(c->op) ||
+      c->args.size() < 2)
     return Layer();
-  const Layer layer{c, def->traits.scale_axes(c->attrs, RankOf(typed), DataOf(c->args[1])->shape())};
+  const auto* weight = pre->args[1]->checked_type_.as<TensorTypeNode>();
+  std::vector<int64_t> shape;
+  if (!weight || !StaticShape(weight->shape, &shape)) return Layer();
+  const Layer layer{c, def->traits.scale_axes(c->attrs, RankOf(typed), shape)};
   return layer.axes.channel < 0 ? Layer() : layer;
 }
 
-/// The number of channels of a constant with one value a channel of a tensor of `rank` dimensions, nothing else; -1 for
-/// another.
-int64_t PerChannel(const Expr& e, const Expr& typed, int64_t rank, int64_t channel_axis) {
-  const NDArray* c = DataOf(e);
-  if (!c || !(c->dtype() == TensorDtype(typed))) return -1;
-  const std::vector<int64_t> s = c->shape();
-  const int64_t at = channel_axis - (rank - static_cast<int64_t>(s.size()));
-  if (rank < static_cast<int64_t>(s.size()) || at < 0) return -1;
-  for (int64_t d = 0; d < static_cast<int64_t>(s.size()); ++d) {
-    if (d != at && s[static_cast<size_t>(d)] != 1) return -1;
+/// What a product has for each channel.
+struct Factor {
+  Expr value;                 ///< as it stands in the rewritten program, of rank 1 once it is squeezed
+  Expr typed;                 ///< before it was rewritten
+  std::vector<int64_t> ones;  ///< dimensions to drop
+  std::shared_ptr<Expr> squeezed = std::make_shared<Expr>();  ///< what all places share
+  bool Constant() const { return DataOf(typed) != nullptr; }
+  bool Positive() const {
+    return All([](double x) { return x > 0; });
   }
-  return s[static_cast<size_t>(at)];
+  bool Nonzero() const {
+    return All([](double x) { return x != 0; });
+  }
+  /// Whether it is a constant all of whose elements are so.
+  bool All(bool (*is)(double)) const {
+    const NDArray* data = DataOf(typed);
+    if (!data) return false;
+    const NDArray dense = data->Contiguous();
+    for (int64_t i = 0; i < dense.numel(); ++i) {
+      if (!is(dense.GetDouble(i))) return false;
+    }
+    return true;
+  }
+  /// One value a channel; dimensions before and behind are dropped.
+  Expr Squeezed() const {
+    if (ones.empty()) return value;
+    if (!squeezed->defined()) *squeezed = Squeeze(value, Array<int64_t>(ones.begin(), ones.end()));
+    return *squeezed;
+  }
+  /// The same as a tensor that broadcasts along `axis` of one of `rank` dimensions.
+  Expr Along(int64_t axis, int64_t rank) const {
+    const Expr e = Squeezed();
+    return axis + 1 < rank ? ExpandDims(e, 1, rank - 1 - axis) : e;
+  }
+};
+
+/// Whether a tensor has one value for each of the channels of `data`, nothing else. `ones`: its other dimensions.
+bool PerChannel(const Expr& typed, const Expr& data, int64_t channel, std::vector<int64_t>* ones = nullptr) {
+  const int64_t rank = RankOf(typed), at = channel - (RankOf(data) - rank);
+  if (rank < 1 || at < 0 || rank > RankOf(data) || !(TensorDtype(typed) == TensorDtype(data))) return false;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d == at) continue;
+    if (DimAt(typed, d) != 1) return false;
+    if (ones) ones->push_back(d);
+  }
+  return DimAt(typed, at) >= 0 && DimAt(typed, at) == DimAt(data, channel);
 }
 
+/// Whether the layer's weights take factors of its data's or result's channels along one of their dimensions. One dtype
+/// all through: a factor of another would not fit the weights.
+bool Takes(const Layer& layer, const Expr& typed, const Expr& scaled, int64_t dimension) {
+  if (!layer.call || dimension < 0) return false;
+  const Expr& weight = typed.as<CallNode>()->args[1];
+  return DimAt(weight, dimension) >= 0 && DimAt(weight, dimension) == DimAt(scaled, layer.axes.channel) &&
+         TensorDtype(weight) == TensorDtype(scaled);
+}
 /// The layer with its weights scaled along a dimension, on `data`.
-Expr Scaled(const Layer& layer, const Expr& data, const Expr& scale, int64_t dimension, const DataType& dtype) {
-  const int64_t channels = layer.Channels(dimension);
-  const NDArray* factors = DataOf(scale);
-  // One dtype all through: a factor of another would not fit the weights.
-  if (channels != static_cast<int64_t>(factors->numel()) || !(layer.weight().dtype() == dtype) ||
-      !(factors->dtype() == dtype))
-    return Expr();
-  std::vector<int64_t> shape(layer.weight().shape().size(), 1);
-  shape[static_cast<size_t>(dimension)] = channels;
-  Expr w = Multiply(layer.call->args[1], Reshape(scale, Array<int64_t>(shape.begin(), shape.end())));
-  Expr e = MakeCall(Downcast<Op>(layer.call->op), {data, w}, layer.call->attrs);
+Expr Scaled(const Layer& layer, const Expr& typed, const Expr& data, const Factor& factor, int64_t dimension) {
+  const Expr weight = Multiply(layer.call->args[1], factor.Along(dimension, RankOf(typed.as<CallNode>()->args[1])));
+  Expr e = MakeCall(Downcast<Op>(layer.call->op), {data, weight}, layer.call->attrs);
   e->span = layer.call->span;
   return e;
 }
+Scaling ScalingOf(const CallNode* call) {
+  const OpDef* def = call ? DefOf(call->op) : nullptr;
+  return def ? def->traits.scaling : Scaling::kNone;
+}
+bool KeepsPositive(const CallNode* call) { return ScalingOf(call) == Scaling::kPositive && call->args.size() == 1; }
+bool IsSum(const CallNode* call) { return ScalingOf(call) == Scaling::kAny && call->args.size() == 2; }
+Expr Again(const CallNode* call, Array<Expr> args) {
+  Expr e = MakeCall(Downcast<Op>(call->op), std::move(args), call->attrs);
+  e->span = call->span;
+  return e;
+}
 
-/// multiply(layer(x, w), s) and the same with a bias between: the factors of the output channels go into the weights.
+/// multiply(e, s), where e is a layer or what is computed of its result element by element: the factors of the output
+/// channels go into its weights.
 class Backward : public MixedModeMutator {
  public:
   explicit Backward(PointerMap<int> uses) : uses_(std::move(uses)) {}
@@ -117,67 +164,162 @@ class Backward : public MixedModeMutator {
     const auto* call = post.as<CallNode>();
     if (!call || !call->op.same_as(op::multiply)) return post;
     for (int64_t i = 0; i < 2; ++i) {
-      const Expr &x = call->args[i], &typed = pre->args[i], &scale = call->args[1 - i];
-      if (!DataOf(scale) || uses_[typed.get()] != 1) continue;
-      if (Expr e = Take(x, typed, scale); e.defined()) return e;
+      Factor factor;
+      factor.value = call->args[1 - i], factor.typed = pre->args[1 - i];
+      if (Expr e = Take(call->args[i], pre->args[i], factor, 0).value; e.defined()) return e;
     }
     return post;
   }
-  /// x * scale with the factors further up; null if they cannot be.
-  Expr Take(const Expr& x, const Expr& typed, const Expr& scale) {
-    auto scaled = [&](const Expr& e, const Expr& type, Layer* layer) {
-      *layer = LayerOf(e, type);
-      if (!layer->call || PerChannel(scale, type, RankOf(type), layer->axes.channel) < 0) return Expr();
-      if (layer->axes.output < 0) return Expr();
-      return Scaled(*layer, layer->call->args[0], scale, layer->axes.output, TensorDtype(type));
-    };
-    Layer layer;
-    if (Expr e = scaled(x, typed, &layer); e.defined()) return e;
-    const auto* sum = x.as<CallNode>();
-    const auto* pre_sum = typed.as<CallNode>();
-    if (!sum || !pre_sum || sum->args.size() != 2) return Expr();
-    const bool bias = sum->op.same_as(op::bias_add);
-    if (!bias && !sum->op.same_as(op::add)) return Expr();
-    for (int64_t k = 0; k < (bias ? 1 : 2); ++k) {
-      if (uses_[pre_sum->args[k].get()] != 1 || !DataOf(sum->args[1 - k])) continue;
-      Expr e = scaled(sum->args[k], pre_sum->args[k], &layer);
-      if (!e.defined()) continue;
-      const int64_t rank = RankOf(pre_sum->args[k]);
-      if (!bias) {
-        if (PerChannel(sum->args[1 - k], typed, rank, layer.axes.channel) < 0) continue;
-        return Add(e, Multiply(sum->args[1 - k], scale));
-      }
-      const int64_t axis = AttrsAs<BiasAddAttrs>(sum->attrs).axis;
-      if ((axis < 0 ? axis + rank : axis) != layer.axes.channel) continue;
-      Expr b = Multiply(sum->args[1], Reshape(scale, {static_cast<int64_t>(DataOf(scale)->numel())}));
-      return MakeCall(Downcast<Op>(sum->op), {e, b}, sum->attrs);
+  struct Taken {
+    Expr value;  ///< null if the factors cannot be moved
+    int64_t channel = -1;
+  };
+  /// x * factor with the factors further up.
+  Taken Take(const Expr& x, const Expr& typed, const Factor& factor, int depth) {  // NOLINT(misc-no-recursion)
+    if (uses_[typed.get()] != 1 || depth > kDeep) return {};
+    const Layer layer = LayerOf(x, typed);
+    if (layer.call) {
+      Factor f = factor;
+      const int64_t channel = layer.axes.channel;
+      if (!PerChannel(f.typed, typed, channel, &f.ones) || !Takes(layer, typed, typed, layer.axes.output)) return {};
+      if (DataOf(typed.as<CallNode>()->args[1]) && !f.Constant()) return {};
+      return {Scaled(layer, typed, layer.call->args[0], f, layer.axes.output), channel};
     }
-    return Expr();
+    const auto *call = x.as<CallNode>(), *pre = typed.as<CallNode>();
+    if (!call || !pre || !call->op.same_as(pre->op)) return {};
+    if (KeepsPositive(call)) {
+      if (!factor.Positive()) return {};
+      const Taken t = Take(call->args[0], pre->args[0], factor, depth + 1);
+      return t.value.defined() ? Taken{Again(call, {t.value}), t.channel} : t;
+    }
+    if (call->op.same_as(op::bias_add)) return TakeBias(call, pre, factor, depth);
+    return IsSum(call) ? TakeSum(call, pre, factor, depth) : Taken();
   }
+  Taken TakeBias(const CallNode* call, const CallNode* pre, const Factor& factor,
+                 int depth) {  // NOLINT(misc-no-recursion)
+    const Taken t = Take(call->args[0], pre->args[0], factor, depth + 1);
+    const int64_t axis = AttrsAs<BiasAddAttrs>(call->attrs).axis, rank = RankOf(pre->args[0]);
+    Factor f = factor;
+    if (!t.value.defined() || (axis < 0 ? axis + rank : axis) != t.channel ||
+        !PerChannel(f.typed, pre->args[0], t.channel, &f.ones))
+      return {};
+    return {Again(call, {t.value, Multiply(call->args[1], f.Squeezed())}), t.channel};
+  }
+  Taken TakeSum(const CallNode* call, const CallNode* pre, const Factor& factor,
+                int depth) {  // NOLINT(misc-no-recursion)
+    Taken sides[2];
+    for (int k = 0; k < 2; ++k) {
+      sides[k] = Take(call->args[k], pre->args[k], factor, depth + 1);
+      const Taken& t = sides[k];
+      Factor f = factor;
+      if (!t.value.defined() || !PerChannel(f.typed, pre->args[k], t.channel, &f.ones) ||
+          !PerChannel(pre->args[1 - k], pre->args[k], t.channel))
+        continue;
+      const Expr other = Multiply(call->args[1 - k], f.Along(t.channel, RankOf(pre->args[k])));
+      return {Again(call, k == 0 ? Array<Expr>{t.value, other} : Array<Expr>{other, t.value}), t.channel};
+    }
+    const bool both = sides[0].value.defined() && sides[1].value.defined() && sides[0].channel == sides[1].channel &&
+                      RankOf(pre->args[0]) == RankOf(pre->args[1]);
+    return both ? Taken{Again(call, {sides[0].value, sides[1].value}), sides[0].channel} : Taken();
+  }
+  static constexpr int kDeep = 64;
   PointerMap<int> uses_;
 };
 
-/// layer(multiply(x, s), w): the factors of the input channels go into the weights.
+/// What all consumers of a tensor take out of it: factors along a dimension.
+struct Wanted {
+  int64_t axis = -1;      ///< -1: none
+  bool positive = false;  ///< factors above 0 alone, which are constants
+  bool constant = false;  ///< constants alone
+  bool nonzero = false;   ///< constants without 0 alone, since something is divided by them
+  bool asked = false;     ///< by a consumer
+};
+
+/// layer(e, w), where e is multiply(x, s) or computed of that element by element: the factors of the input channels go
+/// into the weights of all layers that take the product.
 class Forward : public MixedModeMutator {
+ public:
+  explicit Forward(const Function& f) {
+    const NodeList nodes = PostOrderNodes(f);
+    for (size_t i = nodes.size(); i-- > 0;) Ask(GetRef<Expr>(static_cast<const ExprNode*>(nodes[i])));
+  }
+
+ private:
+  void Give(const Expr& e, Wanted w) {
+    Wanted& have = wanted_[e.get()];
+    if (have.asked && have.axis != w.axis) w.axis = -1;
+    have = {w.axis, have.positive || w.positive, have.constant || w.constant, have.nonzero || w.nonzero, true};
+  }
+  void Ask(const Expr& e) {
+    const auto* call = e.as<CallNode>();
+    const Wanted* found = wanted_.Find(e.get());
+    const Wanted own = found ? *found : Wanted();
+    int taker = -1;  // the argument whose factors are taken
+    Wanted w;
+    if (const Layer layer = LayerOf(e, e); layer.call) {
+      const Expr& data = call->args[0];
+      if (data->checked_type_.defined() && Takes(layer, e, data, layer.axes.input))
+        taker = 0, w = {layer.axes.channel, false, DataOf(call->args[1]) != nullptr};
+    } else if (own.axis >= 0 && KeepsPositive(call)) {
+      taker = 0, w = own, w.positive = true;
+    } else if (own.axis >= 0 && IsSum(call) && TensorDtype(e).is_floating()) {
+      for (int k = 0; k < 2 && taker < 0; ++k) {
+        if (PerChannel(call->args[1 - k], call->args[k], own.axis)) taker = k, w = own, w.nonzero = true;
+      }
+    }
+    int at = 0;
+    ForEachChild(e.get(), [&](const ExprNode* child) {
+      if (!child) return;
+      const bool takes = taker >= 0 && child == call->args[taker].get() && !(at++ > 0);
+      Give(GetRef<Expr>(child), takes ? w : Wanted());
+    });
+  }
+
   using MixedModeMutator::VisitExpr_;
   Expr VisitExpr_(const FunctionNode* f) final {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
   }
+  /// Factors that were taken out of an argument; null if there are none.
+  const Factor* TakenOutOf(const Expr& pre) const { return factors_.Find(pre.get()); }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
-    const Layer layer = LayerOf(post, GetRef<Expr>(pre));
-    const auto* mul = layer.call ? layer.call->args[0].as<CallNode>() : nullptr;
-    const auto* pre_mul = mul ? pre->args[0].as<CallNode>() : nullptr;
-    if (!pre_mul || !mul->op.same_as(op::multiply) || layer.axes.input < 0) return post;
-    for (int64_t i = 0; i < 2; ++i) {
-      const Expr& typed = pre_mul->args[i];
-      const int64_t channels = PerChannel(mul->args[1 - i], typed, RankOf(typed), layer.axes.channel);
-      // A tensor of one channel that the factors make several cannot do without them.
-      if (channels < 0 || DimAt(typed, layer.axes.channel) != channels) continue;
-      Expr e = Scaled(layer, mul->args[i], mul->args[1 - i], layer.axes.input, TensorDtype(typed));
-      if (e.defined()) return e;
+    const auto* call = post.as<CallNode>();
+    const Wanted* w = wanted_.Find(pre);
+    if (!call) return post;
+    if (call->op.same_as(op::multiply) && w && w->axis >= 0) return TakeOut(pre, call, *w, post);
+    const Expr typed = GetRef<Expr>(pre);
+    if (const Layer layer = LayerOf(post, typed); layer.call) {
+      const Factor* f = TakenOutOf(pre->args[0]);
+      return f ? Scaled(layer, typed, call->args[0], *f, layer.axes.input) : post;
+    }
+    if (KeepsPositive(call)) {
+      if (const Factor* f = TakenOutOf(pre->args[0])) factors_[pre] = Factor(*f);
+    } else if (IsSum(call)) {
+      for (int k = 0; k < 2; ++k) {
+        const Factor* f = TakenOutOf(pre->args[k]);
+        if (!f) continue;
+        const Factor factor = *f;
+        factors_[pre] = factor;
+        const Expr other = Divide(call->args[1 - k], factor.Along(w->axis, RankOf(pre->args[k])));
+        return Again(call, k == 0 ? Array<Expr>{call->args[0], other} : Array<Expr>{other, call->args[1]});
+      }
     }
     return post;
   }
+  Expr TakeOut(const CallNode* pre, const CallNode* call, const Wanted& w, const Expr& post) {
+    for (int i = 0; i < 2; ++i) {
+      Factor f;
+      f.value = call->args[1 - i], f.typed = pre->args[1 - i];
+      // A tensor of one channel that the factors make several cannot do without them.
+      if (!PerChannel(f.typed, pre->args[i], w.axis, &f.ones) || RankOf(pre->args[i]) != RankOf(GetRef<Expr>(pre)))
+        continue;
+      if ((w.constant && !f.Constant()) || (w.positive && !f.Positive()) || (w.nonzero && !f.Nonzero())) continue;
+      factors_[pre] = std::move(f);
+      return call->args[i];
+    }
+    return post;
+  }
+  PointerMap<Wanted> wanted_;
+  PointerMap<Factor> factors_;
 };
 
 /// Scaled weights would no longer fit half floats; the factor follows the product, where it costs little.
@@ -187,8 +329,7 @@ bool Folds(const Function& f) { return AnyCallOf(f, op::multiply) && !f->HasNonz
 Pass BackwardFoldScaleAxis() {
   return MakePass<BackwardFoldScaleAxis>({
       .doc = "Moves per-channel factors of the result of a convolution, of a transposed one or of a dense layer into "
-             "its weights, "
-             "and into the bias between.",
+             "its weights, through sums with a value a channel, and through what keeps factors above 0.",
       .opt_level = 3,
       .required = {"InferType"},
       .reassociates = true,
@@ -199,11 +340,11 @@ Pass BackwardFoldScaleAxis() {
 Pass ForwardFoldScaleAxis() {
   return MakePass<ForwardFoldScaleAxis>({
       .doc = "Moves per-channel factors of the input of a convolution, of a transposed one or of a dense layer into "
-             "its weights.",
+             "its weights, through sums with a value a channel, and through what keeps factors above 0.",
       .opt_level = 3,
       .required = {"InferType"},
       .reassociates = true,
-      .run = [](Function f, IRModule, PassContext) { return Folds(f) ? Downcast<Function>(Forward().Mutate(f)) : f; },
+      .run = [](Function f, IRModule, PassContext) { return Folds(f) ? Downcast<Function>(Forward(f).Mutate(f)) : f; },
   });
 }
 /// Backward first, then forward, with folding between so that scaled weights are constants again.

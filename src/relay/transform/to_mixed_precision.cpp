@@ -26,6 +26,15 @@ class Narrower : public MixedModeMutator {
  public:
   Narrower(DataType narrow, int64_t missing_op_mode, const Function& f)
       : narrow_(narrow), mode_(missing_op_mode), fields_(f) {}
+  /// A function that this one made, with results that stay narrow where they were computed so.
+  Function WithNarrowResults(const Function& f) const {
+    const Expr body = NarrowResult(f->body);
+    if (body.same_as(f->body)) return f;
+    auto n = make_object<FunctionNode>(*f.get());
+    n->body = body, n->ret_type = Type();
+    n->checked_type_ = ObjectRef();
+    return Function(n);
+  }
   void Report() const { errors_.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx); }
 
  private:
@@ -59,6 +68,29 @@ class Narrower : public MixedModeMutator {
     Expr made = Call(n);
     if (accumulates && rule.accumulation != rule.output) made = Cast(made, rule.output);
     return Widened(pre->checked_type_, made);
+  }
+
+  /// What a result is made of, where that is narrow. Chains of lets are long in practice: no recursion over them.
+  Expr NarrowResult(const Expr& result) const {
+    std::vector<Let> lets;
+    Expr e = result;
+    for (const auto* l = e.as<LetNode>(); l; l = e.as<LetNode>()) lets.push_back(GetRef<Let>(l)), e = l->body;
+    Expr made = e;
+    if (const Expr* narrow = MadeOf(e)) {
+      made = *narrow;
+    } else if (const auto* tuple = e.as<TupleNode>()) {
+      Array<Expr> fields;
+      bool changed = false;
+      for (const Expr& f : tuple->fields) {
+        const Expr* narrow = MadeOf(f);
+        changed = changed || narrow;
+        fields.push_back(narrow ? *narrow : f);
+      }
+      if (changed) made = Tuple(fields);
+    }
+    if (made.same_as(e)) return result;
+    for (size_t i = lets.size(); i-- > 0;) made = Let(lets[i]->var, lets[i]->value, made);
+    return made;
   }
 
   static bool IsWide(const ObjectRef& type) {
@@ -205,17 +237,20 @@ Pass ToMixedPrecision(const ToMixedPrecisionOptions& options) {
       {
           .doc =
               "Computes convolutions and products of matrices in a narrow type, with sums in float32, and what follows "
-              "on them where nothing is lost; everything else stays in float32, parameters and results too. Operators "
+              "on them where nothing is lost; everything else stays in float32, parameters too, and results if asked. "
+              "Operators "
               "say what becomes of them by FTVMMixedPrecisionConversionType.",
           .opt_level = 0,
           .required = {"InferType"},
           .changes_results = true,
           .run =
-              [mixed_precision_type, missing_op_mode](Function f, IRModule, PassContext) {
+              [mixed_precision_type, missing_op_mode, keep = options.keep_orig_output_dtype](Function f, IRModule mod,
+                                                                                             PassContext) {
                 Narrower narrower(mixed_precision_type, missing_op_mode, f);
                 Function made = narrower.Mutate(f);
                 narrower.Report();
-                return made;
+                const bool main = !keep && mod->ContainGlobalVar("main") && mod->Lookup("main").same_as(f);
+                return main ? narrower.WithNarrowResults(made) : made;
               },
       });
 }

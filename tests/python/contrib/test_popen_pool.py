@@ -66,10 +66,10 @@ def test_a_pool():
         assert late.status == StatusKind.TIMEOUT
 
 
-def test_an_executor_with_times():
+def test_an_executor_with_times(tmp_path):
     x = relay.var("x", shape=(4, 8))
     lib = relay.build(tvm.IRModule.from_expr(relay.nn.softmax(relay.nn.relu(x))), "llvm")
-    model = debug_executor.create(lib.get_graph_json(), lib, tvm.cpu(), dump_root="unused")
+    model = debug_executor.create(lib.get_graph_json(), lib, tvm.cpu(), dump_root=str(tmp_path))
     given = np.ones((4, 8), "float32")
     report = model.profile(x=given)
     assert "Total on cpu(0)" in str(report) and len(report.calls) == len(model.run_individual(2, 2)) and report.calls[0]["Duration (us)"] > 0

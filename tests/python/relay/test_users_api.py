@@ -303,6 +303,21 @@ def test_mixed_precision_is_near():
     assert (both[1] != both[0]).any()
 
 
+def test_results_stay_narrow_unless_asked():
+    x, w = relay.var("x", shape=(2, 3)), relay.var("w", shape=(4, 3))
+    product = relay.nn.relu(relay.nn.dense(x, w))
+    narrow = relay.nn.relu(relay.cast(relay.nn.dense(relay.cast(x, "float16"), relay.cast(w, "float16"), out_dtype="float32"), "float16"))
+    one = relay.transform.ToMixedPrecision("float16")(relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x, w], product))))
+    tvm.ir.assert_structural_equal(one, relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x, w], narrow))))
+    both = relay.Function([x, w], relay.Tuple([product, relay.exp(x), relay.cast(x, "float32")]))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(both))
+    fields = relay.transform.InferType()(relay.transform.ToMixedPrecision("float16")(mod))["main"].ret_type.fields
+    assert [t.dtype for t in fields] == ["float16", "float32", "float32"]
+    with tvm.transform.PassContext(config={"relay.ToMixedPrecision.keep_orig_output_dtype": True}):
+        kept = relay.transform.ToMixedPrecision("float16")(mod)
+    assert [t.dtype for t in relay.transform.InferType()(kept)["main"].ret_type.fields] == ["float32"] * 3
+
+
 def test_operators_say_their_precision():
     from baton.relay.testing.temp_op_attr import TempOpAttr
 

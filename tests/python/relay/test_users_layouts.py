@@ -273,3 +273,14 @@ def test_basic_blocks_with_typed_variables():
     z = var(name="z")
     want = relay.Let(z, relay.add(x, relay.const(1.0)), relay.If(c, relay.multiply(z, z), relay.negative(z)))
     tvm.ir.assert_structural_equal(got, run_infer_type(relay.Function([c, x], want)))
+
+
+def test_norms_keep_the_layout():
+    x, w = relay.var("x", shape=(1, 8, 8, 4)), relay.var("w", shape=(3, 3, 4, 4))
+    g, b = relay.var("g", shape=(4,)), relay.var("b", shape=(4,))
+    moved = [relay.layout_transform(x, "NHWC", "NCHW"), relay.layout_transform(w, "HWIO", "OIHW")]
+    for norm in (relay.nn.instance_norm, lambda *args, **kw: relay.nn.group_norm(*args, num_groups=2, **kw)):
+        y = norm(relay.nn.conv2d(x, w, kernel_size=(3, 3), channels=4, data_layout="NHWC", kernel_layout="HWIO"), g, b, axis=3)
+        got = run_opt_pass(relay.Function([x, w, g, b], y), transform.ConvertLayout({"nn.conv2d": ["NCHW", "default"]}))
+        want = relay.layout_transform(norm(relay.nn.conv2d(*moved, kernel_size=(3, 3), channels=4), g, b, axis=1), "NCHW", "NHWC")
+        tvm.ir.assert_structural_equal(got, run_infer_type(relay.Function([x, w, g, b], want)))

@@ -99,7 +99,6 @@ def test_disable_assert():
         ("tir.is_entry_func", False),
         ("tir.usmp.enable", False),
         ("relay.FuseOps.link_params", True),
-        ("relay.ToMixedPrecision.keep_orig_output_dtype", True),
     ],
 )
 def test_options_that_cannot_be_otherwise(key, fixed):

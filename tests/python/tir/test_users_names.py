@@ -106,3 +106,26 @@ def test_what_there_is_not_says_so():
 
 def test_the_names_of_the_package():
     assert {"relay", "te", "nd", "cpu"} <= set(dir(tvm))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "both"),
+    [
+        ("int32", "float32", "float32"),
+        ("float16", "int64", "float16"),
+        ("float16", "float32", "float32"),
+        ("int8", "int32", "int32"),
+        ("uint8", "uint16", "uint16"),
+        ("uint8", "int32", "int32"),
+        ("uint32", "int8", "int32"),
+    ],
+)  # fmt: skip
+def test_arithmetic_matches_dtypes(a, b, both):
+    x, y = te.var("x", a), te.var("y", b)
+    assert (x * y).dtype == (y - x).dtype == both and (x < y).dtype == "bool"
+
+
+def test_dtypes_that_nothing_matches():
+    for a, b in (("bool", "float32"), ("float16", "bfloat16")):
+        with pytest.raises(TypeError, match="dtypes differ"):
+            te.var("x", a) + te.var("y", b)

@@ -168,3 +168,28 @@ def test_helpers():
     assert topi.nn.get_pad_tuple((1, 2), (3, 3)) == (1, 2, 1, 2) and topi.nn.get_pad_tuple3d("SAME", (3, 3, 3)) == (1,) * 6
     with pytest.raises(tvm.error.UnsupportedError, match="valid_count"):
         topi.argsort(te.placeholder((2, 3)), te.placeholder((2,), "int32"))
+
+
+def test_winograds_matrices():
+    from baton.topi.nn.winograd_util import winograd_transform_matrices
+
+    a, b, g = winograd_transform_matrices(6, 3, "float32")
+    assert [tuple(map(int, m.shape)) for m in (a, b, g)] == [(8, 6), (8, 8), (8, 3)]
+    found = [computed(lambda m=m: m) for m in (a, b, g)]
+    data, weight = RNG.standard_normal(8), RNG.standard_normal(3)
+    np.testing.assert_allclose(found[0].T @ ((found[2] @ weight) * (found[1].T @ data)), np.correlate(data, weight, "valid"), rtol=1e-3, atol=1e-4)
+
+
+def test_an_argument_that_nothing_reads():
+    x = te.placeholder((2, 3), name="x")
+    y = topi.full_like(x, 3.0)
+    run, out = tvm.build(topi.generic.schedule_injective(y), [x, y], "llvm"), tvm.nd.empty((2, 3))
+    run(tvm.nd.array(f32(2, 3)), out)
+    assert (out.numpy() == 3).all()
+
+
+def test_layouts_of_convolutions_by_both_names():
+    x, w = f32(1, 5, 5, 2), f32(3, 3, 2, 4)
+    both = [computed(lambda a, b, name=name: topi.nn.conv2d(a, b, 1, 1, 1, **{name: "NHWC"}), x, w) for name in ("layout", "data_layout")]
+    np.testing.assert_array_equal(*both)
+    np.testing.assert_allclose(both[0], topi.testing.conv2d_nhwc_python(x, w, 1, 1), rtol=1e-4, atol=1e-4)

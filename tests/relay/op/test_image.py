@@ -166,7 +166,7 @@ def upsampled(x, scale_h=1.0, scale_w=1.0, layout="NCHW", method="nearest_neighb
         at,
         size,
         method={"bilinear": "linear", "bicubic": "cubic"}[method],
-        coordinate_transformation_mode="align_corners" if align_corners else "half_pixel",
+        coordinate_transformation_mode="align_corners" if align_corners else "asymmetric",
         cubic_alpha=-0.5,
     )
 

@@ -41,6 +41,7 @@ BATON_DLL Expr Cast(Expr data, DataType dtype);
 BATON_DLL Expr Reshape(Expr data, Array<int64_t> newshape);
 BATON_DLL Expr Transpose(Expr data, Array<int64_t> axes);
 BATON_DLL Expr ExpandDims(Expr data, int64_t axis, int64_t num_newaxis = 1);
+BATON_DLL Expr Squeeze(Expr data, Array<int64_t> axis);
 BATON_DLL Expr ReduceCall(const Op& op, Expr data, Array<int64_t> axis, bool keepdims);
 /// A rank-0 constant.
 BATON_DLL Expr MakeScalar(double value, DataType dtype);

@@ -3,7 +3,7 @@
 
 from ... import error as errors
 from ..expr import const, infer_type
-from .make import operator
+from .make import convolution, operator
 
 BITS = {}
 
@@ -48,7 +48,7 @@ def bitserial_conv2d(
     unipolar=True,
 ):
     """`nn.conv2d` of numbers of few bits; with `unipolar` a bit of a weight is -1 or 1."""
-    made = operator("nn.conv2d")(
+    made = convolution(2)(
         operator("cast")(data, dtype="int32"),
         _weights(weight, weight_bits, unipolar),
         strides=strides,

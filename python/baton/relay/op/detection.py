@@ -91,7 +91,8 @@ def proposal(cls_prob, bbox_pred, im_info, scales, ratios, feature_stride, thres
     boxes = op("stack")(Tuple([scores, *corners]), axis=2)
 
     most = count if rpn_pre_nms_top_n <= 0 else min(rpn_pre_nms_top_n, count)
-    order = op("topk")(scores, k=most, axis=1, ret_type="indices", is_ascend=False, dtype="int32")
+    order = op("argsort")(scores, axis=1, is_ascend=False, dtype="int32")
+    order = op("strided_slice")(order, begin=[0], end=[most], strides=[1], axes=[1])
     results = []
     for i in range(batch):
         own = op("take")(op("take")(boxes, const(i, "int32"), axis=0), op("take")(order, const(i, "int32"), axis=0), axis=0)

@@ -230,3 +230,8 @@ def all_names():
     if not _names:
         _names = frozenset(Op.list_op_names())
     return _names
+
+
+def convolution(dims):
+    """The convolution over so many dimensions of space."""
+    return operator(f"nn.conv{dims}d")

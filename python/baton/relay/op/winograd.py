@@ -4,7 +4,7 @@ what is left is the convolution, for which the compiler chooses the kernel."""
 
 from ... import error as errors
 from ..expr import _dtype_of, const, infer_type
-from .make import operator
+from .make import convolution, operator
 
 WINOGRAD = {}
 
@@ -87,7 +87,7 @@ def contrib_conv3d_winograd_weight_transform(weight, tile_size):
     return _transformed(weight, tile_size, 3 if _in_depth(taps) else 2)
 
 
-def _without_transform(name, plain, dims):
+def _without_transform(name, dims):
     letters = "DHW"[-dims:]
 
     def call(
@@ -109,7 +109,7 @@ def _without_transform(name, plain, dims):
             raise errors.TypeError(f"nn.{name} needs kernel_size, which transformed weights do not tell")
         taps = [kernel_size] * dims if isinstance(kernel_size, int) else [int(k) for k in kernel_size]
         dtype = _dtype_of(weight) or "float32"
-        return operator(plain)(
+        return convolution(dims)(
             data,
             _restored(weight, tile_size, taps, dtype),
             strides=strides,
@@ -125,11 +125,11 @@ def _without_transform(name, plain, dims):
         )
 
     call.__name__ = name
-    call.__doc__ = f"`{plain}` with weights that the weight transform of the same name gave, for tiles of that size."
+    call.__doc__ = f"`nn.conv{dims}d` with weights that the weight transform of the same name gave, for tiles of that size."
     WINOGRAD["nn." + name] = call
 
 
-_without_transform("contrib_conv2d_winograd_without_weight_transform", "nn.conv2d", 2)
-_without_transform("contrib_conv3d_winograd_without_weight_transform", "nn.conv3d", 3)
+_without_transform("contrib_conv2d_winograd_without_weight_transform", 2)
+_without_transform("contrib_conv3d_winograd_without_weight_transform", 3)
 
 __all__ = ["WINOGRAD", "matrices"]

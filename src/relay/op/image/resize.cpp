@@ -436,7 +436,7 @@ Plan PlanOfUpsampling(const UpSamplingAttrs& a, const Shape& in, DataType dtype)
                        "\"; it is \"nearest_neighbor\", \"bilinear\" or \"bicubic\"");
   Plan p;
   p.method = a.method == "bilinear" ? String("linear") : a.method == "bicubic" ? String("cubic") : a.method;
-  p.mode = a.align_corners ? "align_corners" : p.method == "nearest_neighbor" ? "asymmetric" : "half_pixel";
+  p.mode = a.align_corners ? "align_corners" : "asymmetric";
   p.rounding = p.method == "nearest_neighbor" && !a.align_corners ? "floor" : "";
   p.alpha = -0.5, p.dtype = dtype;
   for (int k = 0; k < 2; ++k) {

@@ -567,7 +567,7 @@ const Op op::instance_norm = DefineOp({
     .gradient = gradient::DecomposeInstanceNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX InstanceNormalization-22",
-    .traits = {.precision = Precision::kNever},
+    .traits = {.precision = Precision::kNever, .layout = LayoutRule::kAxis},
 });
 const Op op::group_norm = DefineOp({
     .name = "nn.group_norm",
@@ -584,7 +584,7 @@ const Op op::group_norm = DefineOp({
     .gradient = gradient::DecomposeGroupNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX GroupNormalization-21",
-    .traits = {.precision = Precision::kNever},
+    .traits = {.precision = Precision::kNever, .layout = LayoutRule::kAxis},
 });
 const Op op::layer_norm = DefineOp({
     .name = "nn.layer_norm",

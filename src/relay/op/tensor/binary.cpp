@@ -348,10 +348,12 @@ Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::add =
-    Row<kAdd>({.integers = integers::Sum, .reference = reference::Zip<[](float x, float y) { return x + y; }>}),
-         op::subtract = Row<kSubtract>(
-             {.integers = integers::Difference, .reference = reference::Zip<[](float x, float y) { return x - y; }>}),
+const Op op::add = Row<kAdd>({.scaling = Scaling::kAny,
+                              .integers = integers::Sum,
+                              .reference = reference::Zip<[](float x, float y) { return x + y; }>}),
+         op::subtract = Row<kSubtract>({.scaling = Scaling::kAny,
+                                        .integers = integers::Difference,
+                                        .reference = reference::Zip<[](float x, float y) { return x - y; }>}),
          op::multiply = Row<kMultiply>(
              {.integers = integers::Product, .reference = reference::Zip<[](float x, float y) { return x * y; }>}),
          op::divide = Row<kDivide>(

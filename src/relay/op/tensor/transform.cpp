@@ -64,8 +64,9 @@ Type ReshapeLikeType(const ReshapeLikeAttrs& a, const TypeArgs& in) {
   Shape out = ReshapeLikeShape(a, in.shape(0), in.shape(1));
   int64_t n = ProductOf(Dims(in.shape(0))), m = ProductOf(Dims(out));
   std::vector<PrimExpr> have(in.shape(0).begin(), in.shape(0).end()), want(out.begin(), out.end());
-  const bool open = (n < 0 || m < 0) && !HasUnknown(have) && !HasUnknown(want);
-  if (open ? !in.Same(ProductExpr(have), ProductExpr(want)) : n >= 0 && m >= 0 && n != m) {
+  if ((n < 0 || m < 0) && !HasUnknown(have) && !HasUnknown(want)) {
+    if (!in.Same(ProductExpr(have), ProductExpr(want))) in.Assume(ProductExpr(have), ProductExpr(want));
+  } else if (n >= 0 && m >= 0 && n != m) {
     in.Fail("R1", in.Show(0) + " has " + Str(n) + " elements, the shape " + ShowShape(out) + " made from `rhs` has " +
                       Str(m));
   }

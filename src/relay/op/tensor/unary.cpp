@@ -435,7 +435,7 @@ struct WithAttrs {
   static Tensor Lower(const A& attrs, const Tensors& in) {
     return topi::Map(in[0], [&](PrimExpr v) { return cast(in[0].dtype(), kFn(attrs, Widen(v))); }, kName.text);
   }
-  static Op Define(const char* doc, const char* source) {
+  static Op Define(const char* doc, const char* source, const OpTraits& traits = {}) {
     return DefineOp({.name = kName.text,
                      .doc = doc,
                      .inputs = {{"data", DomainDoc(kDomain)}},
@@ -445,7 +445,8 @@ struct WithAttrs {
                      .lower = Lower,
                      .gradient = gradient::Chain<kDerivative>,
                      .pattern = OpPattern::kElemWise,
-                     .source = source});
+                     .source = source,
+                     .traits = traits});
   }
 };
 
@@ -591,14 +592,14 @@ const Op op::abs = Row<kAbs>(kExactValues),
          op::round = Row<kRound>(kExactValues), op::isnan = Row<kIsNan>(), op::isfinite = Row<kIsFinite>(),
          op::logical_not = Row<kLogicalNot>(), op::bitwise_not = Row<kBitwiseNot>(), op::popcount = Row<kPopcount>(),
          op::reciprocal = Row<kReciprocal>(kNeverNarrow),
-         op::relu = Row<kRelu>({.values = Values::kExact, .integers = integers::Relu}),
+         op::relu = Row<kRelu>({.values = Values::kExact, .scaling = Scaling::kPositive, .integers = integers::Relu}),
          op::softplus = Row<kSoftplus>(kNeverNarrow), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
          op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
 
 [[maybe_unused]] const Op leaky_relu =
     WithAttrs<"nn.leaky_relu", LeakyReluAttrs, kF, LeakyRelu, gradient::DLeakyRelu>::Define(
-        "data > 0 ? data : alpha * data", "ONNX LeakyRelu-16");
+        "data > 0 ? data : alpha * data", "ONNX LeakyRelu-16", {.scaling = Scaling::kPositive});
 const Op op::elu = WithAttrs<"nn.elu", AlphaAttrs, kF, Elu, gradient::DElu>::Define(
     "data > 0 ? data : alpha * (exp(data) - 1)", "ONNX Elu-6");
 const Op op::celu = WithAttrs<"nn.celu", AlphaAttrs, kF, Celu, gradient::DCelu>::Define(
