@@ -295,9 +295,15 @@ std::string WriteError() {
 }
 
 void ThrowRemoteError(const std::string& payload) {
-  ByteReader in(payload.data(), payload.size(), "error");
-  std::string kind = ReadPart(&in), message = ReadPart(&in);
-  const std::string trace = ReadPart(&in);
+  std::string kind, message, trace;
+  try {
+    ByteReader in(payload.data(), payload.size(), "error");
+    kind = ReadPart(&in);
+    message = ReadPart(&in);
+    trace = ReadPart(&in);
+  } catch (const std::exception& e) {
+    Throw(kProtocolError, Cat("an error that cannot be read: ", e.what()));
+  }
   bool own = false, known = false;
   for (const std::string_view one : kOwnKinds) own = own || one == kind;
   for (const std::string_view one : kKinds) known = known || one == kind;

@@ -80,6 +80,7 @@ void LoadVerifier() { VerifySignature(std::string(32, '\0'), "", std::string(64,
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before it could be tied to
   prctl(PR_SET_NAME, "baton-idle");
+  listener->Abandon();  // a server that comes after one that was killed finds its address free
   // Wakes the session, which ends as it does when its client goes, with its audit line.
   struct sigaction end{};
   end.sa_handler = [](int) { EndSession(); };
@@ -100,7 +101,6 @@ void LoadVerifier() { VerifySignature(std::string(32, '\0'), "", std::string(64,
     ServerOptions own = options;
     if (channel->grant) Grant(*channel->grant, &own);
     if (own.policy.empty()) own.policy = channel->own_user ? "trusted" : "session";
-    listener->Abandon();
     listener->ForgetKeys();
     if (!channel->key_id.empty()) {
       own.first = ReadFirst(channel.get(), Deadline::In(kHandshakeSeconds));

@@ -58,14 +58,14 @@ def test_anyone_who_reaches_the_port_gets_nothing_parsed(lab):
     streams += [rng.randbytes(rng.randint(1, 400)) for _ in range(150)]
     before = memory(lab[0].pid)
     for stream in streams:
-        with socket.create_connection(("127.0.0.1", lab[1])) as raw, contextlib.suppress(ConnectionError):
+        answer = b""
+        with socket.create_connection(("127.0.0.1", lab[1])) as raw, contextlib.suppress(OSError):
             raw.settimeout(4)
             raw.sendall(stream)
             raw.shutdown(socket.SHUT_WR)
-            answer = b""
             while piece := raw.recv(4096):
                 answer += piece
-            assert len(answer) < 200 and b"BATONRPC" not in answer
+        assert len(answer) < 200 and b"BATONRPC" not in answer
     assert works(lab) and memory(lab[0].pid) - before < 1 << 20
 
 

@@ -199,8 +199,12 @@ def test_the_command(keys, tmp_path):
     assert "token" in done.stdout and token.stat().st_mode & 0o777 == 0o600
     text = token.read_text()
     assert "load=signed" in text and f"memory={64 << 20}" in text and "expires=" in text
-    for arguments in (["narrow"], ["narrow", str(keys / "lab.key"), "-o", "x"], ["narrow", str(keys / "lab.key"), "-o", "x", "--expires", "soon"]):
-        done = subprocess.run([sys.executable, "-m", "baton", "rpc-key", *arguments], capture_output=True, text=True, cwd=tmp_path)
+    for arguments in (
+        ["narrow"],
+        ["narrow", str(keys / "lab.key"), "-o", str(tmp_path / "x")],
+        ["narrow", str(keys / "lab.key"), "-o", str(tmp_path / "x"), "--expires", "soon"],
+    ):
+        done = subprocess.run([sys.executable, "-m", "baton", "rpc-key", *arguments], capture_output=True, text=True)
         assert done.returncode == 2 and "rpc-key" in done.stderr
 
 

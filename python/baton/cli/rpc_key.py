@@ -26,7 +26,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--policy", choices=["session", "trusted"], help="what a client with it may call (default of a new key: session)")
     parser.add_argument("--allow", default="", metavar="NAMES", help="registered functions that it may call, with commas; `*` at the end: any that begin so")
     parser.add_argument("--expires", metavar="TIME", help="until when it is good: 90s, 30m, 12h, 7d from now")
-    parser.add_argument("--load", choices=["none", "signed", "any"], help="modules that a client with it may load")
+    parser.add_argument("--load", dest="modules", choices=["none", "signed", "any"], help="modules that a client with it may load")
     parser.add_argument("--devices", metavar="NAMES", help="devices that it may use, with commas: cpu, cuda, cuda:1")
     for name, what in (("memory", "arrays"), ("disk", "files")):
         parser.add_argument(f"--{name}", type=arguments.positive, metavar="MIB", help=f"{what} of a session")
@@ -47,7 +47,9 @@ def _limits(args: argparse.Namespace) -> list[str]:
     found = []
     if args.expires:
         found.append(f"expires={_expiry(args.expires)}")
-    for name, unit in (("load", None), ("devices", None), ("memory", 1 << 20), ("disk", 1 << 20), ("cpu", 1), ("wall", 1)):
+    if args.modules:
+        found.append(f"load={args.modules}")
+    for name, unit in (("devices", None), ("memory", 1 << 20), ("disk", 1 << 20), ("cpu", 1), ("wall", 1)):
         if (value := getattr(args, name)) is not None:
             found.append(f"{name}={value if unit is None else int(value * unit)}")
     return found
