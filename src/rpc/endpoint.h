@@ -204,7 +204,7 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   std::string buffer_;
   size_t at_ = 0, end_ = 0;  ///< what of it was read and not taken yet
   mutable std::mutex channel_mutex_;
-  bool credit_ = false, resumable_ = false;
+  bool begun_ = false, credit_ = false, resumable_ = false;
   uint64_t sent_ = 0, acked_ = 0, taken_ = 0, told_ = 0;
   KeptBytes kept_;
   std::atomic<int> waiting_{0};  ///< threads that wait for their turn

@@ -72,6 +72,7 @@ int KeptBytes::Parts(iovec parts[2]) {
 }
 
 void Endpoint::Begin(bool credit, bool resumable) {
+  begun_ = true;
   credit_ = credit;
   resumable_ = resumable;
   sent_ = acked_ = taken_ = told_ = 0;
@@ -237,8 +238,9 @@ FrameHeader Endpoint::NextFrame(std::string* payload, Deadline deadline) {
     return h;
   }
   const size_t length = h.length;
-  Fill(kHeaderBytes + length, Deadline::In(kFrameSeconds), true);
-  decode();  // a new connection begins with the same frame, if the peer is what it should be
+  Fill(kHeaderBytes + length, begun_ ? Deadline::In(kFrameSeconds) : deadline,
+       true);  // a greeting has its own deadline
+  decode();    // a new connection begins with the same frame, if the peer is what it should be
   if (h.length != length) Lose(kProtocolError, "a frame changed its length");
   payload->assign(buffer_, at_ + kHeaderBytes, length);
   at_ += kHeaderBytes + length;

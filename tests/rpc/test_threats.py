@@ -97,17 +97,19 @@ def test_slow_peers_are_cut(lab, where, tmp_path):
         return
     command = [program(), "--listen", f"unix:{tmp_path}/s"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        process.stdout.readline()
-        with socket.socket(socket.AF_UNIX) as raw:
-            raw.settimeout(40)
-            raw.connect(f"{tmp_path}/s")
-            raw.sendall(frame(1, hello())[:30] if where == "greeting" else frame(1, hello()) + frame(2, length=1000))
-            begin = time.monotonic()
-            with contextlib.suppress(ConnectionError):
-                while raw.recv(4096):
-                    pass
-            assert time.monotonic() - begin < (4 if where == "greeting" else 35)
-        process.terminate()
+        try:
+            process.stdout.readline()
+            with socket.socket(socket.AF_UNIX) as raw:
+                raw.settimeout(40)
+                raw.connect(f"{tmp_path}/s")
+                raw.sendall(frame(1, hello())[:30] if where == "greeting" else frame(1, hello()) + frame(2, length=1000))
+                begin = time.monotonic()
+                with contextlib.suppress(ConnectionError):
+                    while raw.recv(4096):
+                        pass
+                assert time.monotonic() - begin < (4 if where == "greeting" else 35)
+        finally:
+            process.terminate()
 
 
 def test_the_network_reads_nothing(lab):
