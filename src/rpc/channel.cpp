@@ -292,9 +292,25 @@ Address Address::Parse(std::string_view url) {
   a.kind = kTls;
   begins("tls://");
   if (const size_t query = url.find('?'); query != std::string_view::npos) {
-    std::string_view option = url.substr(query + 1);
-    if (option.substr(0, 4) != "key=") Throw("ValueError", Cat("`", whole, "`: the one option is ?key=FILE"));
-    a.key_file = option.substr(4);
+    for (std::string_view rest = url.substr(query + 1); !rest.empty();) {
+      const std::string_view one = rest.substr(0, rest.find('&'));
+      rest.remove_prefix(one.size() < rest.size() ? one.size() + 1 : one.size());
+      const size_t equals = one.find('=');
+      const std::string_view word = one.substr(0, equals);
+      std::string* slot = word == "key"        ? &a.key_file
+                          : word == "cert"     ? &a.cert_file
+                          : word == "ca"       ? &a.ca_file
+                          : word == "policies" ? &a.policies
+                                               : nullptr;
+      if (!slot || equals == std::string_view::npos) {
+        Throw("ValueError",
+              Cat("`", whole, "`: the options are ?key=FILE, or ?cert=FILE&ca=FILE (and policies=FOLDER)"));
+      }
+      *slot = one.substr(equals + 1);
+    }
+    if (a.cert_file.empty() != a.ca_file.empty() || (!a.cert_file.empty() && !a.key_file.empty())) {
+      Throw("ValueError", Cat("`", whole, "`: a certificate needs `ca`, which says whose it trusts, and no key"));
+    }
     url = url.substr(0, query);
   }
   const size_t colon = url.rfind(':');
@@ -331,8 +347,9 @@ std::unique_ptr<Channel> Connect(const Address& address, Deadline deadline) {
   if (address.kind == Address::kExec) return ConnectExec(address.path);
   if (address.kind == Address::kSerial) return ConnectSerial(address, deadline);
   if (address.kind == Address::kTls) {
-    const Key key = ClientKey(address);
-    return TlsClient(ConnectTcp(address, deadline), key, deadline);
+    std::vector<Key> keys;
+    if (address.cert_file.empty()) keys.push_back(ClientKey(address));
+    return TlsClient(ConnectTcp(address, deadline), address, keys, deadline);
   }
   const sockaddr_un name = UnixName(address.path);
   Fd s{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
@@ -367,8 +384,9 @@ Listener::Listener(const Address& address) : address_(address), owner_(getpid())
   }
   LoadTls();
   if (!address.key_file.empty()) {
-    keys_.push_back(Key::Read(address.key_file));
-  } else if (!address.IsLoopback()) {
+    keys_ = Key::ReadAll(address.key_file);
+    from_file_ = true;
+  } else if (!address.IsLoopback() && address.cert_file.empty()) {
     Throw(kDenied, Cat("a server that others can reach needs a key: `baton rpc-key new --name lab -o lab.key`, then ",
                        address.Text(), "?key=lab.key; without one it listens on 127.0.0.1 alone"));
   }
@@ -386,7 +404,7 @@ Listener::Listener(const Address& address) : address_(address), owner_(getpid())
   getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
   address_.port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
                                                     : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
-  if (keys_.empty()) {
+  if (keys_.empty() && address.cert_file.empty()) {
     Key key = Key::New("loopback");
     key.policy = "trusted";
     remove_[0] = LoopbackKeyPath(address_.port);
@@ -427,7 +445,8 @@ int Listener::AcceptFd(int milliseconds) {
 std::unique_ptr<Channel> Listener::Authenticate(int fd, Deadline deadline) const {
   if (address_.kind == Address::kTls) {
     SetTcpOptions(fd);
-    return TlsServer(fd, keys_, deadline);
+    // Keys that were taken away, or came, since the server began.
+    return TlsServer(fd, address_, from_file_ ? Key::ReadAll(address_.key_file) : keys_, deadline);
   }
   auto channel = ChannelOfSocket(fd);
   CheckPeer(fd, channel.get());

@@ -51,19 +51,23 @@ class Channel {
   /// Reads exactly `size` bytes. False when the stream ends before the first of them.
   bool ReadAll(void* data, size_t size, Deadline deadline);
 
-  std::string peer;       ///< of the peer, as it was proved: "uid 1000", "key 5f0a..."
-  std::string key_id;     ///< id of the key that the peer proved; empty for the own user
-  bool own_user = false;  ///< the peer is a process of this user on this machine
+  std::string peer;                  ///< of the peer, as it was proved: "uid 1000", "key 5f0a..."
+  std::string key_id;                ///< id of the key that the peer proved; empty for the own user
+  std::shared_ptr<const Key> grant;  ///< that key, or the key of a token with the token's caveats; without the secret
+  bool own_user = false;             ///< the peer is a process of this user on this machine
 };
 
-/// Where a server is: "unix:/path", "tls://host:port?key=FILE", "host:port", "exec:COMMAND", "ssh://user@host",
-/// "serial:/dev/ttyACM0?baud=N&key=FILE".
+/// Where a server is: "unix:/path", "tls://host:port?key=FILE", "tls://host:port?cert=FILE&ca=FILE", "host:port",
+/// "exec:COMMAND", "ssh://user@host", "serial:/dev/ttyACM0?baud=N&key=FILE".
 struct Address {
   enum Kind { kUnix, kTls, kExec, kSerial } kind = kUnix;
   std::string path;  ///< of the socket or the serial device; of exec, the command
   std::string host;
   int port = 0;  ///< of a serial line its speed
   std::string key_file;
+  std::string cert_file;  ///< certificate chain and private key (PEM), in place of a key
+  std::string ca_file;    ///< certificates that those of peers are signed by
+  std::string policies;   ///< of a server: a folder with what the owner of each certificate may do (NAME.policy)
 
   static Address Parse(std::string_view url);
   std::string Text() const;
@@ -97,6 +101,7 @@ class Listener {
  private:
   Address address_;
   std::vector<Key> keys_;
+  bool from_file_ = false;
   std::string remove_[2];  // files that end with the listener
   int fd_ = -1;
   int owner_ = 0;  // process that removes them
@@ -106,9 +111,12 @@ class Listener {
 std::unique_ptr<Channel> ChannelOfPipes(int in, int out);
 /// A connected socket, which it owns.
 std::unique_ptr<Channel> ChannelOfSocket(int fd);
-/// TLS over a connected socket, which it owns; shakes hands. A client has one key.
-std::unique_ptr<Channel> TlsClient(int fd, const Key& key, Deadline deadline);
-std::unique_ptr<Channel> TlsServer(int fd, const std::vector<Key>& keys, Deadline deadline);
+/// TLS over a connected socket, which it owns; shakes hands. With the keys (a client has one), or with the certificates
+/// of the address.
+std::unique_ptr<Channel> TlsClient(int fd, const Address& address, const std::vector<Key>& keys, Deadline deadline);
+std::unique_ptr<Channel> TlsServer(int fd, const Address& address, const std::vector<Key>& keys, Deadline deadline);
+/// Whether a signature (Ed25519) is of a text and a public key.
+bool VerifySignature(std::string_view key, std::string_view text, std::string_view signature);
 /// Loads OpenSSL; throws with what to install when it is not there.
 void LoadTls();
 

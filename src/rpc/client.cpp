@@ -3,11 +3,13 @@
 #include <baton/runtime/array.h>
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/device_types.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/map.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/file.h>
 #include <baton/support/sha256.h>
 #include <baton/support/text.h>
+#include <unistd.h>
 
 #include <map>
 #include <memory>
@@ -21,6 +23,7 @@ using support::Cat;
 namespace {
 
 constexpr double kHandshakeSeconds = 5;
+constexpr double kRefusedSeconds = 1;  // as long as a server takes that is started anew
 constexpr size_t kMostDownload = sizeof(size_t) > 4 ? static_cast<size_t>(uint64_t{1} << 36) : SIZE_MAX / 2;
 
 class Client;
@@ -57,13 +60,23 @@ class Client final : public Endpoint {
   static std::shared_ptr<Client> Open(const Address& address, const Map<Any, Any>& options, double connect_seconds) {
     const Deadline deadline = Deadline::In(connect_seconds > 0 ? connect_seconds : kHandshakeSeconds);
     auto client = std::make_shared<Client>(rpc::Connect(address, deadline));
-    const std::string hello = WriteHello(options);
+    client->address_ = address;
+    Map<Any, Any> said = options;
+    // Connections within a machine do not get lost: what ends there is the peer.
+    const bool resumes = address.kind == Address::kTls && LingerOf(options) > 0;
+    said.Set(Any("features"), Any(resumes ? "credit resume" : "credit"));
+    const std::string hello = WriteHello(said);
     client->SendFrame(FrameType::kHello, 0, 0, hello.data(), hello.size());
     std::string payload;
     const FrameHeader h = client->ReceiveFrame(&payload, deadline);
     if (h.type == FrameType::kError) ThrowRemoteError(payload);
     if (h.type != FrameType::kHello) Throw(kProtocolError, "the server did not greet");
-    client->info_ = ReadHello(payload);
+    const Any info = ReadHello(payload);
+    const bool resumable = resumes && HasFeature(info, "resume");
+    if (resumable) client->session_ = TextOption(info, "resume");
+    client->linger_ = LingerOf(options);
+    client->info_ = info;
+    client->Begin(HasFeature(info, "credit"), resumable);
     Sessions& sessions = Sessions::Get();
     std::lock_guard lock(sessions.mutex);
     if (sessions.next >= (INT32_MAX / kRemoteDevice) - 1) Throw(kRpcError, "too many sessions in one process");
@@ -79,6 +92,12 @@ class Client final : public Endpoint {
   bool Owns(Device d) const { return d.device_type >= kRemoteDevice && d.device_type / kRemoteDevice - 1 == index_; }
   static Device There(Device d) { return {static_cast<DLDeviceType>(d.device_type % kRemoteDevice), d.device_id}; }
   const Any& info() const { return info_; }
+  static double LingerOf(const Map<Any, Any>& options) {
+    for (const auto& [key, value] : options) {
+      if (key.As<std::string>() == "linger") return value.As<double>();
+    }
+    return 0;
+  }
 
   Device DeviceOut(Device d) final {
     if (Owns(d)) return There(d);
@@ -162,6 +181,33 @@ class Client final : public Endpoint {
       throw;
     }
   }
+  /// Comes back to the session after its connection was lost.
+  std::shared_ptr<Channel> Reconnect(uint64_t taken, uint64_t* peer_taken, Deadline deadline) final {
+    deadline = deadline.Earlier(Deadline::In(linger_));
+    const Deadline refused = Deadline::In(kRefusedSeconds);
+    int denied = 0;  // a handshake that is cut looks like one that is refused
+    for (useconds_t pause = 5000;; pause = pause < 250000 ? 2 * pause : pause) {
+      try {
+        std::shared_ptr<Channel> fresh = rpc::Connect(address_, deadline.Earlier(Deadline::In(kHandshakeSeconds)));
+        Map<Any, Any> said;
+        said.Set(Any("resume"), Any(Bytes(session_)));
+        said.Set(Any("taken"), Any(static_cast<int64_t>(taken)));
+        WriteGreeting(fresh.get(), said, deadline);
+        const Any info = ReadGreeting(fresh.get(), deadline);  // comes when what runs there lets it
+        *peer_taken = static_cast<uint64_t>(NumberOption(info, "taken"));
+        return fresh;
+      } catch (const Error& e) {
+        // A server that says that the session is gone knows; and where no process listens there is none.
+        const bool over = std::string_view(e.message()).find(kGone) != std::string_view::npos ||
+                          (std::string_view(e.message()).find("refused") != std::string_view::npos && refused.Passed());
+        if (over || deadline.Passed() || (e.kind() != kSessionLost && e.kind() != kTimeout && ++denied > 5)) {
+          Throw(kSessionLost, Cat("the connection was lost, and the session does not go on: ", e.message()));
+        }
+      }
+      CheckInterrupt();
+      usleep(pause);
+    }
+  }
   uint64_t Stage(const void* data, size_t bytes) final {
     const uint64_t handle =
         static_cast<uint64_t>(Ask(Op::kAlloc, 0, DeviceOf(kDLCPU, 0), static_cast<int64_t>(bytes)).As<int64_t>());
@@ -177,6 +223,9 @@ class Client final : public Endpoint {
  private:
   int index_ = -1;
   Any info_;
+  Address address_;
+  std::string session_;  ///< what names it when it is resumed
+  double linger_ = 0;
   std::mutex known_mutex_;
   std::vector<std::pair<Device, bool>> known_;
 };
@@ -249,6 +298,22 @@ class RemoteDeviceApi final : public DeviceAPI {
   std::map<std::pair<int, int64_t>, std::shared_ptr<Endpoint>> owners_;
 };
 
+/// (function, arguments...): sends a call; gives a function that waits for its result, once.
+void CallLater(Client* c, Args a, RetValue* rv) {
+  const PackedFunc f = a[0].As<PackedFunc>();
+  const RemoteFunction* remote = RemoteFunction::Of(f.get());
+  if (!remote || remote->endpoint.get() != c) throw TypeError("expected a function of this session");
+  if (remote->writes_arguments) c->CheckArguments(a.values + 1, a.size() - 1);
+  struct Call {
+    std::shared_ptr<Endpoint> endpoint;
+    uint64_t id;
+    ~Call() { endpoint->Forget(id); }
+  };
+  auto call =
+      std::make_shared<Call>(remote->endpoint, c->CallLater(Op::kCall, remote->handle, a.values + 1, a.size() - 1));
+  *rv = PackedFunc([call](Args, RetValue* result) { *result = call->endpoint->Finish(call->id); });
+}
+
 /// The session as a module, for programs that call its functions.
 class SessionModule final : public ModuleNode {
  public:
@@ -279,8 +344,9 @@ class SessionModule final : public ModuleNode {
         {"download", [](Client* c, Args a, RetValue* rv) { *rv = Bytes(c->Download(a[0].As<std::string>())); }},
         {"device", [](Client* c, Args a, RetValue* rv) { *rv = c->DeviceOf(a[0].As<int>(), a[1].As<int>()); }},
         {"info", [](Client* c, Args, RetValue* rv) { *rv = c->info(); }},
-        {"peer", [](Client* c, Args, RetValue* rv) { *rv = c->channel().peer; }},
+        {"peer", [](Client* c, Args, RetValue* rv) { *rv = c->channel()->peer; }},
         {"lost", [](Client* c, Args, RetValue* rv) { *rv = c->lost(); }},
+        {"call_later", CallLater},
         {"close", [](Client* c, Args, RetValue*) { c->Close(); }},
         {"set_call_timeout", [](Client* c, Args a, RetValue*) { c->SetCallSeconds(a[0].As<double>()); }},
         {"num_exported", [](Client* c, Args, RetValue* rv) { *rv = static_cast<int64_t>(c->num_exported()); }}};

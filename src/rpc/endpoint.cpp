@@ -4,6 +4,7 @@
 #include <baton/runtime/array.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/support/text.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -18,14 +19,18 @@ using support::Cat;
 namespace {
 constexpr int kMaxNesting = 32;
 constexpr size_t kReleaseBatch = 64;
-constexpr size_t kBuffer = 64 << 10;
-constexpr double kFrameSeconds = 30;  // for a frame that has begun
+constexpr size_t kLaterCalls = 64, kLaterBytes = 64 << 10;  // on their way: fewer bytes than a socket holds
 }  // namespace
 
 /// The connection for a thread, and its nesting.
 struct Endpoint::Lock {
   explicit Lock(Endpoint* e) : e_(e) {
     const Deadline deadline = Deadline::In(e->call_seconds_);
+    struct Waits {
+      std::atomic<int>& n;
+      ~Waits() { --n; }
+    } waits{e->waiting_};
+    ++waits.n;
     while (!e->mutex_.try_lock_for(std::chrono::milliseconds(50))) {
       runtime::CheckInterrupt();
       if (deadline.Passed()) Throw(kTimeout, "another thread's call keeps the session busy");
@@ -50,132 +55,31 @@ Args Endpoint::Incoming::Rest(size_t from) const {
   return from < args.size() ? Args(&args[from].raw(), static_cast<int>(args.size() - from)) : Args(nullptr, 0);
 }
 
-void Endpoint::Lose(const char* kind, std::string_view why) {
-  lost_ = true;
-  channel_->Shutdown();
-  Throw(kind, why);
+/// While bytes of this thread's call go out, small calls of others pass between two of their frames.
+void Endpoint::LetOthers() {
+  if (waiting_ == 0 || depth_ != 1) return;
+  const int before = waiting_;
+  --depth_;
+  mutex_.unlock();
+  for (int i = 0; i < 100 && waiting_ >= before; ++i) usleep(20);
+  mutex_.lock();
+  ++depth_;
 }
 
 void Endpoint::Close() noexcept {
+  const auto line = channel();
   if (!lost_.exchange(true) && mutex_.try_lock()) {
     try {
       unsigned char head[kHeaderBytes];
       EncodeHeader({}, head);  // BYE
       iovec part{head, kHeaderBytes};
-      channel_->Write(&part, 1, Deadline::In(0.1));
+      line->Write(&part, 1, Deadline::In(0.1));
     } catch (...) {
       // The peer sees the end of the connection.
     }
     mutex_.unlock();
   }
-  channel_->Shutdown();
-}
-
-// ---- Frames.
-
-void Endpoint::SendFrame(FrameType type, uint64_t id, uint64_t ack, const void* payload, size_t size) {
-  if (lost_) Throw(kSessionLost, "the session is over");
-  unsigned char head[kHeaderBytes];
-  EncodeHeader({static_cast<uint32_t>(size), type, 0, 0, id, ack}, head);
-  iovec parts[2] = {{head, kHeaderBytes}, {const_cast<void*>(payload), size}};
-  try {
-    channel_->Write(parts, size ? 2 : 1, Deadline::In(call_seconds_));
-  } catch (...) {
-    lost_ = true;  // half a frame may be on its way
-    channel_->Shutdown();
-    throw;
-  }
-}
-
-/// Makes `want` bytes lie in the buffer. `within`: of a frame that has begun, so that the session ends with a failure.
-void Endpoint::Fill(size_t want, Deadline deadline, bool within) {
-  if (buffer_.size() - at_ >= want) return;
-  buffer_.erase(0, at_);
-  at_ = 0;
-  size_t have = buffer_.size();
-  buffer_.resize(have + (want > kBuffer ? want : kBuffer));
-  try {
-    while (have < want) {
-      const size_t n = channel_->Read(buffer_.data() + have, buffer_.size() - have, deadline);
-      if (n == 0)
-        Throw(kSessionLost, have || within ? "the connection ended within a message" : "the peer closed the session");
-      have += n;
-    }
-  } catch (const Error& e) {
-    buffer_.resize(have);
-    const bool whole = have == 0 && !within && e.kind() != kSessionLost;
-    if (!whole) {
-      lost_ = true;
-      channel_->Shutdown();
-    }
-    throw;
-  }
-  buffer_.resize(have);
-}
-
-FrameHeader Endpoint::ReceiveFrame(std::string* payload, Deadline deadline) {
-  if (!early_.empty()) {
-    FrameHeader h = early_.front().first;
-    *payload = std::move(early_.front().second);
-    early_.erase(early_.begin());
-    return h;
-  }
-  if (lost_) Throw(kSessionLost, "the session is over");
-  Fill(kHeaderBytes, deadline, false);
-  FrameHeader h;
-  try {
-    h = DecodeHeader(reinterpret_cast<const unsigned char*>(buffer_.data()) + at_);
-  } catch (const Error& e) {
-    Lose(kProtocolError, e.message());
-  }
-  at_ += kHeaderBytes;
-  if (h.type == FrameType::kData) {  // its payload is read in place
-    payload->clear();
-    return h;
-  }
-  Fill(h.length, Deadline::In(kFrameSeconds), true);
-  payload->assign(buffer_, at_, h.length);
-  at_ += h.length;
-  return h;
-}
-
-bool Endpoint::TryFrame(FrameHeader* header, std::string* payload) {
-  if (lost_ || (buffer_.size() == at_ && !channel_->Readable())) return false;
-  *header = ReceiveFrame(payload, Deadline::In(kFrameSeconds));
-  return true;
-}
-
-void Endpoint::SendData(uint64_t id, const void* data, size_t size) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const size_t n = size < kChunk ? size : kChunk;
-    SendFrame(FrameType::kData, id, 0, at, n);
-    at += n;
-    size -= n;
-  }
-}
-
-size_t Endpoint::ReceiveData(uint64_t id, void* to, size_t size) {
-  std::string payload;
-  const FrameHeader h = ReceiveFrame(&payload, Deadline::In(call_seconds_));
-  if (h.type != FrameType::kData || h.id != id || h.length > size || h.length == 0) {
-    Lose(kProtocolError, "the bytes that belong to a call did not follow it");
-  }
-  size_t have = buffer_.size() - at_;
-  if (have > h.length) have = h.length;
-  std::memcpy(to, buffer_.data() + at_, have);
-  at_ += have;
-  const Deadline deadline = Deadline::In(kFrameSeconds);
-  try {
-    if (have < h.length && !channel_->ReadAll(static_cast<char*>(to) + have, h.length - have, deadline)) {
-      Throw(kSessionLost, "the connection ended within a message");
-    }
-  } catch (...) {
-    lost_ = true;
-    channel_->Shutdown();
-    throw;
-  }
-  return h.length;
+  channel()->Shutdown();
 }
 
 // ---- Calls of the peer.
@@ -233,32 +137,105 @@ Any Endpoint::Await(uint64_t id, const Bulk& bulk) {
       }
       throw;
     }
-    switch (h.type) {
-      case FrameType::kReply:
-        if (h.id == id) return TakeReply(payload, id, bulk);
-        if (!Abandoned(h.id, true)) Lose(kProtocolError, "a reply to a call that was not made");
-        TakeReply(payload, h.id, {});  // what is in it is released
-        break;
-      case FrameType::kError:
-        if (h.id == id) ThrowRemoteError(payload);
-        if (!Abandoned(h.id, true)) Lose(kProtocolError, "a reply to a call that was not made");
-        break;
-      case FrameType::kCall:
-        Serve(h, payload);
-        break;
-      case FrameType::kRelease:
-        TakeReleases(payload);
-        break;
-      case FrameType::kPing:
-        if (h.id == id) deadline = Deadline::In(call_seconds_);
-        break;
-      case FrameType::kCancel:
-        break;  // of a call that is answered
-      case FrameType::kBye:
-        Lose(kSessionLost, "the peer ended the session");
-      default:
-        Lose(kProtocolError, "a frame that does not belong here");
+    if (h.id == id) {
+      if (h.type == FrameType::kReply) return TakeReply(payload, id, bulk);
+      if (h.type == FrameType::kError) ThrowRemoteError(payload);
+      if (h.type == FrameType::kPing) deadline = Deadline::In(call_seconds_);
     }
+    Dispatch(h, &payload);
+  }
+}
+
+/// What comes while a side waits for something else.
+void Endpoint::Dispatch(const FrameHeader& h, std::string* payload) {
+  switch (h.type) {
+    case FrameType::kReply:
+    case FrameType::kError: {
+      const auto it = later_.find(h.id);
+      if (it != later_.end() && !it->second.here) {
+        later_bytes_ -= it->second.bytes;
+        --later_count_;
+        it->second = {0, true, h.type, std::move(*payload)};
+        break;
+      }
+      if (!Abandoned(h.id, true)) Lose(kProtocolError, "a reply to a call that was not made");
+      if (h.type == FrameType::kReply) TakeReply(*payload, h.id, {});  // what is in it is released
+      break;
+    }
+    case FrameType::kCall:
+      return Serve(h, *payload);
+    case FrameType::kRelease:
+      return TakeReleases(*payload);
+    case FrameType::kPing:
+    case FrameType::kCancel:
+      break;  // of a call that is answered
+    case FrameType::kBye:
+      Lose(kSessionLost, "the peer ended the session");
+    default:
+      Lose(kProtocolError, "a frame that does not belong here");
+  }
+}
+
+// ---- Calls whose result is asked for later.
+
+uint64_t Endpoint::CallLater(Op op, uint64_t handle, const BatonValue* args, int count) {
+  Lock lock(this);
+  FlushReleases();
+  std::string payload;
+  // So few are on their way that a peer which reads nothing does not block this side.
+  while (later_count_ >= kLaterCalls || later_bytes_ >= kLaterBytes) {
+    const FrameHeader h = ReceiveFrame(&payload, Deadline::In(call_seconds_));
+    Dispatch(h, &payload);
+  }
+  std::vector<ObjectRef> staged;
+  const uint64_t before = sent_;
+  const uint64_t id = WriteCall(op, handle, args, count, {}, &staged);
+  const size_t bytes = static_cast<size_t>(sent_ - before);
+  later_[id].bytes = bytes;
+  later_bytes_ += bytes;
+  ++later_count_;
+  return id;
+}
+
+Any Endpoint::Finish(uint64_t id) {
+  Lock lock(this);
+  const Deadline deadline = Deadline::In(call_seconds_);
+  std::string payload;
+  for (;;) {
+    const auto it = later_.find(id);
+    if (it == later_.end()) Throw(kRpcError, "the result of this call was asked for already");
+    if (it->second.here) {
+      const Later got = std::move(it->second);
+      later_.erase(it);
+      if (got.type == FrameType::kError) ThrowRemoteError(got.payload);
+      return TakeReply(got.payload, id, {});
+    }
+    const FrameHeader h = ReceiveFrame(&payload, deadline);
+    Dispatch(h, &payload);
+  }
+}
+
+void Endpoint::Forget(uint64_t id) noexcept {
+  try {
+    std::lock_guard lock(release_mutex_);
+    forgotten_.push_back(id);  // the next call gives it up: here no lock may be waited for
+  } catch (...) {
+    // Its result stays until the session ends.
+  }
+}
+
+void Endpoint::GiveUp(uint64_t id) {
+  const auto it = later_.find(id);
+  if (it == later_.end()) return;
+  const Later call = std::move(it->second);
+  later_.erase(it);
+  if (!call.here) {
+    later_bytes_ -= call.bytes;
+    --later_count_;
+    abandoned_.push_back(id);
+    SendFrame(FrameType::kCancel, id, 0, nullptr, 0);
+  } else if (call.type == FrameType::kReply) {
+    TakeReply(call.payload, id, {});
   }
 }
 
@@ -285,19 +262,16 @@ void Endpoint::TakeBulk(const Any& reply, uint64_t id, const Bulk& bulk) {
     Lose(kProtocolError, "other bytes follow a reply than were asked for");
   }
   char* to = static_cast<char*>(bulk.receive);
-  for (size_t left = static_cast<size_t>(size); left > 0;) {
+  const size_t all = static_cast<size_t>(size);
+  for (size_t have = 0; have < all;) {
     if (bulk.take) {  // grows with what comes, not with what was announced
-      const size_t have = bulk.take->size();
-      bulk.take->resize(have + (left < kChunk ? left : kChunk));
-      const size_t n = ReceiveData(id, bulk.take->data() + have, bulk.take->size() - have);
-      bulk.take->resize(have + n);
-      left -= n;
-    } else {
-      const size_t n = ReceiveData(id, to, left);
-      to += n;
-      left -= n;
+      const size_t left = all - have, need = have + (left < kChunk ? left : kChunk);
+      if (bulk.take->size() < need) bulk.take->resize(2 * have < need ? need : 2 * have < all ? 2 * have : all);
+      to = bulk.take->data();
     }
+    have += ReceiveData(id, to + have, (bulk.take ? bulk.take->size() : all) - have);
   }
+  if (bulk.take) bulk.take->resize(all);
 }
 
 bool Endpoint::Abandoned(uint64_t id, bool forget) {
@@ -378,10 +352,14 @@ void Endpoint::PollCancel() {
   FrameHeader h;
   std::string payload;
   // At most a few: a peer that sends on and on is served in turn.
-  for (int i = 0; i < 16 && early_.size() < 64 && TryFrame(&h, &payload); ++i) {
+  for (int i = 0; i < 16 && !held_ && early_.size() < 64 && TryFrame(&h, &payload); ++i) {
     if (h.type == FrameType::kData) Lose(kProtocolError, "bytes that belong to no call");
     if (h.type == FrameType::kCancel && h.id == serving_) Throw(kTimeout, "the caller has given the call up");
     if (h.type == FrameType::kBye) Lose(kSessionLost, "the peer ended the session");
+    // Bytes that follow this call are read with it.
+    uint64_t follow = 0;
+    if (h.type == FrameType::kCall && payload.size() >= 20) std::memcpy(&follow, payload.data() + 12, sizeof follow);
+    held_ = follow != 0;
     early_.emplace_back(h, std::move(payload));
   }
 }
@@ -411,6 +389,12 @@ void Endpoint::ReleaseLater(uint64_t handle) noexcept {
 }
 
 void Endpoint::FlushReleases() {
+  std::vector<uint64_t> forgotten;
+  {
+    std::lock_guard lock(release_mutex_);
+    forgotten.swap(forgotten_);
+  }
+  for (const uint64_t id : forgotten) GiveUp(id);
   for (;;) {
     std::vector<uint64_t> batch;
     {

@@ -9,6 +9,7 @@
 #include <baton/runtime/packed_func.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,6 +23,7 @@
 namespace baton::rpc {
 
 inline constexpr uint16_t kMajor = 1, kMinor = 0;
+inline constexpr double kLingerSeconds = 30;  ///< how long a session waits for its client to come back
 
 /// What a call asks for. `kCall` is all that a server may ask of its client.
 enum class Op : uint32_t {
@@ -53,9 +55,24 @@ struct Bulk {
   size_t size = 0;
 };
 
+/// What was sent and may be asked for again, by its place in the stream of frames.
+class KeptBytes {
+ public:
+  void Add(const void* data, size_t size);
+  /// Forgets what lies before a place. False for one that is not kept.
+  bool DropTo(uint64_t place);
+  /// What is kept, in one or two parts.
+  int Parts(iovec parts[2]);
+  void Clear() { from_ = to_ = 0; }
+
+ private:
+  std::vector<char> ring_;
+  uint64_t from_ = 0, to_ = 0;
+};
+
 class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoint> {
  public:
-  explicit Endpoint(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
+  explicit Endpoint(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
   ~Endpoint() override;
 
   /// Calls the peer and waits. Throws what the peer throws, Timeout, SessionLost.
@@ -65,6 +82,10 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
     const runtime::Any held[] = {runtime::Any(args)..., runtime::Any()};
     return Call(op, handle, &held[0].raw(), sizeof...(A));
   }
+  /// Sends a call without waiting; `Finish` waits for its result, `Forget` gives it up.
+  uint64_t CallLater(Op op, uint64_t handle, const BatonValue* args, int count);
+  runtime::Any Finish(uint64_t id);
+  void Forget(uint64_t id) noexcept;
   /// Says that a handle of the peer is not referred to any more; does not wait.
   void ReleaseLater(uint64_t handle) noexcept;
   /// Sends BYE, if it can at once, and ends the connection.
@@ -74,7 +95,10 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   void CheckArguments(const BatonValue* args, int count);
   void SetCallSeconds(double seconds) { call_seconds_ = seconds; }
   double call_seconds() const { return call_seconds_; }
-  const Channel& channel() const { return *channel_; }
+  std::shared_ptr<Channel> channel() const {
+    std::lock_guard lock(channel_mutex_);
+    return channel_;
+  }
   size_t num_exported() const { return exported_.size(); }
 
   void WriteObject(const BatonValue& value, support::ByteWriter* out) final;
@@ -106,6 +130,17 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   /// Space at the peer for elements that are too many for a call; its handle.
   virtual uint64_t Stage(const void* data, size_t bytes);
 
+  /// From here on both sides count the bytes of frames. `credit`: a sender waits while too many of them are under way;
+  /// `resumable`: what the peer has not taken is kept, for a connection in place of one that is lost.
+  void Begin(bool credit, bool resumable);
+  /// A new connection in place of one that was lost, greeted; `taken` is what this side has taken, `peer_taken` what
+  /// the peer has. Throws SessionLost when there is none.
+  virtual std::shared_ptr<Channel> Reconnect(uint64_t taken, uint64_t* peer_taken, Deadline deadline);
+  /// Bytes that were read from the connection before it came here.
+  void Prefill(std::string bytes) {
+    end_ = bytes.size();
+    buffer_ = std::move(bytes);
+  }
   void SendFrame(FrameType type, uint64_t id, uint64_t ack, const void* payload, size_t size);
   /// The next frame, its payload in `payload`. `deadline` bounds the time until it begins, and that until it is whole.
   FrameHeader ReceiveFrame(std::string* payload, Deadline deadline);
@@ -121,7 +156,7 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   /// Whether the caller of what runs now has given it up; asked by functions that poll.
   void PollCancel();
 
-  std::unique_ptr<Channel> channel_;
+  std::shared_ptr<Channel> channel_;
   HandleTable exported_;
   std::recursive_timed_mutex mutex_;
   bool writes_arguments_ = false;                           ///< said of functions that are given away now
@@ -137,10 +172,26 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   void TakeBulk(const runtime::Any& size, uint64_t id, const Bulk& bulk);
   void FlushReleases();
   bool Abandoned(uint64_t id, bool forget);
+  FrameHeader NextFrame(std::string* payload, Deadline deadline);
   void Fill(size_t want, Deadline deadline, bool within);
+  void Took(size_t bytes);
+  void AwaitCredit(size_t bytes);
+  void Resume(const runtime::Error& why, Deadline deadline);
+  void Lost() noexcept;
+  void LetOthers();
+  void Dispatch(const FrameHeader& header, std::string* payload);
+  void GiveUp(uint64_t id);
   void WriteTensorValue(const BatonValue& value, support::ByteWriter* out);
   void KeepStaged(uint64_t handle);
   void WriteText(std::string_view text, bool is_bytes, const runtime::ObjectRef& owner, support::ByteWriter* out);
+
+  /// A call that was sent and whose result is asked for later.
+  struct Later {
+    size_t bytes = 0;
+    bool here = false;
+    FrameType type = FrameType::kReply;
+    std::string payload;
+  };
 
   double call_seconds_ = 60;
   uint64_t last_id_ = 0;
@@ -148,9 +199,17 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   std::vector<uint64_t> abandoned_;
   std::atomic<bool> lost_{false};
   std::mutex release_mutex_;
-  std::vector<uint64_t> released_;
+  std::vector<uint64_t> released_, forgotten_;
+  bool held_ = false;  ///< the last of `early_` is a call that bytes follow
   std::string buffer_;
-  size_t at_ = 0;
+  size_t at_ = 0, end_ = 0;  ///< what of it was read and not taken yet
+  mutable std::mutex channel_mutex_;
+  bool begun_ = false, credit_ = false, resumable_ = false;
+  uint64_t sent_ = 0, acked_ = 0, taken_ = 0, told_ = 0;
+  KeptBytes kept_;
+  std::atomic<int> waiting_{0};  ///< threads that wait for their turn
+  std::map<uint64_t, Later> later_;
+  size_t later_bytes_ = 0, later_count_ = 0;           ///< of those whose result is not here
   std::vector<runtime::ObjectRef>* staged_ = nullptr;  ///< what the call that is being written keeps at the peer
 };
 
@@ -183,5 +242,13 @@ std::string WriteError();
 std::string WriteHello(const runtime::Any& options);
 /// Options of the peer. Throws VersionError, ProtocolError.
 runtime::Any ReadHello(const std::string& payload);
+/// Options of a greeting; absent or of another kind: false, "", -1.
+bool HasFeature(const runtime::Any& options, std::string_view word);
+std::string TextOption(const runtime::Any& options, std::string_view name);
+int64_t NumberOption(const runtime::Any& options, std::string_view name);
+/// A HELLO on a connection that has no endpoint. An ERROR that comes instead is thrown.
+void WriteGreeting(Channel* channel, const runtime::Any& options, Deadline deadline);
+runtime::Any ReadGreeting(Channel* channel, Deadline deadline);
+inline constexpr std::string_view kGone = "the session is not there any more";
 
 }  // namespace baton::rpc

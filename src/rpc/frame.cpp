@@ -38,7 +38,7 @@ FrameHeader DecodeHeader(const unsigned char in[kHeaderBytes]) {
   h.id = Get(in + 8, 8);
   h.ack = Get(in + 16, 8);
   if (h.length > kMaxPayload) Throw(kProtocolError, Cat("a frame of ", h.length, " bytes: the limit is ", kMaxPayload));
-  if (in[4] < 1 || in[4] > 9) Throw(kProtocolError, Cat("a frame of type ", int(in[4]), ", which does not exist"));
+  if (in[4] < 1 || in[4] > 10) Throw(kProtocolError, Cat("a frame of type ", int(in[4]), ", which does not exist"));
   if (h.flags || h.stream) Throw(kProtocolError, "a frame with flags or a stream, of which there are none yet");
   return h;
 }

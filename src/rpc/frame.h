@@ -17,6 +17,7 @@ enum class FrameType : uint8_t {
   kRelease = 7,  ///< handles that the sender has no more references to
   kPing = 8,     ///< call `id` is still at work
   kBye = 9,      ///< the session ends
+  kCredit = 10,  ///< `id` bytes of the peer's frames were taken so far; itself it counts as none
 };
 
 struct FrameHeader {

@@ -295,9 +295,15 @@ std::string WriteError() {
 }
 
 void ThrowRemoteError(const std::string& payload) {
-  ByteReader in(payload.data(), payload.size(), "error");
-  std::string kind = ReadPart(&in), message = ReadPart(&in);
-  const std::string trace = ReadPart(&in);
+  std::string kind, message, trace;
+  try {
+    ByteReader in(payload.data(), payload.size(), "error");
+    kind = ReadPart(&in);
+    message = ReadPart(&in);
+    trace = ReadPart(&in);
+  } catch (const std::exception& e) {
+    Throw(kProtocolError, Cat("an error that cannot be read: ", e.what()));
+  }
   bool own = false, known = false;
   for (const std::string_view one : kOwnKinds) own = own || one == kind;
   for (const std::string_view one : kKinds) known = known || one == kind;
@@ -365,6 +371,50 @@ Any ReadHello(const std::string& payload) {
   } catch (const std::exception& e) {
     Throw(kProtocolError, e.what());
   }
+}
+
+namespace {
+const Any* OptionOf(const Any& options, std::string_view name) {
+  if (options.is_null() || !options.Is<Map<Any, Any>>()) return nullptr;
+  for (const auto& e : static_cast<const MapObj*>(options.object())->entries) {
+    if (e.key.Is<std::string>() && e.key.As<std::string>() == name) return &e.value;
+  }
+  return nullptr;
+}
+}  // namespace
+
+std::string TextOption(const Any& options, std::string_view name) {
+  const Any* found = OptionOf(options, name);
+  return found && !found->is_null() && found->Is<std::string>() ? found->As<std::string>() : std::string();
+}
+
+int64_t NumberOption(const Any& options, std::string_view name) {
+  const Any* found = OptionOf(options, name);
+  return found && !found->is_null() && found->Is<int64_t>() ? found->As<int64_t>() : -1;
+}
+
+bool HasFeature(const Any& options, std::string_view word) {
+  const std::string all = Cat(" ", TextOption(options, "features"), " ");
+  return all.find(Cat(" ", word, " ")) != std::string::npos;
+}
+
+void WriteGreeting(Channel* channel, const Any& options, Deadline deadline) {
+  const std::string hello = WriteHello(options);
+  unsigned char head[kHeaderBytes];
+  EncodeHeader({static_cast<uint32_t>(hello.size()), FrameType::kHello, 0, 0, 0, 0}, head);
+  iovec parts[2] = {{head, kHeaderBytes}, {const_cast<char*>(hello.data()), hello.size()}};
+  channel->Write(parts, 2, deadline);
+}
+
+Any ReadGreeting(Channel* channel, Deadline deadline) {
+  unsigned char head[kHeaderBytes];
+  if (!channel->ReadAll(head, sizeof head, deadline)) Throw(kSessionLost, "the peer closed the connection");
+  const FrameHeader h = DecodeHeader(head);
+  std::string payload(h.length, '\0');
+  if (h.length && !channel->ReadAll(payload.data(), payload.size(), deadline)) Throw(kSessionLost, "a greeting is cut");
+  if (h.type == FrameType::kError) ThrowRemoteError(payload);
+  if (h.type != FrameType::kHello) Throw(kProtocolError, "the peer did not greet");
+  return ReadHello(payload);
 }
 
 }  // namespace baton::rpc

@@ -31,11 +31,13 @@ Runs what clients send: modules that they upload, and registered functions as fa
   --allow NAMES      registered functions that clients may call, with commas; `*` at the end: any that begin so
   --cpu SECONDS      of the processor for a session (default: any number)
   --no-sandbox       do not confine sessions that are not trusted (by Landlock and seccomp: files, processes, network)
-  --no-load          load no modules
+  --load WORD        modules of a client's: any (default), signed (by a key of --signers), none; --no-load is none
+  --signers FILE     public keys (Ed25519, PEM) of those that sign modules with `baton sign`
   --module FILE      the module that a client's system_lib() gives
   --tracker URL      register there (tls://host:port, ?key=FILE behind it); sessions need a lease of it then
   --key KIND         the kind of device that the tracker leases out (default: cpu); no secret
   --max-sessions N   sessions at once (default: 256)
+  --warm N           processes that wait for a client (default: 4)
   --idle SECONDS     a session without a call for so long ends (default: 600)
   --disk MIB         files of a session (default: 4096)
   --memory MIB       largest array that a session may ask for (default: 65536)
@@ -81,6 +83,7 @@ int Parse(int argc, char** argv, Command* c) {
                   {"--module", "module", 0},
                   {"--idle", "idle_seconds", -1},
                   {"--max-sessions", "max_sessions", 1},
+                  {"--warm", "warm", 1},
                   {"--cpu", "cpu_seconds", 1},
                   {"--disk", "disk_bytes", 1 << 20},
                   {"--memory", "memory_bytes", 1 << 20}};

@@ -21,6 +21,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "rpc/errors.h"
 #include "rpc/worker.h"
@@ -44,18 +45,45 @@ struct Session {
   pid_t pid;
   std::string folder;
   int place;
+  int control;  ///< where its process takes connections in place of a lost one
 };
 
-/// The process of a session: proves the peer, then serves it.
-[[noreturn]] void RunWorker(Listener* listener, int fd, const ServerOptions& options, const std::string& folder,
-                            pid_t parent) {
+/// Gives a session what its key and the server do; the caveats of a token take of both.
+void Grant(const Key& key, ServerOptions* options) {
+  Key sum = key;
+  if (!options->policy.empty()) sum.policy = options->policy;
+  sum.allow.insert(sum.allow.end(), options->allow.begin(), options->allow.end());
+  if (options->load < sum.load) sum.load = options->load;
+  for (const std::string& caveat : key.caveats) sum.Narrow(caveat);
+  options->policy = sum.policy;
+  options->allow = sum.allow;
+  options->load = sum.load;
+  options->devices = sum.devices;
+  const auto less = [](uint64_t given, uint64_t* slot) {
+    if (given && (*slot == 0 || given < *slot)) *slot = given;
+  };
+  less(sum.memory, &options->memory_bytes);
+  less(sum.disk, &options->disk_bytes);
+  less(sum.cpu, &options->cpu_seconds);
+  options->wall_seconds = static_cast<double>(sum.wall);
+  if (sum.expires) {
+    const double left = static_cast<double>(sum.expires - time(nullptr));
+    if (options->wall_seconds == 0 || left < options->wall_seconds) options->wall_seconds = left < 1 ? 1 : left;
+  }
+}
+
+/// Has OpenSSL read its files, which a confined process cannot.
+void LoadVerifier() { VerifySignature(std::string(32, '\0'), "", std::string(64, '\0')); }
+
+/// The process of a session: waits for a connection, proves the peer, then serves it.
+[[noreturn]] void RunWorker(Listener* listener, const ServerOptions& options, const std::string& folder, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before it could be tied to
+  prctl(PR_SET_NAME, "baton-idle");
+  listener->Abandon();  // a server that comes after one that was killed finds its address free
   // Wakes the session, which ends as it does when its client goes, with its audit line.
-  static int connection = -1;
-  connection = fd;
   struct sigaction end{};
-  end.sa_handler = [](int) { shutdown(connection, SHUT_RDWR); };
+  end.sa_handler = [](int) { EndSession(); };
   sigaction(SIGTERM, &end, nullptr);
   signal(SIGINT, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
@@ -65,15 +93,20 @@ struct Session {
   if (options.lifeline >= 0) close(options.lifeline);
   int code = 0;
   try {
+    uint64_t unused = 0;
+    const int fd = TakeConnection(options.control, &unused, Deadline::Never());
+    prctl(PR_SET_NAME, "baton-handshake");
+    SetSessionConnection(fd);
     auto channel = listener->Authenticate(fd, Deadline::In(kHandshakeSeconds));
     ServerOptions own = options;
-    for (const Key& key : listener->keys()) {
-      if (own.policy.empty() && key.id == channel->key_id) own.policy = key.policy;
-      if (key.id == channel->key_id) own.allow.insert(own.allow.end(), key.allow.begin(), key.allow.end());
-    }
+    if (channel->grant) Grant(*channel->grant, &own);
     if (own.policy.empty()) own.policy = channel->own_user ? "trusted" : "session";
-    listener->Abandon();
     listener->ForgetKeys();
+    if (!channel->key_id.empty()) {
+      own.first = ReadFirst(channel.get(), Deadline::In(kHandshakeSeconds));
+      if (PassOn(channel.get(), own.first, options)) _exit(0);
+    }
+    if (own.load == Load::kSigned) LoadVerifier();
     if (mkdir(folder.c_str(), 0700) != 0) ThrowSystem("OSError", "no folder for the session");
     if (own.sandbox && own.policy != "trusted" && !EnterSandbox(folder, own)) {
       Throw(kRpcError, "this system cannot confine a session");
@@ -89,66 +122,201 @@ struct Session {
   _exit(code);
 }
 
-pid_t Fork(const ServerOptions& options) {
-  return options.fork.defined() ? static_cast<pid_t>(options.fork().As<int64_t>()) : fork();
-}
+/// The process that accepts connections. It reads no byte of them: it hands each to a process that it made before.
+class Supervisor {
+ public:
+  Supervisor(Listener* listener, const ServerOptions& options)
+      : listener_(listener), options_(options), folder_(MakeServerFolder()) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int s : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&set, s);
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+    signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    // A session, and what passes its bytes on.
+    const int count = 2 * options.max_sessions + kHandshakes + options.warm;
+    void* shared = mmap(nullptr, PlacesBytes(count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) ThrowSystem("MemoryError", "no memory for the table of sessions");
+    places_ = static_cast<Places*>(shared);
+    places_->count = count;
+    options_.places = places_;
+  }
+  ~Supervisor() {
+    EndAll();
+    RemoveFolder(folder_);
+    munmap(places_, PlacesBytes(places_->count));
+    close(signals_);
+  }
 
-void Reap(std::vector<Session>* sessions, Places* places, bool quiet) {
-  for (size_t i = 0; i < sessions->size();) {
-    const Session& s = (*sessions)[i];
-    int status = 0;
-    if (waitpid(s.pid, &status, WNOHANG) == 0) {
-      ++i;
-      continue;
+  void Run() {
+    while (Wait()) {
+      // While all places are taken, new connections wait in the queue of the socket.
+      const bool accepts = places_->taken < options_.max_sessions;
+      if (const int fd = accepts ? listener_->AcceptFd(0) : -1; fd >= 0) {
+        Give(fd);
+      } else if (Warm() < options_.warm && !Start()) {
+        usleep(100000);  // no processes or descriptors are left
+      }
     }
-    const bool served = places->serves[s.place].exchange(0) != 0;
-    if (served) places->taken.fetch_sub(1);
-    if (!quiet && served && WIFSIGNALED(status)) {
-      const std::string line = Cat("baton-rpc: session ", s.pid, " died of signal ", WTERMSIG(status), "\n");
-      if (write(2, line.data(), line.size()) < 0) quiet = true;
-    }
-    RemoveFolder(s.folder);
-    sessions->erase(sessions->begin() + static_cast<std::ptrdiff_t>(i));
   }
-}
 
-/// A place that no process has. When too many peers have not proved themselves, one of them is cut off at random: a
-/// crowd of silent peers then cuts off its own, and a peer that speaks at once gets through.
-int FreePlace(std::vector<Session>* sessions, Places* places, const ServerOptions& options) {
-  std::vector<size_t> silent;
-  for (size_t i = 0; i < sessions->size(); ++i) {
-    if (!places->serves[(*sessions)[i].place]) silent.push_back(i);
+ private:
+  bool Wait() {
+    std::vector<pollfd> p = {{listener_->fd(), POLLIN, 0}, {signals_, POLLIN, 0}, {options_.lifeline, POLLIN, 0}};
+    if (places_->taken >= options_.max_sessions) p[0].fd = -1;
+    for (const Session& s : sessions_) {
+      // One whose peer proves itself now may turn out to pass bytes on.
+      if (WorkOf(s) == Place::kPassage || WorkOf(s) == Place::kUnknown) p.push_back({s.control, POLLIN, 0});
+    }
+    const bool full = Warm() >= options_.warm;
+    if (poll(p.data(), p.size(), full ? 500 : 0) < 0 && errno != EINTR) return false;
+    signalfd_siginfo info{};
+    bool stop = p[2].revents != 0;
+    while (read(signals_, &info, sizeof info) == sizeof info) stop = stop || info.ssi_signo != SIGCHLD;
+    for (const Session& s : sessions_) {
+      if (WorkOf(s) == Place::kPassage) Relay(s);
+    }
+    Reap();
+    return !stop;
   }
-  if (silent.size() >= static_cast<size_t>(kHandshakes)) {
-    const Session& s = (*sessions)[silent[static_cast<size_t>(random()) % silent.size()]];
-    kill(s.pid, SIGKILL);
-    waitpid(s.pid, nullptr, 0);
-    if (places->serves[s.place].exchange(0)) places->taken.fetch_sub(1);
-    RemoveFolder(s.folder);
-    const int place = s.place;
-    sessions->erase(sessions->begin() + (&s - sessions->data()));
-    return place;
-  }
-  std::string used(static_cast<size_t>(options.max_sessions + kHandshakes), '\0');
-  for (const Session& s : *sessions) used[static_cast<size_t>(s.place)] = 1;
-  return static_cast<int>(used.find('\0'));
-}
 
-void EndAll(const std::vector<Session>& sessions) {
-  for (const Session& s : sessions) kill(s.pid, SIGTERM);
-  for (const Session& s : sessions) {
-    bool ended = false;
-    for (int i = 0; i < 50 && !ended; ++i) {
-      ended = waitpid(s.pid, nullptr, WNOHANG) != 0;
-      if (!ended) usleep(10000);
-    }
-    if (!ended) {
-      for (const Session& other : sessions) kill(other.pid, SIGKILL);
-      waitpid(s.pid, nullptr, 0);
-    }
-    RemoveFolder(s.folder);
+  Place::Work WorkOf(const Session& s) const { return static_cast<Place::Work>(places_->at[s.place].work.load()); }
+
+  int Warm() const {
+    int count = 0;
+    for (const Session& s : sessions_) count += WorkOf(s) == Place::kWarm;
+    return count;
   }
-}
+
+  /// Hands a connection to a process that waits for one.
+  void Give(int fd) {
+    MakeRoom();
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      for (const Session& s : sessions_) {
+        if (WorkOf(s) != Place::kWarm) continue;
+        places_->at[s.place].work = Place::kUnknown;
+        if (HandOver(s.control, fd, 0, -1)) {
+          close(fd);
+          return;
+        }
+      }
+      if (!Start()) break;
+    }
+    close(fd);  // no processes or descriptors are left
+  }
+
+  /// A passage has a connection for a session that lost its own.
+  void Relay(const Session& passage) {
+    int fd = -1, place = -1;
+    uint64_t taken = 0;
+    if (!ReceiveHandedOver(passage.control, &fd, &taken, &place)) return;
+    for (const Session& s : sessions_) {
+      if (s.place == place && places_->at[place].resumable) HandOver(s.control, fd, taken, -1);
+    }
+    close(fd);
+  }
+
+  /// A process that waits for a connection.
+  bool Start() {
+    int control[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) return false;
+    std::string used(static_cast<size_t>(places_->count), '\0');
+    for (const Session& s : sessions_) used[static_cast<size_t>(s.place)] = 1;
+    const size_t place = used.find('\0');
+    const pid_t self = getpid();
+    pid_t pid = -1;
+    if (place != std::string::npos) {
+      options_.place = static_cast<int>(place);
+      options_.control = control[1];
+      places_->at[place].work = Place::kWarm;
+      pid = options_.fork.defined() ? static_cast<pid_t>(options_.fork().As<int64_t>()) : fork();
+    }
+    const std::string own = Cat(folder_, "/", ++number_);
+    if (pid == 0) {
+      close(control[0]);
+      close(signals_);
+      for (const Session& s : sessions_) close(s.control);
+      RunWorker(listener_, options_, own, self);
+    }
+    close(control[1]);
+    if (pid < 0) {
+      close(control[0]);
+      return false;
+    }
+    sessions_.push_back({pid, own, static_cast<int>(place), control[0]});
+    return true;
+  }
+
+  /// Gives the place of a process that ended back; whether it served a session.
+  bool Leave(const Session& s) {
+    Place& place = places_->at[s.place];
+    place.resumable = 0;
+    const bool served = place.work.exchange(Place::kUnknown) == Place::kSession;
+    if (served) places_->taken.fetch_sub(1);
+    close(s.control);
+    RemoveFolder(s.folder);
+    return served;
+  }
+
+  void Reap() {
+    for (size_t i = 0; i < sessions_.size();) {
+      const Session& s = sessions_[i];
+      int status = 0;
+      if (waitpid(s.pid, &status, WNOHANG) == 0) {
+        ++i;
+        continue;
+      }
+      const bool served = Leave(s);
+      if (!options_.quiet && served && WIFSIGNALED(status)) {
+        const std::string line = Cat("baton-rpc: session ", s.pid, " died of signal ", WTERMSIG(status), "\n");
+        if (write(2, line.data(), line.size()) < 0) options_.quiet = true;
+      }
+      sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  /// When too many peers have not proved themselves, one of them is cut off at random: a crowd of silent peers then
+  /// cuts off its own, and a peer that speaks at once gets through.
+  void MakeRoom() {
+    std::vector<size_t> silent, passages;
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+      if (WorkOf(sessions_[i]) == Place::kUnknown) silent.push_back(i);
+      if (WorkOf(sessions_[i]) == Place::kPassage) passages.push_back(i);
+    }
+    const bool full = sessions_.size() >= static_cast<size_t>(places_->count);
+    if (silent.size() < static_cast<size_t>(kHandshakes) && !full) return;
+    if (silent.empty()) silent = passages;
+    if (silent.empty()) return;
+    const size_t i = silent[static_cast<size_t>(random()) % silent.size()];
+    kill(sessions_[i].pid, SIGKILL);
+    waitpid(sessions_[i].pid, nullptr, 0);
+    Leave(sessions_[i]);
+    sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+
+  void EndAll() {
+    for (const Session& s : sessions_) kill(s.pid, WorkOf(s) == Place::kWarm ? SIGKILL : SIGTERM);
+    for (const Session& s : sessions_) {
+      bool ended = false;
+      for (int i = 0; i < 50 && !ended; ++i) {
+        ended = waitpid(s.pid, nullptr, WNOHANG) != 0;
+        if (!ended) usleep(i < 10 ? 1000 : 10000);
+      }
+      if (!ended) {
+        for (const Session& other : sessions_) kill(other.pid, SIGKILL);
+        waitpid(s.pid, nullptr, 0);
+      }
+      RemoveFolder(s.folder);
+    }
+  }
+
+  Listener* listener_;
+  ServerOptions options_;
+  std::string folder_;
+  int signals_ = -1;
+  Places* places_ = nullptr;
+  std::vector<Session> sessions_;
+  uint64_t number_ = 0;
+};
 
 }  // namespace
 
@@ -185,44 +353,7 @@ void ServeForever(Listener* listener, const ServerOptions& options) {
         "this system has no Landlock, which confines what clients run: a server that others can reach does not start; "
         "--no-sandbox starts it all the same");
   }
-  const std::string folder = MakeServerFolder();
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int s : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&set, s);
-  sigprocmask(SIG_BLOCK, &set, nullptr);
-  const int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  const size_t bytes = sizeof(Places) + static_cast<size_t>(options.max_sessions + kHandshakes);
-  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) ThrowSystem("MemoryError", "no memory for the table of sessions");
-  auto* places = static_cast<Places*>(shared);
-  ServerOptions own_options = options;
-  own_options.places = places;
-  std::vector<Session> sessions;
-  const pid_t self = getpid();
-  for (uint64_t number = 0;;) {
-    pollfd p[3] = {{listener->fd(), POLLIN, 0}, {signals, POLLIN, 0}, {options.lifeline, POLLIN, 0}};
-    // While all places are taken, new connections wait in the queue of the socket.
-    if (places->taken >= options.max_sessions) p[0].fd = -1;
-    if (poll(p, 3, 1000) < 0 && errno != EINTR) break;
-    signalfd_siginfo info{};
-    bool stop = p[2].revents != 0;
-    while (read(signals, &info, sizeof info) == sizeof info) stop = stop || info.ssi_signo != SIGCHLD;
-    Reap(&sessions, places, options.quiet);
-    if (stop) break;
-    if (!(p[0].revents & POLLIN)) continue;
-    const int fd = listener->AcceptFd(0);
-    if (fd < 0) continue;
-    const std::string own = Cat(folder, "/", ++number);
-    own_options.place = FreePlace(&sessions, places, options);
-    const pid_t pid = Fork(options);
-    if (pid == 0) RunWorker(listener, fd, own_options, own, self);
-    close(fd);
-    if (pid > 0) sessions.push_back({pid, own, own_options.place});
-  }
-  EndAll(sessions);
-  RemoveFolder(folder);
-  munmap(shared, bytes);
-  close(signals);
+  Supervisor(listener, options).Run();
 }
 
 namespace {
@@ -237,9 +368,16 @@ ServerOptions ReadOptions(const Map<Any, Any>& given) {
       const Array<String> allow = value.As<Array<String>>();
       for (const String& one : allow) o.allow.push_back(one);
     } else if (name == "load") {
-      o.load = value.As<bool>();
+      const bool word = value.Is<std::string>();
+      Key rule;
+      rule.Narrow(Cat("load=", word ? value.As<std::string>() : value.As<bool>() ? "any" : "none"));
+      o.load = rule.load;
+    } else if (name == "signers") {
+      o.signers = ReadSigners(value.As<std::string>());
     } else if (name == "max_sessions") {
       o.max_sessions = value.As<int>();
+    } else if (name == "warm") {
+      o.warm = value.As<int>();
     } else if (name == "idle_seconds") {
       o.idle_seconds = value.As<double>();
     } else if (name == "disk_bytes") {
@@ -263,6 +401,9 @@ ServerOptions ReadOptions(const Map<Any, Any>& given) {
     } else {
       throw ValueError(Cat("a server has no option `", name, "`"));
     }
+  }
+  if (o.load == Load::kSigned && o.signers.empty()) {
+    throw ValueError("modules are to be signed, but by which keys? --signers FILE names the public keys");
   }
   if (!o.policy.empty() && o.policy != "trusted" && o.policy != "session") {
     throw ValueError(Cat("policy `", o.policy, "` is unknown; there are session and trusted"));
@@ -301,6 +442,7 @@ BATON_REGISTER_GLOBAL("rpc.ServePipes").set_body(PackedFunc([](Args args, RetVal
   channel->own_user = true;
   channel->peer = "standard input";
   const std::string folder = MakeServerFolder();
+  if (options.load == Load::kSigned) LoadVerifier();
   if (options.sandbox && options.policy == "session" && !EnterSandbox(folder, options)) {
     Throw(kRpcError, "this system cannot confine a session; --no-sandbox serves it all the same");
   }

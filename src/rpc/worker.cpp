@@ -12,7 +12,7 @@
 #include <baton/support/sha256.h>
 #include <baton/support/text.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,20 +23,12 @@
 
 #include "rpc/endpoint.h"
 #include "rpc/errors.h"
+#include "rpc/files.h"
+#include "rpc/watch.h"
 
 namespace baton::rpc {
 using namespace runtime;  // NOLINT
 using support::Cat;
-
-bool Policy::Allows(std::string_view name) const {
-  if (trusted) return true;
-  for (const std::string& one : allow) {
-    if (one == name) return true;
-    const std::string_view head(one.data(), one.empty() ? 0 : one.size() - 1);
-    if (!one.empty() && one.back() == '*' && name.substr(0, head.size()) == head) return true;
-  }
-  return false;
-}
 
 namespace {
 
@@ -46,7 +38,9 @@ constexpr size_t kMostFile = sizeof(size_t) > 4 ? static_cast<size_t>(uint64_t{1
 class Worker final : public Endpoint {
  public:
   Worker(std::unique_ptr<Channel> channel, const ServerOptions& options, std::string folder)
-      : Endpoint(std::move(channel)), options_(options), folder_(std::move(folder)) {}
+      : Endpoint(std::move(channel)), options_(options), files_(std::move(folder), options.disk_bytes) {
+    Prefill(options.first);
+  }
 
   void Run() {
     ReadPolicy();
@@ -103,7 +97,12 @@ class Worker final : public Endpoint {
   Device DeviceIn(Device d) final {
     if (d.device_type <= 0 || d.device_type >= kRemoteDevice)
       throw ValueError("a device of a type that does not exist");
-    return d;
+    if (options_.devices.empty()) return d;
+    const std::string shown = Device2String(d), name = shown.substr(0, shown.find('('));
+    for (const std::string& one : options_.devices) {
+      if (one == name || one == Cat(name, ":", d.device_id)) return d;
+    }
+    Throw(kDenied, Cat("the policy of this session does not give it ", shown));
   }
 
   Any Answer(Incoming* c) final {
@@ -133,22 +132,22 @@ class Worker final : public Endpoint {
       case Op::kExists:
         return (*Registry::Get("runtime.DeviceExists"))(a[0].As<Device>());
       case Op::kUpload:
-        return Known(a);
+        return Any(
+            files_.Take(a[0].As<std::string>(), static_cast<uint64_t>(a[1].As<int64_t>()), a[2].As<std::string>()));
       case Op::kPut:
         return Put(c, a);
       case Op::kDownload: {
-        c->reply_data = support::ReadFile(PathOf(a[0].As<std::string>()), kMostFile);
+        c->reply_data = support::ReadFile(files_.PathOf(a[0].As<std::string>()), kMostFile);
         c->reply_size = c->reply_data.size();
         return Any(static_cast<int64_t>(c->reply_size));
       }
       case Op::kRemove:
-        if (unlink(PathOf(a[0].As<std::string>()).c_str()) != 0) {
+        if (unlink(files_.PathOf(a[0].As<std::string>()).c_str()) != 0) {
           ThrowSystem("FileNotFoundError", Cat("`", a[0].As<std::string>(), "` cannot be removed"));
         }
         return Any();
       case Op::kLoadModule:
-        if (!policy_.load) Throw(kDenied, "this server loads no modules");
-        return Any(Module::LoadFromFile(PathOf(a[0].As<std::string>())));
+        return LoadModule(a[0].As<std::string>());
       case Op::kSystemLib:
         if (!options_.module_path.empty()) return Any(Module::LoadFromFile(options_.module_path));
         return GlobalFunction("runtime.SystemLib")(a[0].As<std::string>());
@@ -160,63 +159,49 @@ class Worker final : public Endpoint {
   }
 
  private:
-  void ReadPolicy() {
-    policy_.load = options_.load;
-    policy_.allow = options_.allow;
-    policy_.trusted = options_.policy.empty() ? channel_->own_user : options_.policy == "trusted";
-  }
+  void ReadPolicy() { trusted_ = options_.policy.empty() ? channel_->own_user : options_.policy == "trusted"; }
 
   void Greet() {
     std::string payload, match;
     try {
       const FrameHeader h = ReceiveFrame(&payload, Deadline::In(kHelloSeconds));
       if (h.type != FrameType::kHello) Throw(kProtocolError, "a session begins with HELLO");
-      const auto wanted = ReadHello(payload).As<Map<Any, Any>>();
+      const Any said = ReadHello(payload);
+      const auto wanted = said.As<Map<Any, Any>>();
       for (const auto& [key, value] : wanted) {
         if (key.As<std::string>() == "session_timeout") session_seconds_ = value.As<double>();
         if (key.As<std::string>() == "call_timeout") SetCallSeconds(value.As<double>());
         if (key.As<std::string>() == "key") match = value.As<std::string>();
       }
-      CheckLease(match);
-      TakePlace();
+      if (options_.wall_seconds > 0 && (session_seconds_ <= 0 || options_.wall_seconds < session_seconds_)) {
+        session_seconds_ = options_.wall_seconds;
+      }
+      if (options_.door >= 0) CheckLease(options_.door, match);
       Map<Any, Any> info;
+      const bool resumable = HasFeature(said, "resume") && options_.control >= 0;
+      std::string name;
+      if (resumable) {
+        name = RandomBytes(16);
+        info.Set(Any("resume"), Any(Bytes(name)));
+      }
+      info.Set(Any("features"), Any(resumable ? "credit resume" : "credit"));
+      TakePlace(name);
       info.Set(Any("machine"), Any(support::Machine().model_name));
-      info.Set(Any("policy"), Any(policy_.trusted ? "trusted" : "session"));
+      info.Set(Any("policy"), Any(trusted_ ? "trusted" : "session"));
       info.Set(Any("session"), Any(static_cast<int64_t>(getpid())));
       const std::string hello = WriteHello(Any(info));
       SendFrame(FrameType::kHello, 0, 0, hello.data(), hello.size());
+      Begin(HasFeature(said, "credit"), resumable);
+      if (!resumable && options_.control >= 0) close(options_.control);
+      watch_->Start(channel_->fd(), resumable ? options_.control : -1, session_seconds_);
     } catch (...) {
       const std::string why = WriteError();
       if (!lost()) SendFrame(FrameType::kError, 0, 0, why.data(), why.size());
       ThrowRemoteError(why);
     }
-    Watch();
   }
 
-  /// A server of a tracker's serves the lease that is current: `match` ends with its ticket. The file has the epoch,
-  /// the SHA-256 of the ticket, and 8 bytes of the SHA-256 of both, as one may write while another reads.
-  void CheckLease(std::string_view match) {
-    if (options_.door < 0) return;
-    unsigned char door[48];
-    bool whole = false;
-    for (int i = 0; i < 50 && !whole; ++i) {
-      if (i) usleep(1000);
-      whole = pread(options_.door, door, sizeof door, 0) == sizeof door &&
-              std::memcmp(support::Sha256Of(door, 40).data(), door + 40, 8) == 0;
-    }
-    close(options_.door);
-    match.remove_prefix(match.rfind(':') + 1);
-    const auto digest = support::Sha256Of(match.data(), match.size());
-    unsigned char differs = !whole || match.empty();
-    for (size_t i = 0; i < 32; ++i) differs |= door[8 + i] ^ digest[i];
-    if (differs) {
-      Throw(kDenied,
-            "a tracker leases this server out, and the lease is not the current one; "
-            "baton.rpc.connect_tracker(...).request(...) gives one");
-    }
-  }
-
-  void TakePlace() {
+  void TakePlace(std::string_view name) {
     prctl(PR_SET_NAME, "baton-session");
     Places* places = options_.places;
     if (!places) return;
@@ -229,29 +214,36 @@ class Worker final : public Endpoint {
       }
       Throw(kSessionLost, Cat("the server has ", options_.max_sessions, " sessions already; try again later"));
     }
-    places->serves[options_.place] = 1;
+    Place& own = places->at[options_.place];
+    own.work = Place::kSession;
+    if (!name.empty()) {
+      std::memcpy(own.name, SessionName(name, *channel()).data(), sizeof own.name);
+      own.resumable = 1;
+    }
+    // What runs here may be hostile: the table of all sessions is none of its business.
+    munmap(places, PlacesBytes(places->count));
   }
 
-  /// Ends the process soon after the client is gone, or its time is up, whatever runs here then.
-  void Watch() {
-    const int fd = channel_->fd();
-    const Deadline end = Deadline::In(session_seconds_);
-    const bool limited = session_seconds_ > 0;
-    std::thread([fd, end, limited] {
-      pollfd p{fd, POLLRDHUP, 0};
-      for (;;) {
-        const int ready = poll(&p, 1, limited ? end.Left(1000) : -1);
-        if (ready < 0 && errno == EINTR) continue;
-        if (ready != 0) break;
-        if (limited && end.Passed()) _exit(3);
+  std::shared_ptr<Channel> Reconnect(uint64_t taken, uint64_t* peer_taken, Deadline) final {
+    const Deadline deadline = Deadline::In(kLingerSeconds);
+    for (;;) {
+      std::shared_ptr<Channel> fresh = ChannelOfSocket(TakeConnection(options_.control, peer_taken, deadline));
+      fresh->peer = channel_->peer;
+      fresh->key_id = channel_->key_id;
+      try {
+        Map<Any, Any> info;
+        info.Set(Any("taken"), Any(static_cast<int64_t>(taken)));
+        WriteGreeting(fresh.get(), info, Deadline::In(kHelloSeconds));
+      } catch (const Error&) {
+        continue;  // lost again
       }
-      for (int i = 0; i < 20; ++i) usleep(100000);  // to end by itself
-      _exit(4);
-    }).detach();
+      watch_->Replace(fresh->fd());
+      return fresh;
+    }
   }
 
   Any GetFunction(const std::string& name) {
-    if (!policy_.Allows(name)) {
+    if (!trusted_ && !AnyCovers(options_.allow, name)) {
       Throw(kDenied, Cat("the policy of this session does not let `", name,
                          "` through; the server allows it with --allow ", name));
     }
@@ -262,6 +254,38 @@ class Worker final : public Endpoint {
     const PackedFunc* f = Registry::Get(name);
     if (!f) throw UnsupportedError(Cat("this server has no `", name, "`"));
     return *f;
+  }
+
+  Any LoadModule(const std::string& name) {
+    const std::string path = files_.PathOf(name);
+    if (options_.load == Load::kNone) Throw(kDenied, "this server loads no modules");
+    if (options_.load == Load::kAny) return Any(Module::LoadFromFile(path));
+    // What is signed is the digest at the end of the file (baton/driver/signature.py), and what is loaded has that
+    // digest.
+    constexpr size_t kDigest = 32;
+    constexpr std::string_view kMagic = "BATONART";
+    std::string digest, signature;
+    {
+      const support::MappedFile file(path);
+      const std::string_view text = file.text();
+      if (text.size() > kDigest + kMagic.size() && text.substr(text.size() - kMagic.size()) == kMagic) {
+        digest = text.substr(text.size() - kMagic.size() - kDigest, kDigest);
+      }
+    }
+    const std::string beside = Cat(path, ".sig");
+    if (access(beside.c_str(), R_OK) == 0) signature = ReadSignature(support::ReadFile(beside, 1024));
+    bool good = false;
+    for (const std::string& key : options_.signers) {
+      good = good || (!digest.empty() && !signature.empty() &&
+                      VerifySignature(key, Cat("baton compiled model, SHA-256: ", digest), signature));
+    }
+    if (!good) {
+      Throw(kDenied,
+            Cat("`", name, "` is not signed by a key that this server trusts; sign it (`baton sign`) and upload `",
+                name, ".sig` too"));
+    }
+    const auto* raw = reinterpret_cast<const uint8_t*>(digest.data());
+    return GlobalFunction("runtime.LoadArtifactOf")(path, support::ToHex(raw, digest.size()));
   }
 
   Module ModuleOf(uint64_t handle) const {
@@ -330,73 +354,40 @@ class Worker final : public Endpoint {
     return Any(static_cast<int64_t>(c->reply_size));
   }
 
-  /// The path of a file of the session. Names are names, not paths.
-  std::string PathOf(const std::string& name) const {
-    if (name.empty() || name.size() > 200 || name[0] == '.' || name.find('/') != std::string::npos ||
-        name.find('\0') != std::string::npos) {
-      throw ValueError(Cat("`", name, "` is no name of a file: it may hold no `/` and not begin with a dot"));
-    }
-    return Cat(folder_, "/", name);
-  }
-  struct File {
-    std::string name, digest;
-    uint64_t size;
-  };
-  Any Known(const Args& a) {
-    const std::string name = a[0].As<std::string>(), digest = a[2].As<std::string>();
-    const std::string path = PathOf(name);
-    for (const File& f : files_) {
-      if (f.digest != digest || f.size != static_cast<uint64_t>(a[1].As<int64_t>())) continue;
-      if (f.name == name) return Any(access(path.c_str(), R_OK) == 0);
-      unlink(path.c_str());
-      if (link(PathOf(f.name).c_str(), path.c_str()) != 0) return Any(false);
-      Remember({name, digest, f.size});
-      return Any(true);
-    }
-    return Any(false);
-  }
-  void Remember(File file) {
-    for (File& f : files_) {
-      if (f.name == file.name) {
-        f = std::move(file);
-        return;
-      }
-    }
-    files_.push_back(std::move(file));
-  }
   Any Put(Incoming* c, const Args& a) {
-    const std::string name = a[0].As<std::string>(), digest = a[2].As<std::string>(), path = PathOf(name);
+    const std::string name = a[0].As<std::string>(), digest = a[2].As<std::string>();
     const uint64_t size = c->data_left;
     if (static_cast<uint64_t>(a[1].As<int64_t>()) != size)
       Throw(kProtocolError, "a file of another size than was said");
-    uint64_t used = size;
-    for (const File& f : files_) used += f.name == name ? 0 : f.size;
-    if (size > options_.disk_bytes || used > options_.disk_bytes) {
-      Throw(kOutOfMemory, Cat("the files of a session take at most ", options_.disk_bytes, " bytes"));
-    }
-    const std::string temporary = Cat(folder_, "/.", name);
+    files_.PathOf(name);
+    files_.NeedRoom(name, size);
+    // By the call's number: another call may come between the pieces of this one, and put the same name.
+    const std::string temporary = Cat(files_.folder(), "/.", c->id);
     const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) ThrowSystem("OSError", Cat("`", name, "` cannot be written"));
     support::Sha256 hash;
     std::string piece(size < kChunk ? size : kChunk, '\0');
     bool written = true;
-    while (c->data_left > 0) {
-      const size_t n = ReceiveData(c->id, piece.data(), piece.size() < c->data_left ? piece.size() : c->data_left);
-      c->data_left -= n;
-      hash.Update(piece.data(), n);
-      written = written && write(fd, piece.data(), n) == static_cast<ssize_t>(n);
-    }
-    close(fd);
-    const auto got = hash.Finish();
-    if (std::string_view(reinterpret_cast<const char*>(got.data()), got.size()) != digest) {
+    try {
+      while (c->data_left > 0) {
+        const size_t n = ReceiveData(c->id, piece.data(), piece.size() < c->data_left ? piece.size() : c->data_left);
+        c->data_left -= n;
+        hash.Update(piece.data(), n);
+        written = written && write(fd, piece.data(), n) == static_cast<ssize_t>(n);
+      }
+      close(fd);
+      const auto got = hash.Finish();
+      if (std::string_view(reinterpret_cast<const char*>(got.data()), got.size()) != digest) {
+        Throw(kProtocolError, "the bytes that came are not those of the digest");
+      }
+      files_.NeedRoom(name, size);
+      if (!written || !files_.Add(temporary, name, size, digest)) {
+        ThrowSystem("OSError", Cat("`", name, "` cannot be written"));
+      }
+    } catch (...) {
       unlink(temporary.c_str());
-      Throw(kProtocolError, "the bytes that came are not those of the digest");
+      throw;
     }
-    if (!written || rename(temporary.c_str(), path.c_str()) != 0) {
-      unlink(temporary.c_str());
-      ThrowSystem("OSError", Cat("`", name, "` cannot be written"));
-    }
-    Remember({name, digest, size});
     return Any(true);
   }
 
@@ -428,12 +419,12 @@ class Worker final : public Endpoint {
   }
 
   const ServerOptions& options_;
-  std::string folder_;
-  Policy policy_;
-  std::vector<File> files_;
+  bool trusted_ = false;
+  SessionFiles files_;
   uint64_t calls_ = 0;
   double session_seconds_ = 0;
   bool polling_ = false;
+  std::shared_ptr<ConnectionWatch> watch_ = std::make_shared<ConnectionWatch>();
   std::thread::id thread_ = std::this_thread::get_id();
 };
 

@@ -4,6 +4,7 @@
 
 #include <baton/runtime/packed_func.h>
 
+#include <array>
 #include <atomic>
 #include <string>
 #include <vector>
@@ -12,26 +13,30 @@
 
 namespace baton::rpc {
 
-/// What a client may do.
-struct Policy {
-  bool trusted = false;            ///< every registered function
-  std::vector<std::string> allow;  ///< registered functions by name; `*` at the end: any that begin so
-  bool load = true;                ///< modules of its uploads
-  bool Allows(std::string_view name) const;
+/// What the processes of a server share: how many sessions there are, and what each process does.
+struct Place {
+  /// Its peer has not proved itself; serves a session; passes bytes of a session on; waits for a connection.
+  enum Work : char { kUnknown, kSession, kPassage, kWarm };
+  std::atomic<char> work;
+  std::atomic<char> resumable;
+  unsigned char name[32];  ///< SHA-256 of what names the session, and of its peer
 };
-
-/// What the processes of a server share: how many sessions there are, and which processes serve one. Each other process
-/// waits for its peer to prove itself.
 struct Places {
   std::atomic<int> taken;
-  std::atomic<char> serves[1];  ///< as many as processes at once
+  int count;
+  Place at[1];  ///< as many as processes at once
 };
+inline size_t PlacesBytes(int count) { return sizeof(Places) + static_cast<size_t>(count) * sizeof(Place); }
 
 struct ServerOptions {
   std::string policy;  ///< "trusted", "session"; empty: trusted for the own user, else as the key says
   std::vector<std::string> allow;
-  bool load = true;
+  Load load = Load::kAny;
+  std::vector<std::string> signers;  ///< public keys, of what is loaded as signed
+  std::vector<std::string> devices;  ///< that a session may use; none: any
+  double wall_seconds = 0;           ///< of a session; 0: any number
   int max_sessions = 256;
+  int warm = 4;                                ///< processes that wait for a connection
   double idle_seconds = 600;                   ///< a session without a call for so long ends
   uint64_t disk_bytes = uint64_t(4) << 30;     ///< of the files of a session
   uint64_t memory_bytes = uint64_t(64) << 30;  ///< of the arrays that a session asks for
@@ -43,11 +48,30 @@ struct ServerOptions {
   int door = -1;                               ///< a file with the current lease; sessions of no other are served
   Places* places = nullptr;                    ///< of the server, and which of them this process has
   int place = 0;
+  int control = -1;          ///< where connections in place of a lost one come from
+  std::string first;         ///< bytes of the connection that were read already
   runtime::PackedFunc fork;  ///< how to fork; null: the system's
 };
 
 /// Serves one session on a connection until it ends. `folder` is its folder for files, which is there.
 void ServeSession(std::unique_ptr<Channel> channel, const ServerOptions& options, const std::string& folder);
+/// Ends the session of this process; for a handler of signals.
+void EndSession() noexcept;
+/// The connection that EndSession ends.
+void SetSessionConnection(int fd) noexcept;
+/// What a session is known by to its server.
+std::array<unsigned char, 32> SessionName(std::string_view session, const Channel& channel);
+/// The first frame of a connection, as far as it is a greeting.
+std::string ReadFirst(Channel* channel, Deadline deadline);
+/// Where the greeting asks for a session that lost its connection: has this one handed over, and passes its bytes on
+/// until either side ends. False for any other greeting.
+bool PassOn(Channel* channel, const std::string& first, const ServerOptions& options);
+/// A connection that was handed over, and what its client has taken; waits until the deadline.
+int TakeConnection(int control, uint64_t* taken, Deadline deadline);
+/// Sends a descriptor, and what its client has taken, to another process; `place`: of the session that it is for.
+bool HandOver(int control, int fd, uint64_t taken, int place);
+/// What came that way, if something did. Throws SessionLost when the other process is gone.
+bool ReceiveHandedOver(int control, int* fd, uint64_t* taken, int* place);
 /// Accepts connections, each served by a process of its own. Returns when told to end: by SIGTERM, by its lifeline.
 void ServeForever(Listener* listener, const ServerOptions& options);
 /// A new folder for a server's files; those of servers that were killed are removed.

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers for the tests below; their keys lie in a folder of the test's own."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 import baton
 from baton import rpc
+
+sys.path.insert(0, str(Path(__file__).parent))  # faulty_wire
 
 
 @pytest.fixture(scope="session", autouse=True)

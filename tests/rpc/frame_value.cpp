@@ -194,3 +194,69 @@ TEST_CASE("rpc: HMAC as RFC 4231 has it") {
   CHECK(hex(HmacSha256(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")) ==
         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
+
+TEST_CASE("rpc: a token that its holder narrowed is the one that the server makes of its identity") {
+  Key lab = Key::New("lab");
+  lab.policy = "trusted";
+  const char* caveats[] = {"allow=my.*,b", "allow=my.run",     "policy=session",     "policy=trusted",
+                           "load=signed",  "load=any",         "expires=9999999999", "memory=1000",
+                           "memory=5000",  "devices=cpu,cuda", "devices=cuda:1",     "wall=60"};
+  std::mt19937 random(3);
+  for (int i = 0; i < 300; ++i) {
+    Key token = lab;
+    bool session = false;
+    for (size_t n = 1 + random() % 5; n > 0; --n) {
+      const std::string caveat = caveats[random() % std::size(caveats)];
+      const Key before = token;
+      token = token.Narrowed(caveat);
+      session = session || caveat == "policy=session" || caveat.compare(0, 5, "allow") == 0;
+      CHECK(token.load <= before.load);
+      CHECK((before.memory == 0 || token.memory <= before.memory));
+      if (before.policy == "session") {
+        for (const std::string& one : token.allow) CHECK(AnyCovers(before.allow, one));
+      }
+    }
+    CHECK((token.policy == "session") == session);
+    const Key there = lab.TokenOf(token.id);
+    CHECK(there.secret == token.secret);
+    CHECK(there.TlsKey() == token.TlsKey());
+    CHECK(there.allow == token.allow);
+    CHECK(there.TlsKey() != lab.TlsKey());
+    // With a caveat less it is another one.
+    const std::string shorter = token.id.substr(0, token.id.rfind(';'));
+    if (shorter.size() > 16) CHECK(lab.TokenOf(shorter).secret != token.secret);
+  }
+  CHECK_THROWS(lab.Narrowed("colour=red"));
+  CHECK_THROWS(lab.Narrowed("allow=" + std::string(250, 'x')));
+}
+
+TEST_CASE("rpc: identities, caveats, public keys and signatures that a peer may send; RPC-011") {
+  Key lab = Key::New("lab");
+  const std::string identity = lab.Narrowed("allow=a.*").Narrowed("load=none").Narrowed("devices=cpu").id;
+  std::mt19937 random(4);
+  int taken = 0;
+  for (int i = 0; i < 100000; ++i) {
+    std::string text = identity;
+    for (size_t n = 1 + random() % 4; n > 0; --n) {
+      const size_t at = lab.id.size() + random() % (text.size() - lab.id.size() + 1);
+      if (random() % 3 == 0) {
+        text.insert(at, 1, static_cast<char>(random()));
+      } else if (at < text.size()) {
+        random() % 2 ? text[at] = static_cast<char>(random()) : text.erase(at, 1 + random() % 9)[0];
+      }
+      if (text.size() < lab.id.size()) text.resize(lab.id.size(), ';');
+    }
+    try {
+      const Key token = lab.TokenOf(text);
+      CHECK((text == identity || token.secret != lab.TokenOf(identity).secret));
+      ++taken;
+    } catch (const Error&) {
+      // It is none.
+    }
+    CHECK((ReadSignature(text).empty()));
+    ReadSignature("baton-signature-1 " + text);
+  }
+  CHECK(taken > 0);
+  CHECK(ReadSignature("baton-signature-1 " + std::string(86, 'A') + "==\n").size() == 64);
+  CHECK(ReadSignature("baton-signature-1 " + std::string(82, 'A') + "==\n").empty());
+}

@@ -16,7 +16,7 @@ from .server import Server
 from .session import LocalSession, PopenSession, RPCSession, connect, with_minrpc
 
 # Name -> module that has it, loaded when first used.
-_LATER = {"deploy": "deployment", "connect_tracker": "tracker", "TrackerSession": "tracker", "FarmExecutor": "farm"}
+_LATER = {"deploy": "deployment", "connect_tracker": "tracker", "TrackerSession": "tracker", "FarmExecutor": "farm", "Pool": "pool"}
 
 
 def __getattr__(name):
@@ -34,6 +34,7 @@ __all__ = [
     "DeviceLost",
     "LocalSession",
     "OutOfMemory",
+    "Pool",
     "PopenSession",
     "ProtocolError",
     "RPCError",

@@ -16,6 +16,9 @@ _door = Hook("rpc.door")  # () -> the file that says which lease of a tracker is
 _join = Hook("rpc.join_proxy")  # (URL of a proxy, address of the server, key of the proxy)
 
 
+WARM = 2  # processes that wait for a client; a fork of Python's takes time
+
+
 class Server:
     """A server for the functions that are registered in this process when it starts, and for modules that clients upload.
 
@@ -29,6 +32,8 @@ class Server:
     host, port, port_end: the address, and the first port from `port` on that is free. key: the kind of device that it tells a tracker.
     url: in place of host and port, as "unix:/path". allow: names of registered functions; `*` at the end stands for any that begin so.
     policy: "trusted" or "session", for all clients. max_sessions: at once. silent: no line a session on standard error.
+    key_file may be a folder of keys, whose file `revoked` has the ids of those that are good no more; both are read again for each client.
+    load: which modules of clients are loaded: "any", "signed" (by a key of the PEM file `signers`, with `baton sign`), "none".
     tracker_addr: (host, port) or URL of a tracker to register with; sessions need a current lease of it then. is_proxy: `host` and `port`
     are those of a proxy, behind which the server stands; `key_file` is what clients prove, `proxy_key_file` (default: the same) what the
     proxy asks for.
@@ -56,6 +61,8 @@ class Server:
         allow=(),
         max_sessions=256,
         proxy_key_file=None,
+        load="any",
+        signers=None,
     ):
         if is_proxy and not key_file:
             raise BatonValueError("a server behind a proxy needs `key_file`: its clients are on other machines")
@@ -69,6 +76,13 @@ class Server:
         self._module = self._listen("127.0.0.1", 0, 0, None, key_file) if is_proxy else self._listen(host, port, port_end, url, key_file)
         self.url, self.port, self.host = str(self._module["url"]()), int(self._module["port"]()), host
         options = {"allow": list(allow), "max_sessions": int(max_sessions), "quiet": bool(silent), "policy": policy or ""}
+        if load not in ("any", "signed", "none"):
+            raise BatonValueError(f'load is "any", "signed" or "none", not `{load}`')
+        if load == "signed" and signers is None:
+            raise BatonValueError("modules are to be signed, but by which keys? `signers` is a file of public keys")
+        options["load"], options["warm"] = load, WARM
+        if signers is not None:
+            options["signers"] = os.fsdecode(signers)
         if self.door is not None:
             options["door"] = self.door.descriptor
         self._start(options, server_init_callback)

@@ -37,6 +37,26 @@ for _name, _number in _TYPES.items():
 _Devices.opencl, _Devices.mtl, _Devices.gpu = _Devices.cl, _Devices.metal, _Devices.cuda
 
 
+class RemoteCall:
+    """A call that is under way on the remote. One that is dropped without `result` is given up."""
+
+    def __init__(self, finish):
+        finish.release_gil = True
+        self._finish, self._value, self._error = finish, None, None
+
+    def result(self):
+        """The result, waited for; raises what the function raised there."""
+        finish, self._finish = self._finish, None
+        if finish is not None:
+            try:
+                self._value = finish()
+            except BaseException as error:
+                self._error = error
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
 class RPCSession(_Devices):
     """A session with a server. What it gives (functions, modules, arrays on its devices) keeps it open; `close`, or the end of the
     `with`, ends it at once.
@@ -50,7 +70,9 @@ class RPCSession(_Devices):
 
     def __init__(self, session, process=None):
         self._module, self._process = session, process
-        self._call = {name: session[name] for name in ("get_function", "load_module", "device", "upload", "upload_file", "download", "remove", "system_lib")}
+        self._call = {
+            name: session[name] for name in ("get_function", "load_module", "device", "upload", "upload_file", "download", "remove", "system_lib", "call_later")
+        }
         self.info = {str(k): v if isinstance(v, int) else str(v) for k, v in session["info"]().items()}
 
     def _device(self, dev_type, dev_id):
@@ -64,6 +86,13 @@ class RPCSession(_Devices):
             raise AttributeError(f"the remote has no function `{name}`")
         found.release_gil = True
         return found
+
+    def call_async(self, function, *args):
+        """Sends a call of a remote function, or of the registered function of a name, and does not wait for it: gives a `RemoteCall`,
+        whose `result()` does. Calls run there one after the other; many may be under way."""
+        if isinstance(function, str):
+            function = self.get_function(function)
+        return RemoteCall(self._call["call_later"](function, *args))
 
     def upload(self, data, target=None):
         """Puts a file (or bytes, with `target`) on the remote, under `target` or its own name. Content that is there is not sent."""
@@ -117,7 +146,17 @@ class RPCSession(_Devices):
 
 
 def connect(
-    url, port=None, key="", session_timeout=0, session_constructor_args=None, enable_logging=False, *, key_file=None, call_timeout=60, connect_timeout=5
+    url,
+    port=None,
+    key="",
+    session_timeout=0,
+    session_constructor_args=None,
+    enable_logging=False,
+    *,
+    key_file=None,
+    call_timeout=60,
+    connect_timeout=5,
+    resume_timeout=30,
 ):
     """Connects to a server; gives an `RPCSession`.
 
@@ -127,6 +166,8 @@ def connect(
     key_file: the file of the secret key (`baton rpc-key new`). Without it BATON_RPC_KEY, and for a server of this user on this
         machine the key that it wrote.
     call_timeout, connect_timeout: seconds until Timeout is raised.
+    resume_timeout: seconds, at most 30, in which a session over TLS goes on by itself when its connection was lost: nothing that was
+        called is called twice. 0: such a loss is a SessionLost at once.
     """
     if session_constructor_args:
         raise BatonValueError('session_constructor_args: a session is not opened by way of another; `PopenSession`, or connect("exec:COMMAND")')
@@ -137,7 +178,7 @@ def connect(
         url = f"tls://{f'[{host}]' if ':' in host else host}:{int(port)}"
     if key_file is not None:
         url = f"{url}?key={os.fsdecode(key_file)}"
-    options = {"key": str(key), "session_timeout": float(session_timeout), "call_timeout": float(call_timeout)}
+    options = {"key": str(key), "session_timeout": float(session_timeout), "call_timeout": float(call_timeout), "linger": float(resume_timeout)}
     return RPCSession(function("Connect")(str(url), options, float(connect_timeout), float(call_timeout)))
 
 

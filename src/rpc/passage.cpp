@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection in place of one that was lost. The process that proved its peer hands one end of a socket pair to the
+// process of the session, and passes bytes between it and the connection, whose keys it alone has.
+#include <baton/support/sha256.h>
+#include <baton/support/text.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "rpc/endpoint.h"
+#include "rpc/errors.h"
+#include "rpc/worker.h"
+
+namespace baton::rpc {
+using namespace runtime;  // NOLINT
+namespace {
+
+std::atomic<int> session_connection{-1};
+volatile std::sig_atomic_t session_ends = 0;
+constexpr uint32_t kMostGreeting = 64 << 10;
+constexpr double kGreetSeconds = 10;
+
+/// Copies from one channel to the other until either ends.
+void Pass(Channel* from, Channel* to) {
+  try {
+    std::string piece(128 << 10, '\0');
+    for (;;) {
+      const size_t n = from->Read(piece.data(), piece.size(), Deadline::Never());
+      if (n == 0) break;
+      iovec part{piece.data(), n};
+      to->Write(&part, 1, Deadline::Never());
+    }
+  } catch (const std::exception&) {
+    // It was cut.
+  }
+  from->Shutdown();
+  to->Shutdown();
+}
+
+struct Handed {
+  uint64_t taken;
+  int32_t place;
+  int32_t unused;
+};
+
+}  // namespace
+
+bool HandOver(int control, int fd, uint64_t taken, int place) {
+  Handed what{taken, place, 0};
+  iovec part{&what, sizeof what};
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof space;
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
+  return sendmsg(control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof what;
+}
+
+bool ReceiveHandedOver(int control, int* fd, uint64_t* taken, int* place) {
+  Handed what{};
+  iovec part{&what, sizeof what};
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof *fd)];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof space;
+  const ssize_t n = recvmsg(control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (n < 0) return false;
+  const cmsghdr* head = CMSG_FIRSTHDR(&message);
+  if (n != sizeof what || !head || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof *fd))
+    return false;
+  std::memcpy(fd, CMSG_DATA(head), sizeof *fd);
+  *taken = what.taken;
+  *place = what.place;
+  return true;
+}
+
+void SetSessionConnection(int fd) noexcept { session_connection = fd; }
+
+void EndSession() noexcept {
+  session_ends = 1;
+  shutdown(session_connection, SHUT_RDWR);
+}
+
+std::array<unsigned char, 32> SessionName(std::string_view session, const Channel& channel) {
+  const std::string text = support::Cat(session, "\n", channel.key_id);
+  const auto digest = support::Sha256Of(text.data(), text.size());
+  std::array<unsigned char, 32> out;
+  std::memcpy(out.data(), digest.data(), out.size());
+  return out;
+}
+
+std::string ReadFirst(Channel* channel, Deadline deadline) {
+  std::string bytes(kHeaderBytes, '\0');
+  size_t have = 0;
+  for (size_t want = kHeaderBytes; have < want;) {
+    const size_t n = channel->Read(bytes.data() + have, want - have, deadline);
+    if (n == 0) break;
+    have += n;
+    if (have != kHeaderBytes || want != kHeaderBytes) continue;
+    FrameHeader h;
+    try {
+      h = DecodeHeader(reinterpret_cast<const unsigned char*>(bytes.data()));
+    } catch (const Error&) {
+      break;  // the session says what is wrong with it
+    }
+    if (h.type != FrameType::kHello || h.length > kMostGreeting) break;
+    want += h.length;
+    bytes.resize(want);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+bool PassOn(Channel* channel, const std::string& first, const ServerOptions& options) {
+  if (first.size() <= kHeaderBytes) return false;
+  std::string session;
+  uint64_t taken = 0;
+  try {
+    const Any said = ReadHello(first.substr(kHeaderBytes));
+    session = TextOption(said, "resume");
+    if (session.empty()) return false;
+    taken = static_cast<uint64_t>(NumberOption(said, "taken"));
+  } catch (const std::exception&) {
+    return false;
+  }
+  Places* places = options.places;
+  const auto name = SessionName(session, *channel);
+  int found = -1;
+  for (int i = 0; i < places->count; ++i) {
+    unsigned char differs = 0;
+    for (size_t k = 0; k < name.size(); ++k) differs |= places->at[i].name[k] ^ name[k];
+    if (!differs && places->at[i].resumable) found = i;
+  }
+  places->at[options.place].work = Place::kPassage;
+  SetSessionConnection(channel->fd());
+  munmap(places, PlacesBytes(places->count));
+  prctl(PR_SET_NAME, "baton-passage");
+  int ends[2];
+  std::unique_ptr<Channel> inner;
+  if (found >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+    HandOver(options.control, ends[1], taken, found);
+    close(ends[1]);
+    inner = ChannelOfSocket(ends[0]);
+  }
+  // The first that comes of it is the session's greeting, unless the session is not there.
+  unsigned char greeting[kHeaderBytes];
+  if (!inner || !inner->ReadAll(greeting, sizeof greeting, Deadline::Never())) {
+    try {
+      Throw(kSessionLost, kGone);
+    } catch (...) {
+      const std::string why = WriteError();
+      unsigned char head[kHeaderBytes];
+      EncodeHeader({static_cast<uint32_t>(why.size()), FrameType::kError, 0, 0, 0, 0}, head);
+      iovec parts[2] = {{head, kHeaderBytes}, {const_cast<char*>(why.data()), why.size()}};
+      channel->Write(parts, 2, Deadline::In(1));
+      channel->Shutdown();
+    }
+    return true;
+  }
+  iovec part{greeting, sizeof greeting};
+  channel->Write(&part, 1, Deadline::In(kGreetSeconds));
+  std::thread up([&] { Pass(channel, inner.get()); });
+  Pass(inner.get(), channel);
+  up.join();
+  return true;
+}
+
+int TakeConnection(int control, uint64_t* taken, Deadline deadline) {
+  int found = -1;
+  for (;;) {
+    pollfd p{control, POLLIN, 0};
+    const int ready = poll(&p, 1, found >= 0 ? 0 : deadline.Left(1000));
+    if (session_ends) Throw(kSessionLost, "the server ends");
+    if (ready > 0) {
+      int fd = -1, place = -1;
+      if (!ReceiveHandedOver(control, &fd, taken, &place)) Throw(kSessionLost, "the server is gone");
+      if (found >= 0) close(found);  // the client gave that one up
+      found = fd;
+      continue;
+    }
+    if (found >= 0) return found;
+    if (ready == 0 && deadline.Passed()) Throw(kSessionLost, "the client did not come back");
+  }
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process of a session is killed at some point of its work: one typed error in 2 s, no orphan, no file left, no other session disturbed."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import baton
+from baton import rpc
+from baton.rpc.server import program
+
+POINTS = 25
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def until(holds, seconds=5):
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.01)
+    return holds()
+
+
+@contextlib.contextmanager
+def served(folder, transport):
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    url = f"unix:{folder}/socket" if transport == "unix" else "tls://127.0.0.1:0"
+    with subprocess.Popen([program(), "--listen", url], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        yield process, process.stdout.readline().split()[-1]
+        process.kill()
+
+
+def work(remote):
+    """Calls, arrays, files and callbacks, until something breaks."""
+    exists, x = remote.get_function("runtime.DeviceExists"), np.arange(200_000)
+    while True:
+        assert exists(remote.cpu())
+        assert (baton.nd.array(x, remote.cpu()).numpy() == x).all()
+        remote.upload(x.tobytes(), "f")
+        assert bytes(remote.download("f")) == x.tobytes()
+        remote.remove("f")
+
+
+@pytest.mark.parametrize("transport", ["unix", "tls"])
+def test_a_worker_is_killed(tmp_path, transport):
+    rng = random.Random(2)
+    with served(tmp_path, transport) as (_, url), rpc.connect(url) as other:
+        exists = other.get_function("runtime.DeviceExists")
+        for _ in range(POINTS):
+            remote = rpc.connect(url)
+            pid, killed = remote.info["session"], []
+
+            def kill(pid=pid, killed=killed):
+                killed.append(time.monotonic())
+                os.kill(pid, signal.SIGKILL)
+
+            threading.Timer(rng.uniform(0, 0.05), kill).start()
+            with pytest.raises(rpc.SessionLost):
+                work(remote)
+            assert time.monotonic() - killed[0] < 2 and exists(other.cpu())
+        other.close()
+        assert until(lambda: not list(tmp_path.glob("baton-rpc-server-*/*")))
+
+
+@pytest.mark.parametrize("transport", ["unix", "tls"])
+def test_the_supervisor_is_killed(tmp_path, transport):
+    rng = random.Random(4)
+    for _ in range(POINTS // 3):
+        with served(tmp_path, transport) as (process, url):
+            remote = rpc.connect(url)
+            pid, killed = remote.info["session"], []
+
+            def kill(process=process, killed=killed):
+                killed.append(time.monotonic())
+                process.kill()
+
+            threading.Timer(rng.uniform(0, 0.05), kill).start()
+            with pytest.raises(rpc.SessionLost):
+                work(remote)
+            assert time.monotonic() - killed[0] < 2.5 and until(lambda pid=pid: not alive(pid))
+    # The next server removes what they left.
+    with served(tmp_path, transport):
+        assert until(lambda: len(list(tmp_path.glob("baton-rpc-server-*"))) == 1)
+
+
+def test_a_client_is_killed(tmp_path):
+    rng = random.Random(6)
+    with served(tmp_path, "unix") as (_, url):
+        program_text = (
+            f"import sys\nsys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom test_kill_points import work\nfrom baton import rpc\n"
+            f"remote = rpc.connect({url!r})\nprint(remote.info['session'], flush=True)\nwork(remote)\n"
+        )
+        for _ in range(POINTS // 5):
+            with subprocess.Popen([sys.executable, "-c", program_text], stdout=subprocess.PIPE, text=True) as client:
+                pid = int(client.stdout.readline())
+                time.sleep(rng.uniform(0, 0.1))
+                client.kill()
+            assert until(lambda pid=pid: not alive(pid))
+        assert until(lambda: not list(tmp_path.glob("baton-rpc-server-*/*")))
+        with rpc.connect(url) as remote:
+            assert remote.get_function("runtime.DeviceExists")(remote.cpu())
+
+
+def test_processes_that_wait_are_killed(tmp_path):
+    """The pool of processes that wait for a client is made anew."""
+    with served(tmp_path, "unix") as (process, url):
+
+        def children():
+            with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+                return [int(word) for word in file.read().split()]
+
+        assert until(lambda: len(children()) == 4)
+        for _ in range(5):
+            for pid in children():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            ready = False
+            end = time.monotonic() + 5
+            while not ready and time.monotonic() < end:
+                with contextlib.suppress(rpc.SessionLost):
+                    rpc.connect(url).close()
+                    ready = True
+            assert ready
+        assert until(lambda: len([pid for pid in children() if alive(pid)]) == 4)
+
+
+def test_many_rounds_leave_nothing(tmp_path):
+    """Connect, run, close: no descriptors, processes or memory are left."""
+    with served(tmp_path, "unix") as (process, url):
+
+        def descriptors(pid):
+            return len(os.listdir(f"/proc/{pid}/fd"))
+
+        def resident(pid):
+            with open(f"/proc/{pid}/statm") as file:
+                return int(file.read().split()[1]) * 4096
+
+        def rounds(count):
+            for _ in range(count):
+                with rpc.connect(url) as remote:
+                    assert remote.get_function("runtime.DeviceExists")(remote.cpu())
+
+        rounds(30)
+        assert until(lambda: descriptors(process.pid) < 20)
+        mine, theirs, before = descriptors(os.getpid()), descriptors(process.pid), (resident(os.getpid()), resident(process.pid))
+        rounds(400)
+        assert until(lambda: descriptors(process.pid) <= theirs) and descriptors(os.getpid()) <= mine
+        assert resident(os.getpid()) - before[0] < 1 << 20 and resident(process.pid) - before[1] < 1 << 20
