@@ -174,6 +174,16 @@ const MapObj::Entry* FindNamed(const MapObj* map, std::string_view name) {
   return map->Find(Any::Adopt(v));
 }
 
+namespace {
+/// The payload as a number. Of an address of 32 bits the other half of it says nothing.
+int64_t PayloadOf(const BatonValue& v) {
+  if (sizeof(void*) < 8 && (v.type_code == kBatonHandle || v.type_code >= kBatonStr)) {
+    return reinterpret_cast<intptr_t>(v.v_handle);
+  }
+  return v.v_int64;
+}
+}  // namespace
+
 bool Any::Same(const Any& o) const {
   if (o.v_.type_code == kBatonBytes) {
     const StringObj* a = NameOf(v_);
@@ -187,7 +197,7 @@ bool Any::Same(const Any& o) const {
     const BytesObj* b = AsBytes(o.v_);
     return b && a->data == b->data;
   }
-  return v_.type_code == o.v_.type_code && v_.v_int64 == o.v_.v_int64;
+  return v_.type_code == o.v_.type_code && PayloadOf(v_) == PayloadOf(o.v_);
 }
 
 uint64_t Any::Hash() const {
@@ -200,7 +210,7 @@ uint64_t Any::Hash() const {
   if (const BytesObj* a = AsBytes(v_)) return chars(a->data.data(), a->data.size());
   if (const StringObj* a = NameOf(v_)) return chars(a->data, a->size);
   if (v_.type_code == kBatonBytes) return chars(v_.v_bytes->data, v_.v_bytes->size);
-  return Mix(static_cast<uint64_t>(v_.v_int64) + v_.type_code);
+  return Mix(static_cast<uint64_t>(PayloadOf(v_)) + v_.type_code);
 }
 
 void ThrowIndex(int64_t index, size_t size) {
