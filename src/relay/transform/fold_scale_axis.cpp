@@ -143,7 +143,7 @@ Scaling ScalingOf(const CallNode* call) {
 }
 bool KeepsPositive(const CallNode* call) { return ScalingOf(call) == Scaling::kPositive && call->args.size() == 1; }
 bool IsSum(const CallNode* call) { return ScalingOf(call) == Scaling::kAny && call->args.size() == 2; }
-Expr Again(const CallNode* call, Array<Expr> args) {
+Expr CallAgain(const CallNode* call, Array<Expr> args) {
   Expr e = MakeCall(Downcast<Op>(call->op), std::move(args), call->attrs);
   e->span = call->span;
   return e;
@@ -190,7 +190,7 @@ class Backward : public MixedModeMutator {
     if (KeepsPositive(call)) {
       if (!factor.Positive()) return {};
       const Taken t = Take(call->args[0], pre->args[0], factor, depth + 1);
-      return t.value.defined() ? Taken{Again(call, {t.value}), t.channel} : t;
+      return t.value.defined() ? Taken{CallAgain(call, {t.value}), t.channel} : t;
     }
     if (call->op.same_as(op::bias_add)) return TakeBias(call, pre, factor, depth);
     return IsSum(call) ? TakeSum(call, pre, factor, depth) : Taken();
@@ -203,7 +203,7 @@ class Backward : public MixedModeMutator {
     if (!t.value.defined() || (axis < 0 ? axis + rank : axis) != t.channel ||
         !PerChannel(f.typed, pre->args[0], t.channel, &f.ones))
       return {};
-    return {Again(call, {t.value, Multiply(call->args[1], f.Squeezed())}), t.channel};
+    return {CallAgain(call, {t.value, Multiply(call->args[1], f.Squeezed())}), t.channel};
   }
   Taken TakeSum(const CallNode* call, const CallNode* pre, const Factor& factor,
                 int depth) {  // NOLINT(misc-no-recursion)
@@ -216,11 +216,11 @@ class Backward : public MixedModeMutator {
           !PerChannel(pre->args[1 - k], pre->args[k], t.channel))
         continue;
       const Expr other = Multiply(call->args[1 - k], f.Along(t.channel, RankOf(pre->args[k])));
-      return {Again(call, k == 0 ? Array<Expr>{t.value, other} : Array<Expr>{other, t.value}), t.channel};
+      return {CallAgain(call, k == 0 ? Array<Expr>{t.value, other} : Array<Expr>{other, t.value}), t.channel};
     }
     const bool both = sides[0].value.defined() && sides[1].value.defined() && sides[0].channel == sides[1].channel &&
                       RankOf(pre->args[0]) == RankOf(pre->args[1]);
-    return both ? Taken{Again(call, {sides[0].value, sides[1].value}), sides[0].channel} : Taken();
+    return both ? Taken{CallAgain(call, {sides[0].value, sides[1].value}), sides[0].channel} : Taken();
   }
   static constexpr int kDeep = 64;
   PointerMap<int> uses_;
@@ -300,7 +300,7 @@ class Forward : public MixedModeMutator {
         const Factor factor = *f;
         factors_[pre] = factor;
         const Expr other = Divide(call->args[1 - k], factor.Along(w->axis, RankOf(pre->args[k])));
-        return Again(call, k == 0 ? Array<Expr>{call->args[0], other} : Array<Expr>{other, call->args[1]});
+        return CallAgain(call, k == 0 ? Array<Expr>{call->args[0], other} : Array<Expr>{other, call->args[1]});
       }
     }
     return post;
