@@ -114,9 +114,35 @@ bool IsDynamicGraph(const Function& main) {
   }
   return false;
 }
+
 PrimExpr IoHandle(const tir::Var& io, int index) {
   static const Op op = Op::GetOrCreate("tir.load_handle");
   return tir::Call(DataType::Handle(), op, {io, PrimExpr(static_cast<int64_t>(index))});
+}
+
+/// A part of the entry as a function of its own, with parameters of its own: those that buffers of sizes lie in, too.
+tir::PrimFunc OfSteps(const tir::Stmt& steps, const Array<tir::Var>& params, const std::string& symbol) {
+  Array<tir::Var> own;
+  tir::VarMap rename;
+  for (const tir::Var& p : params) {
+    own.push_back(tir::Var(p->name_hint, p->dtype));
+    rename[p.get()] = own.back();
+  }
+  struct Loads final : tir::StmtExprVisitor {
+    explicit Loads(const tir::VarMap& rename) : rename(rename) {}
+    void VisitExpr_(const tir::BufferLoadNode* op) final {
+      tir::BufferNode b = *op->buffer.get();
+      b.data = Downcast<tir::Var>(rename.at(b.data.get()));
+      made.emplace(op->buffer.get(), tir::Buffer(std::move(b)));
+    }
+    const tir::VarMap& rename;
+    tir::BufferMap made;
+  } sizes(rename);
+  sizes(steps);
+  tir::PrimFunc f(own, tir::SubstituteBuffers(steps, sizes.made, rename));
+  f = WithAttr(f, attr::kGlobalSymbol, Any(symbol));
+  f = WithAttr(f, "straight_line", Any(1));
+  return WithAttr(f, "model_entry", Any(1));
 }
 
 class GraphLowerer {
@@ -216,7 +242,8 @@ class GraphLowerer {
         step.operators = OperatorsOf(f);
         step.work = FlopsAndBytesOf(f);
       }
-      functions->Set(GlobalVar(String(step.symbol)), OfSteps(entry_steps_[static_cast<int64_t>(i)], step.symbol));
+      functions->Set(GlobalVar(String(step.symbol)),
+                     OfSteps(entry_steps_[static_cast<int64_t>(i)], entry_params_, step.symbol));
       out->push_back(step);
     }
   }
@@ -393,31 +420,6 @@ class GraphLowerer {
     desc_.constants_bytes = constants_->bytes;
   }
 
-  /// A part of the entry as a function of its own, with parameters of its own: those that buffers of sizes lie in, too.
-  tir::PrimFunc OfSteps(const tir::Stmt& steps, const std::string& symbol) const {
-    Array<tir::Var> own;
-    tir::VarMap rename;
-    for (const tir::Var& p : entry_params_) {
-      own.push_back(tir::Var(p->name_hint, p->dtype));
-      rename[p.get()] = own.back();
-    }
-    struct Loads final : tir::StmtExprVisitor {
-      explicit Loads(const tir::VarMap& rename) : rename(rename) {}
-      void VisitExpr_(const tir::BufferLoadNode* op) final {
-        tir::BufferNode b = *op->buffer.get();
-        b.data = Downcast<tir::Var>(rename.at(b.data.get()));
-        made.emplace(op->buffer.get(), tir::Buffer(std::move(b)));
-      }
-      const tir::VarMap& rename;
-      tir::BufferMap made;
-    } sizes(rename);
-    sizes(steps);
-    tir::PrimFunc f(own, tir::SubstituteBuffers(steps, sizes.made, rename));
-    f = WithAttr(f, attr::kGlobalSymbol, Any(symbol));
-    f = WithAttr(f, "straight_line", Any(1));
-    return WithAttr(f, "model_entry", Any(1));
-  }
-
   /// Calls of functions of kPart steps each, where there are many: what LLVM does to one function grows faster than it.
   Array<tir::Stmt> InSegments(const Array<tir::Stmt>& steps) {
     // A copy is loads and stores, each of which LLVM compares with all others.
@@ -435,7 +437,7 @@ class GraphLowerer {
         part += weight(end);
       }
       const std::string symbol = desc_.entry + ".part" + std::to_string(segments_.size());
-      tir::PrimFunc f = OfSteps(tir::SeqStmt::Flatten(segment), symbol);
+      tir::PrimFunc f = OfSteps(tir::SeqStmt::Flatten(segment), entry_params_, symbol);
       f.CopyOnWrite()->span = segment[0]->span;
       const GlobalVar var{String(symbol)};
       segments_.push_back({var, f});

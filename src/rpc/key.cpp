@@ -255,7 +255,8 @@ Key Key::TokenOf(std::string_view identity) const {
   Key out = *this;
   identity.remove_prefix(id.size());
   while (!identity.empty()) {
-    if (identity.front() != ';') Throw("ValueError", "an identity is the id of a key and caveats, with `;` before each");
+    if (identity.front() != ';')
+      Throw("ValueError", "an identity is the id of a key and caveats, with `;` before each");
     identity.remove_prefix(1);
     const size_t end = identity.find(';');
     out = out.Narrowed(identity.substr(0, end));

@@ -40,8 +40,10 @@ def served(folder, transport):
     environment = {**os.environ, "TMPDIR": str(folder)}
     url = f"unix:{folder}/socket" if transport == "unix" else "tls://127.0.0.1:0"
     with subprocess.Popen([program(), "--listen", url], stdout=subprocess.PIPE, text=True, env=environment) as process:
-        yield process, process.stdout.readline().split()[-1]
-        process.kill()
+        try:
+            yield process, process.stdout.readline().split()[-1]
+        finally:
+            process.kill()
 
 
 def work(remote):
@@ -101,7 +103,7 @@ def test_a_client_is_killed(tmp_path):
     rng = random.Random(6)
     with served(tmp_path, "unix") as (_, url):
         program_text = (
-            f"import sys\nsys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom test_kill_points import work\nfrom baton import rpc\n"
+            f"import sys\nsys.path[:0] = {[os.path.dirname(__file__), os.path.dirname(os.path.dirname(rpc.__path__[0]))]!r}\nfrom test_kill_points import work\nfrom baton import rpc\n"
             f"remote = rpc.connect({url!r})\nprint(remote.info['session'], flush=True)\nwork(remote)\n"
         )
         for _ in range(POINTS // 5):

@@ -58,6 +58,8 @@ PointerMap<int> UsesOf(const Function& f) {
   return uses;
 }
 
+bool IsReshape(const CallNode* call) { return call && call->op == op::reshape; }
+
 class Packer : public MixedModeMutator {
  public:
   Packer(const Target& target, const Function& f)
@@ -65,7 +67,7 @@ class Packer : public MixedModeMutator {
 
  private:
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
-    if (const auto* op = pre->op.as<OpNode>(); op && op->name == "reshape") return Widen(pre, post);
+    if (IsReshape(pre)) return Widen(pre, post);
     if (pre->op != op::dense) return post;
     const auto* call = post.as<CallNode>();
     const auto* w = call->args[1].as<ConstantNode>();
@@ -117,9 +119,7 @@ class Packer : public MixedModeMutator {
     Expr rows = inner->args[0];
     // A reshape that made the rows one dimension is undone.
     const auto* view = pre_inner->args[0].as<CallNode>();
-    const auto* view_op = view ? view->op.as<OpNode>() : nullptr;
-    const auto* before =
-        view_op && view_op->name == "reshape" ? view->args[0]->checked_type_.as<TensorTypeNode>() : nullptr;
+    const auto* before = IsReshape(view) ? view->args[0]->checked_type_.as<TensorTypeNode>() : nullptr;
     if (before && Equal(before->shape, to) && rows.as<CallNode>()) {
       rows = rows.as<CallNode>()->args[0];
     } else {
