@@ -201,7 +201,7 @@ Arrays DynUpsampling(const Params& p, const Arrays& in) {
   }
   node.Set("axes", std::move(axes));
   node.Set("mode", nearest ? "nearest" : method == "bilinear" ? "linear" : "cubic");
-  node.Set("coordinate_transformation_mode", corners ? "align_corners" : nearest ? "asymmetric" : "half_pixel");
+  node.Set("coordinate_transformation_mode", corners ? "align_corners" : "asymmetric");
   node.Set("nearest_mode", nearest && !corners ? "floor" : "round_prefer_floor");
   node.Set("cubic_coeff_a", -0.5);
   return Run(OnnxResize, p, std::move(node), {in[0], IntsArray(size)});

@@ -2,6 +2,7 @@
 // Gradients of pools where extents are open: a window's adjoint goes to its first largest element, or is shared by its
 // elements.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "host/arrays.h"
@@ -12,18 +13,21 @@ namespace {
 struct Windows {
   Ints size, strides, dilation, begin, end;
   Ints space;  ///< dimensions of the data that windows run over
-  int64_t batch_axis = 0, channel_axis = 1;
+  Ints other;  ///< the rest: batch and channels, which a layout may hold in blocks
 
   explicit Windows(const Params& p) {
     const std::string& layout = p.Text("layout");
-    const size_t n = layout.size() < 2 ? 0 : layout.size() - 2;
-    for (char c : std::string("DHW").substr(3 - std::min<size_t>(n, 3))) {
-      const size_t at = layout.find(c);
-      if (at == std::string::npos) p.Fail(Cat("layout is \"", layout, "\""));
-      space.push_back(static_cast<int64_t>(at));
+    int64_t rank = 0;
+    bool known = true;
+    for (char c : layout) {
+      if (std::isdigit(static_cast<unsigned char>(c))) continue;
+      known = known && std::string_view("NCDHWnc").find(c) != std::string_view::npos;
+      (std::string_view("DHW").find(c) == std::string_view::npos ? other : space).push_back(rank++);
     }
-    batch_axis = static_cast<int64_t>(layout.find('N')), channel_axis = static_cast<int64_t>(layout.find('C'));
-    if (n < 1 || n > 3 || batch_axis < 0 || channel_axis < 0) p.Fail(Cat("layout is \"", layout, "\""));
+    const size_t n = space.size();
+    if (!known || n < 1 || n > 3 || layout.find('N') == std::string::npos || layout.find('C') == std::string::npos) {
+      p.Fail(Cat("layout is \"", layout, "\""));
+    }
     auto per_dim = [&](const char* name) {
       Ints v = p.Has(name) ? p.Ints(name) : Ints{1};
       if (v.size() == 1) v.resize(n, v[0]);
@@ -52,11 +56,10 @@ void ForWindows(const Params& p, const NDArray& grad, const NDArray& data, bool 
   const Windows w(p);
   const size_t n = w.space.size();
   const Ints x = data.shape(), y = grad.shape();
-  if (x.size() != n + 2 || y.size() != n + 2 ||
-      x[static_cast<size_t>(w.batch_axis)] != y[static_cast<size_t>(w.batch_axis)] ||
-      x[static_cast<size_t>(w.channel_axis)] != y[static_cast<size_t>(w.channel_axis)]) {
-    p.Fail(Cat(Show(grad), " is no adjoint for ", Show(data)));
-  }
+  bool same = x.size() == n + w.other.size() && y.size() == x.size();
+  for (size_t d = 0; same && d < w.other.size(); ++d)
+    same = x[static_cast<size_t>(w.other[d])] == y[static_cast<size_t>(w.other[d])];
+  if (!same) p.Fail(Cat(Show(grad), " is no adjoint for ", Show(data)));
   const Ints from = StridesOf(x);
   int64_t taps = 1;
   for (int64_t s : w.size) taps *= s;
@@ -64,8 +67,8 @@ void ForWindows(const Params& p, const NDArray& grad, const NDArray& data, bool 
   for (int64_t i = 0; i < grad.numel(); ++i) {
     int64_t rest = i;
     for (size_t d = y.size(); d-- > 0; rest /= y[d]) at[d] = rest % y[d];
-    const int64_t base = at[static_cast<size_t>(w.batch_axis)] * from[static_cast<size_t>(w.batch_axis)] +
-                         at[static_cast<size_t>(w.channel_axis)] * from[static_cast<size_t>(w.channel_axis)];
+    int64_t base = 0;
+    for (int64_t d : w.other) base += at[static_cast<size_t>(d)] * from[static_cast<size_t>(d)];
     covered.clear();
     int64_t count = 0;
     for (int64_t t = 0; t < taps; ++t) {

@@ -138,15 +138,15 @@ def test_the_network_alters_nothing(lab):
         lies = 0
 
         def _pass(self, source, sink):
-            rng = random.Random(self.connections)
+            rng, passed = random.Random(self.connections), 0
             with contextlib.suppress(OSError):
                 while data := source.recv(1 << 16):
-                    if self.passed > 5000 and rng.random() < 0.1 and self.lies < 20:
+                    if passed > 5000 and rng.random() < 0.1 and self.lies < 20:  # a handshake is shorter
                         data = bytearray(data)
                         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
                         Liar.lies += 1
                     sink.sendall(data)
-                    self.passed += len(data)
+                    passed += len(data)
             self._end((source, sink))
 
     data = os.urandom(20000)

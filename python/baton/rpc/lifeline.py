@@ -17,6 +17,7 @@ def open_lifeline() -> tuple[int, int]:
 
 
 def close_lifeline(keep: int) -> None:
+    """Closes what `open_lifeline` kept: the other process sees the end. A second call does nothing."""
     with _lock:
         if keep in _open:
             _open.remove(keep)

@@ -14,6 +14,13 @@ from baton.error import UnsupportedError  # noqa: E402
 from baton.runtime import convert  # noqa: E402
 
 
+class Functions(dict):
+    """Functions of a module by name."""
+
+    def __missing__(self, name):
+        raise AttributeError(name)
+
+
 class Code:
     """A module with one model: out[i] = sum of the inputs + i. Refuses to be called by two threads at once."""
 
@@ -48,7 +55,7 @@ class Code:
         for side, rows in self.tables.items():
             out[f"get_num_{side}s"] = lambda rows=rows: len(rows)
             out[f"get_{side}_info"] = lambda i, rows=rows: rows[i]
-        return out
+        return Functions(out)
 
     gate = None
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import baton as tvm
-from baton import relay, te, tir
+from baton import relay, te
 from baton.relay import transform
 from baton.relay.prelude import Prelude
 
@@ -237,7 +237,7 @@ def test_resizing_open_extents():
     n, h = te.size_var("n"), te.size_var("h")
     call = infer(relay.nn.upsampling(relay.var("x", tensor(n, 3, h, 8)), 2, 2))
     assert call.checked_type.shape[0].same_as(n)
-    assert isinstance(call.checked_type.shape[2], tir.Any)
+    assert tvm.ir.structural_equal(call.checked_type.shape[2], h * 2)
     assert call.checked_type.shape[3] == 16
     open_image = tensor(relay.Any(), 3, relay.Any(), relay.Any())
     data = np.arange(60, dtype="float32").reshape(1, 3, 4, 5)

@@ -84,7 +84,7 @@ def upsampling(x, scale_h=1, scale_w=1, layout="NCHW", method="nearest_neighbor"
     for axis, scale in ((2, scale_h), (3, scale_w)):
         n = v.shape[axis]
         m = int(np.floor(n * scale + 0.5))
-        at = np.arange(m) * ((n - 1) / (m - 1)) if align_corners else (np.arange(m) + 0.5) * n / m - 0.5
+        at = np.arange(m) * ((n - 1) / (m - 1)) if align_corners else np.arange(m) * n / m
         if method == "nearest_neighbor":
             v = np.take(v, np.arange(m) * n // m, axis)
             continue
