@@ -310,15 +310,9 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
       *rv = out;
       return;
     }
-    case kGetDims: {
-      Array<Any> dims;  // four a dimension
-      for (const Dim& d : desc_->dynamic.dims) {
-        dims.push_back(Any(d.name));
-        for (int64_t bound : {d.min, d.max, d.multiple}) dims.push_back(Any(bound));
-      }
-      *rv = dims;
+    case kGetDims:
+      *rv = DimFields(desc_->dynamic.dims);
       return;
-    }
     case kInferShapes:
       *rv = InferShapes(args);
       return;

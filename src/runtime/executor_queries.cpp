@@ -70,6 +70,15 @@ ObjectRef ResultValue(const std::vector<int64_t>& tree, const std::vector<NDArra
   return made[top];
 }
 
+Array<Any> DimFields(const std::vector<Dim>& dims) {
+  Array<Any> fields;
+  for (const Dim& d : dims) {
+    fields.push_back(Any(d.name));
+    for (int64_t bound : {d.min, d.max, d.multiple}) fields.push_back(Any(bound));
+  }
+  return fields;
+}
+
 int FindExecutorQuery(std::string_view name) {
   int i = 0;
   for (std::string_view known : kExecutorQueries) {

@@ -122,15 +122,9 @@ class VmExecutor final : public runtime::ModuleNode {
       case kInferShapes:
         *rv = InferShapes(args);
         return;
-      case kGetDims: {
-        Array<Any> dims;  // four a dimension
-        for (const runtime::Dim& d : main_->dynamic.dims) {
-          dims.push_back(Any(d.name));
-          for (int64_t bound : {d.min, d.max, d.multiple}) dims.push_back(Any(bound));
-        }
-        *rv = dims;
+      case kGetDims:
+        *rv = runtime::DimFields(main_->dynamic.dims);
         return;
-      }
       case kRun:
         return Run();
       case kRunWith:

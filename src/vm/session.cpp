@@ -387,15 +387,9 @@ void Session::Call(Op op, Args args, RetValue* rv) {
     case kGetMemory:
       *rv = Memory();
       return;
-    case kGetDims: {
-      Array<Any> dims;  // four a dimension
-      for (const runtime::Dim& d : desc_->dynamic.dims) {
-        dims.push_back(Any(d.name));
-        for (int64_t bound : {d.min, d.max, d.multiple}) dims.push_back(Any(bound));
-      }
-      *rv = dims;
+    case kGetDims:
+      *rv = runtime::DimFields(desc_->dynamic.dims);
       return;
-    }
     default: {
       Array<Any> names;  // of the states, then of their length
       for (const State& s : states_) names.push_back(Any(InfoOf(s).name));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/runtime/array.h>
+#include <baton/runtime/dynamic_shapes.h>
 #include <baton/runtime/executor.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/packed_func.h>
@@ -41,6 +42,9 @@ BATON_DLL int FindExecutorQuery(std::string_view name);
 /// Answers a query. Shapes have -1 for a dynamic extent.
 BATON_DLL void AnswerExecutorQuery(int query, const std::vector<TensorInfo>& inputs,
                                    const std::vector<TensorInfo>& outputs, Args args, RetValue* rv);
+
+/// Four fields a dimension: name, least, largest, multiple.
+BATON_DLL Array<Any> DimFields(const std::vector<Dim>& dims);
 
 /// Throws RuntimeError unless `tree` (ExecutableDesc::result_tree) is empty, or one tree of so many outputs.
 BATON_DLL void CheckResultTree(const std::vector<int64_t>& tree, size_t outputs);
