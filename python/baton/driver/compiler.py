@@ -288,9 +288,8 @@ def build_stateful(model: Source, shapes: OpenShapes, options: Options, pairs: M
 
 def _check_target(options: Options) -> None:
     """Raises UnsupportedError for a target that no code is made for."""
-    for target in [options.target] if options.targets is None else []:
-        if str(target.kind) not in ("llvm", "opencl"):
-            raise UnsupportedError(f"no code is made for the target `{target.kind}`; there is code for llvm and opencl")
+    if options.targets is None:
+        get_global_func("target.OnHost")(options.target)
 
 
 def _check_shapes(inputs, shapes: OpenShapes) -> None:
