@@ -39,9 +39,12 @@ def unknown(wanted) -> list[str]:
 
 
 def pipeline(text: str):
-    """The sequence that a text says; "default" is the one between import and lowering. ValueError with the place."""
-    if text.strip() == "default":
-        return get_global_func("driver.DefaultPipeline")()
+    """The sequence that a text says; "default", alone or before others, is the one between import and lowering. ValueError with the
+    place."""
+    first, _, rest = text.partition(",")
+    if first.strip() == "default":
+        default = get_global_func("driver.DefaultPipeline")()
+        return get_global_func("transform.Sequential")([default, pipeline(rest)], 0, "sequential", []) if rest.strip() else default
     if "python." in text:
         from ..ir import transform  # noqa: F401 - it knows how to import passes
     return get_global_func("transform.ParsePipeline")(text)
