@@ -307,14 +307,6 @@ def _check_shapes(inputs, shapes: OpenShapes) -> None:
             raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")
 
 
-def called_back(built) -> tuple[str, ...]:
-    """Operators of a runtime module that run where the compiler is alone."""
-    try:
-        return tuple(dict.fromkeys(map(str, built["called_back"]())))
-    except AttributeError:
-        return ()
-
-
 def build_model(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options):
     """The runtime module of a model with inputs of these shapes, as `compile` takes them."""
     given = OpenShapes(shapes)

@@ -55,11 +55,6 @@ IRModule PlacePrimitives(const IRModule& mod);
 /// Names of fused groups end with the operator that passes it.
 inline constexpr size_t kNameChars = 80;
 
-/// A function of the host for one call site: `f` is a primitive function whose shapes are not all known, or calls one
-/// operator. It is saved as `vm.LoadPacked` reads it.
-PackedFunc MakeHostFunction(const relay::Function& f);
-std::string SaveHostFunction(const relay::Function& f);
-
 /// Gives each virtual register of `code` a place among few, and marks the last reads. The first `params` registers
 /// stay. Returns how many there are.
 int32_t AssignRegisters(std::vector<int32_t>* code, int32_t params);
