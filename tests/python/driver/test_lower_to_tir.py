@@ -81,6 +81,10 @@ def test_opt_starts_and_stops_there(tmp_path):
     code, again, err = baton("opt", tmp_path / "m.tir.relay", "--passes", "tir.Simplify")
     assert code == 0, err
     assert again == text
+    assert baton("compile", tmp_path / "m.tir.relay", "-o", tmp_path / "m.so", "-q") == (0, "", "")
+    x, w = np.ones((4, 8), "float32"), np.full((16, 8), 0.5, "float32")
+    for model in (tvm.load(tmp_path / "m.so"), tvm.compile(str(tmp_path / "m.tir.relay"))):
+        np.testing.assert_array_equal(model(x, w).numpy(), np.full((4, 16), 4, "float32"))
     assert "LowerToTIR" in baton("opt", "--list")[1].split()
 
 
