@@ -49,6 +49,8 @@ RULES = {
     "and in passes about that operator alone; tools/operator_names.txt counts what is left, which may only fall",
     "trick": "prefetching, page tricks and interrupt polling stand in support, runtime and the iterators of the expression "
     "index alone; the list of what is left elsewhere may only shrink",
+    "kind": "a kind of target with code of its own (\"opencl\") is named in its folders src/KIND and src/codegen/KIND, and in the two lists of "
+    "DLPack's devices; others ask its traits (codegen/backend.h)",
     "alone": "each public header compiles when it is the only one included",
 }
 
@@ -161,6 +163,9 @@ TRICK_HOMES = (
     "src/relay/expr/expr_index.",
     "include/baton/relay/node_list.h",
 )
+# Kinds with a backend of their own, and where each is named besides its folders: DLPack's names of devices.
+KIND = re.compile(r'"(opencl|cuda|metal|vulkan|rocm|webgpu)"')
+KIND_LISTS = ("src/runtime/device_api.cpp", "src/python/plain_values.cpp", "src/ir/target.cpp")
 # How many lines with a trick are left elsewhere, by the beginning of the path. A number may only be lowered.
 TRICKS_LEFT = {
     "include/baton/ir/progress.h": 1,
@@ -442,11 +447,23 @@ def check_tricks(root, paths, left=None):
             yield Breach("tools/check_layers.py", 0, "trick", f"`{prefix}` has {len(found)} left: lower its number in TRICKS_LEFT")
 
 
+def check_kinds(root, paths):
+    """Breaches of the rule about names of kinds of targets."""
+    for path in paths:
+        if not path.endswith(CPP) or not path.startswith(("src/", "include/")) or path in KIND_LISTS:
+            continue
+        for number, content in enumerate((root / path).read_text(encoding="utf-8").splitlines(), 1):
+            for kind in KIND.findall(content.partition("//")[0]):
+                if not path.startswith((f"src/{kind}/", f"src/codegen/{kind}/")):
+                    yield Breach(path, number, "kind", content.strip()[:100])
+
+
 def check(root=ROOT):
     """All breaches of the rules that need no compiler."""
     paths = files_of(root)
     found = [breach for path in paths for breach in check_file(root, path)]
     found += check_imports(root, paths)
+    found += check_kinds(root, paths)
     found += check_readmes(root, paths)
     found += check_sizes(root, paths)
     found += check_names(root, paths)

@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a user says of a model before it is compiled, and the passes between import and lowering.
 #include <baton/driver/driver.h>
-#include <baton/ir/failure.h>
 #include <baton/ir/pipeline.h>
-#include <baton/ir/structural.h>
-#include <baton/relay/device.h>
-#include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
-#include <baton/support/file.h>
 #include <baton/support/nearest.h>
 #include <baton/tir/expr.h>
-#include <baton/tir/printer.h>
 
 #include <algorithm>
 
-#include "driver/compiled_graph.h"
-#include "driver/devices.h"
-#include "driver/profile.h"
+#include "driver/lower_graph.h"
 #include "driver/size_words.h"
-#include "driver/vm/compile.h"
 
 namespace baton::driver {
 
@@ -57,87 +49,6 @@ IRModule ReplaceParams(const IRModule& mod, F replace) {
   if (binds.empty()) return mod;
   return WithMain(mod, Function(params, relay::Bind(main->body, binds), Type(), main->type_params, main->attrs));
 }
-
-/// PrimFuncs for people, one after the other.
-std::string TirText(const IRModule& mod) {
-  std::string out;
-  for (const auto& [var, func] : mod->functions) {
-    if (!out.empty()) out += "\n";
-    out += tir::AsText(func);
-    if (out.back() != '\n') out += "\n";
-  }
-  return out;
-}
-
-/// A model in code of this process. The executor finds all that it needs here.
-class AotModule : public runtime::ModuleNode {
- public:
-  AotModule(CompiledGraph graph, IRModule mod, Target target, DebugOptions debug)
-      : graph_(std::move(graph)), mod_(std::move(mod)), target_(std::move(target)), debug_(std::move(debug)) {}
-  const char* type_key() const override { return "aot"; }
-  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
-    if (name == "profile") {  // (inputs, rounds): JSON, see profile.h
-      return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
-        With<Target> scope(target_);
-        *rv = String(ProfileModel(MainOf(mod_), target_, args[0].As<Array<NDArray>>(), args[1].As<int>()));
-      });
-    }
-    if (name == "guards") {
-      return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) {
-        Array<String> texts;
-        for (const std::string& text : GuardTexts(MainOf(mod_))) texts.push_back(String(text));
-        *rv = texts;
-      });
-    }
-    return nullptr;
-  }
-  void* GetSymbol(const char* name) override {
-    if (graph_.code.defined()) return graph_.code->GetSymbol(name);
-    throw UnsupportedError("code for `" + target_.str() +
-                           "` does not run on this machine; save it and load it there, or `baton.rpc.deploy`");
-  }
-  const runtime::ExecutableDesc* GetExecutable() const override { return &graph_.desc; }
-  std::string GetSource(std::string_view format) override {
-    std::string f(format);
-    if (f == "relay") return AsText(mod_);
-    LoweredModel model = LowerGraph(MainOf(mod_), target_);
-    if (f == "tir") return TirText(model.mod);
-    IRModule lowered = LowerTir(model.mod, target_);
-    if (f == "llvm" || f == "ll") return codegen::CompileToText(lowered, target_, "ll");
-    if (f == "asm") return codegen::CompileToText(lowered, target_, "asm");
-    throw UnsupportedError("no source in format \"" + f + "\"; there are relay, tir, llvm, asm");
-  }
-  void SaveToFile(const std::string& path, std::string_view format) override {
-    const bool object = format == "obj" || format == "o";
-    if (!object && !format.empty() && format != "lib" && format != "so") {
-      throw UnsupportedError("no file format \"" + std::string(format) + "\"; there are lib and obj");
-    }
-    if (object) {
-      support::WriteFileAtomic(path, Compiled(1).objects[0]);
-      return;
-    }
-    // Code for another kind of machine is made when it is saved: nothing here could run it.
-    const codegen::ObjectCode made = graph_.objects.objects.empty() ? Compiled(2) : codegen::ObjectCode();
-    const codegen::ObjectCode& code = graph_.objects.objects.empty() ? made : graph_.objects;
-    const std::string elf = codegen::LinkShared(code, target_);
-    runtime::ExecutableDesc desc = graph_.desc;
-    desc.features = code.features;
-    desc.forms = FormsOf(MainOf(mod_));
-    runtime::WriteArtifact(path, elf.data(), elf.size(), desc, GuardTexts(MainOf(mod_)));
-  }
-
- private:
-  codegen::ObjectCode Compiled(int num_threads) const {
-    const LoweredModel model = LowerGraph(MainOf(mod_), target_, debug_.Lowering());
-    debug_.WriteSource(model.debug_source);
-    return codegen::CompileToObjects(LowerTir(model.mod, target_), target_, num_threads, debug_.level);
-  }
-
-  CompiledGraph graph_;
-  IRModule mod_;
-  Target target_;
-  DebugOptions debug_;
-};
 
 }  // namespace
 
@@ -345,85 +256,6 @@ transform::Pass DefaultPipeline() {
                                      {"Typed"});
 }
 
-IRModule Optimize(const IRModule& mod, const Target& target) {
-  With<Target> scope(target);
-  return DefaultPipeline()(ForOneDevice(mod, target->device_type()));
-}
-
-namespace {
-/// A target of a device alone, as CompileForDevices takes it.
-Map<String, Target> OfItsDevice(const Target& target) {
-  return {{String(relay::DeviceTypeName(target->device_type())), target}};
-}
-}  // namespace
-
-runtime::Module Compile(const IRModule& mod, const Target& target) {
-  if (!target->traits().on_host) return CompileForDevices(mod, OfItsDevice(target));
-  transform::failure::Entry entry("driver.Compile", mod, target);
-  return Generate(Optimize(mod, target), target);
-}
-
-namespace {
-bool HasState(const Function& main) {
-  return !main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>()).empty();
-}
-}  // namespace
-
-runtime::Module Generate(const IRModule& optimized, const Target& target) {
-  transform::failure::Entry entry("driver.Generate", optimized, target);
-  Function main = MainOf(optimized);
-  std::string why;
-  const bool lowers = CanLowerGraph(main, &why);
-  if (HasState(main) && !lowers) throw UnsupportedError("states are for models that become one function: " + why);
-  if (!lowers) return CompileVm(optimized, target, why);
-  With<Target> scope(target);
-  DebugOptions debug = DebugOptions::FromContext();
-  if (!target->mtriple.empty()) {
-    // Code for another kind of machine cannot be loaded here; it is for saving. Code for another processor of this kind
-    // can: executors check features before they run any of it.
-    CompiledGraph g;
-    LoweredModel model = LowerGraph(main, target);
-    g.constants = PackConstants(model.constants);
-    g.desc = model.desc;
-    g.desc.constants = g.constants.ptr<uint8_t>();
-    g.desc.target = target.str();
-    g.code = codegen::LoadObjects(codegen::ObjectCode{});
-    return runtime::MakeModule<AotModule>(std::move(g), optimized, target, debug);
-  }
-  return runtime::MakeModule<AotModule>(CompileGraph(main, target, 2, debug), optimized, target, debug);
-}
-
-std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage) {
-  transform::failure::Entry entry("driver.EmitText", mod, target, stage);
-  if (!target->traits().on_host) {
-    const int64_t device = target->device_type();
-    const std::vector<DeviceTarget> targets{{device, target}};
-    const IRModule planned = OptimizeForDevices(mod, targets, device);
-    const Target host = Target::Host();
-    return ProgramText(LowerProgram(planned, host, targets, device, DebugOptions()), planned, host, stage);
-  }
-  IRModule optimized = Optimize(mod, target);
-  if (stage == "relay") return AsText(optimized);
-  std::string why;
-  Function main = MainOf(optimized);
-  if (!CanLowerGraph(main, &why)) throw UnsupportedError("there is no " + stage + " of this program, because " + why);
-  With<Target> scope(target);
-  DebugOptions debug = DebugOptions::FromContext("none");
-  LoweredModel model = LowerGraph(main, target, debug.Lowering());
-  debug.WriteSource(model.debug_source);
-  if (stage == "tir") return TirText(model.mod);
-  IRModule lowered = LowerTir(model.mod, target);
-  if (stage == "tir-lowered") return TirText(lowered);
-  if (stage == "llvm") return codegen::CompileToText(lowered, target, "ll", debug.level);
-  if (stage == "llvm-raw") return codegen::CompileToText(lowered, target, "ll-raw", debug.level);
-  if (stage == "asm") return codegen::CompileToText(lowered, target, "asm", debug.level);
-  throw runtime::ValueError("unknown stage \"" + stage + "\"; there are relay, tir, tir-lowered, llvm, asm");
-}
-
-namespace {
-/// Null: the current target, else this machine.
-Target Given(const Target& t) { return t.defined() ? t : Target::Current(); }
-}  // namespace
 BATON_REGISTER_GLOBAL("driver.BindParams").set_body_typed([](IRModule m, Map<String, NDArray> p) {
   return BindParams(m, p);
 });
@@ -442,51 +274,6 @@ BATON_REGISTER_GLOBAL("driver.SetState").set_body_typed([](IRModule m, Map<Strin
 BATON_REGISTER_GLOBAL("driver.NameInputs").set_body_typed([](IRModule m, Map<String, Array<String>> names) {
   return WithMain(m, WithAttr(MainOf(m), kInputExtents, Any(names)));
 });
-/// The executable of a model with dynamic shapes; null for targets without code for them.
-BATON_REGISTER_GLOBAL("driver.CompileDynamic").set_body_typed([](IRModule m, Target t) {
-  t = Given(t);
-  if (!t->traits().on_host) return runtime::Module();
-  const IRModule optimized = Optimize(m, t);
-  try {
-    return Generate(optimized, t);
-  } catch (const Error& e) {
-    // The loops of some operators need lengths: the program calls back for those.
-    std::string why;
-    if (e.ends_work() || HasState(MainOf(optimized)) || !CanLowerGraph(MainOf(optimized), &why)) throw;
-    return CompileVm(optimized, t, e.what());
-  }
-});
 BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
-BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });
-BATON_REGISTER_GLOBAL("driver.IsOtherProcessor").set_body_typed([](Target t) { return codegen::IsOtherProcessor(t); });
-BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, Given(t)); });
-/// For programs whose functions are all called by name.
-BATON_REGISTER_GLOBAL("driver.CompileVm").set_body_typed([](IRModule m, Target t) {
-  if (!Given(t)->traits().on_host) {
-    throw UnsupportedError("driver.CompileVm makes code for the host alone, the target is \"" + t.str() +
-                           "\"; use driver.CompileForDevices with a map from device to target");
-  }
-  transform::failure::Entry entry("driver.CompileVm", m, t);
-  return CompileVm(Optimize(m, t), t, "its functions are called by name");
-});
-BATON_REGISTER_GLOBAL("driver.Generate").set_body_typed([](IRModule m, Target t) { return Generate(m, Given(t)); });
-BATON_REGISTER_GLOBAL("driver.EmitText").set_body_typed([](IRModule m, Target t, String stage) {
-  return String(EmitText(m, Given(t), stage.str()));
-});
-BATON_REGISTER_GLOBAL("driver.SaveModule").set_body_typed([](runtime::Module m, String path, String format) {
-  m->SaveToFile(path.str(), format.view());
-});
-BATON_REGISTER_GLOBAL("driver.ModuleKind").set_body_typed([](runtime::Module m) { return String(m->type_key()); });
-BATON_REGISTER_GLOBAL("driver.VersionText").set_body_typed([] {
-  return String("Baton 0.1.0, LLVM " + codegen::Describe().at("llvm").str());
-});
-BATON_REGISTER_GLOBAL("driver.HasLinker").set_body_typed([] {
-  return codegen::Describe().at("linker").view().starts_with("lld");
-});
-BATON_REGISTER_GLOBAL("driver.Describe").set_body_typed([] { return codegen::Describe(); });
-BATON_REGISTER_GLOBAL("driver.CanLower").set_body_typed([](IRModule m) {
-  std::string why;
-  return String(CanLowerGraph(MainOf(m), &why) ? std::string() : why);
-});
 
 }  // namespace baton::driver

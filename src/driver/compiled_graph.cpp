@@ -91,17 +91,12 @@ CompiledGraph CompileGraph(const relay::Function& main, const Target& target, in
   LoweredModel model = LowerGraph(main, target, debug.Lowering());
   debug.WriteSource(model.debug_source);
   CompiledGraph g;
-  g.objects = codegen::CompileToObjects(LowerTir(model.mod, target), target, num_threads, debug.level);
-  if (!codegen::IsOtherProcessor(target)) {
-    g.code = codegen::LoadObjects(g.objects);
-    g.entry = reinterpret_cast<runtime::EntryFunction>(g.code->GetSymbol(model.desc.entry.c_str()));
-    if (!g.entry) throw InternalError("the compiled code has no symbol " + model.desc.entry);
-  }
+  g.code = codegen::LoadObjects(codegen::CompileToObjects(model.mod, target, num_threads, debug.level));
+  g.entry = reinterpret_cast<runtime::EntryFunction>(g.code->GetSymbol(model.desc.entry.c_str()));
+  if (!g.entry) throw InternalError("the compiled code has no symbol " + model.desc.entry);
   g.constants = PackConstants(model.constants);
   g.desc = model.desc;
   g.desc.constants = g.constants.ptr<uint8_t>();
-  g.desc.features = g.objects.features;
-  g.desc.target = target.str();
   return g;
 }
 

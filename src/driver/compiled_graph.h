@@ -29,9 +29,7 @@ struct DebugOptions {
 };
 
 /// Code in this process, with its constants. `entry` may be called from several threads, each with its own arena.
-/// Code for another processor has neither `code` nor `entry`.
 struct CompiledGraph {
-  codegen::ObjectCode objects;  ///< what `code` was loaded from
   runtime::Module code;
   runtime::EntryFunction entry = nullptr;
   NDArray constants;

@@ -2,9 +2,7 @@
 // Programs on several devices: planned, fused on each device, and compiled.
 #include "driver/devices.h"
 
-#include <baton/driver/driver.h>
 #include <baton/ir/diagnostic.h>
-#include <baton/ir/failure.h>
 #include <baton/relay/device.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
@@ -15,8 +13,6 @@
 
 #include <algorithm>
 #include <set>
-
-#include "driver/vm/compile.h"
 
 namespace baton::driver {
 
@@ -209,23 +205,17 @@ IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>
   return passes(mod);
 }
 
-runtime::Module CompileForDevices(const IRModule& mod, const Map<String, Target>& given) {
-  transform::failure::Entry entry("driver.CompileForDevices", mod, given);
-  const std::vector<DeviceTarget> targets = CheckDeviceTargets(given);
-  return GenerateForDevices(OptimizeForDevices(mod, targets, FallbackDevice(targets)), given);
+Map<String, Target> OfItsDevice(const Target& target) {
+  return {{String(relay::DeviceTypeName(target->device_type())), target}};
 }
 
-runtime::Module GenerateForDevices(const IRModule& optimized, const Map<String, Target>& given) {
-  transform::failure::Entry entry("driver.GenerateForDevices", optimized, given);
-  const std::vector<DeviceTarget> targets = CheckDeviceTargets(given);
-  return CompileVmForDevices(optimized, targets, FallbackDevice(targets));
-}
-
-BATON_REGISTER_GLOBAL("driver.CompileForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
-  return CompileForDevices(m, t);
-});
-BATON_REGISTER_GLOBAL("driver.GenerateForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
-  return GenerateForDevices(m, t);
+/// The kinds of targets that code is made for; further names of one device's code are left out.
+BATON_REGISTER_GLOBAL("target.KindsWithCode").set_body_typed([] {
+  Array<String> out;
+  for (const TargetKind* k : TargetKinds()) {
+    if (TargetKindFor(k->devices[0]) == k) out.push_back(String(k->name));
+  }
+  return out;
 });
 /// The device of a target, as DLPack numbers them.
 BATON_REGISTER_GLOBAL("target.DeviceType").set_body_typed([](Target t) {

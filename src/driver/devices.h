@@ -18,6 +18,8 @@ struct DeviceTarget {
 
 /// The targets by the names of their devices, checked, in the order of the devices' numbers.
 std::vector<DeviceTarget> CheckDeviceTargets(const Map<String, Target>& targets);
+/// The target of a device alone, as CheckDeviceTargets takes it.
+Map<String, Target> OfItsDevice(const Target& target);
 /// The device that takes what no annotation decides: the host, if it is among them.
 int64_t FallbackDevice(const std::vector<DeviceTarget>& targets);
 /// The target of code for the host: one of these, else this machine's.

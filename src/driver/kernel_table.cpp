@@ -102,6 +102,9 @@ Map<GlobalVar, BaseFunc> KernelTable::Loops(const Target& target, DebugSource* d
     for (const tir::Var& p : lowered->params) {
       if (!p.dtype().is_handle()) sizes.push_back(p);
     }
+    if (lowered->GetAttr<String>(attr::kGlobalSymbol, String()).size() == 0) {
+      lowered = WithAttr(lowered, attr::kGlobalSymbol, Any(var->name_hint));
+    }
     lowered = WithAttr(lowered, tir::attr::kDisplayName, Any(String(OperatorsOf(func))));
     // Code without a span belongs to the main operator of the kernel.
     if (relay::Call anchor = relay::AnchorOf(f); anchor.defined()) lowered.CopyOnWrite()->span = anchor->span;

@@ -52,7 +52,7 @@ std::string ProfileModel(const relay::Function& main, const Target& target, cons
     throw runtime::ValueError("the model has " + std::to_string(desc.inputs.size()) + " inputs, got " +
                               std::to_string(inputs.size()));
   }
-  codegen::ObjectCode objects = codegen::CompileToObjects(LowerTir(model.mod, target), target);
+  codegen::ObjectCode objects = codegen::CompileToObjects(model.mod, target);
   runtime::CheckFeatures(objects.features, "the profiled code");
   runtime::Module code = codegen::LoadObjects(objects);
   auto function = [&](const std::string& symbol) {

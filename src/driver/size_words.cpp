@@ -4,6 +4,7 @@
 #include <baton/arith/extent.h>
 #include <baton/relay/op.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 #include <relay/types/extent_guards.h>
 
@@ -283,7 +284,7 @@ tir::PrimFunc SizeWords::Function() const {
     body = tir::LetStmt(std::move(n));
   }
   tir::PrimFunc f({dims, io, threads, s}, body);
-  return WithAttr(f, attr::kGlobalSymbol, runtime::Any(shapes_.sizes));
+  return tir::LowerPipeline(WithAttr(f, attr::kGlobalSymbol, runtime::Any(shapes_.sizes)), Target::Current());
 }
 
 std::vector<Type> InputTypesOf(const relay::Function& f) {

@@ -65,7 +65,7 @@ class SizeWords {
   /// Gives offsets their words; after it no more words are made.
   void Finish(const std::string& symbol);
   const runtime::DynamicShapes& shapes() const { return shapes_; }
-  /// The function `sizes`. After Finish.
+  /// The function `sizes`, as code generators take it. After Finish.
   tir::PrimFunc Function() const;
 
  private:

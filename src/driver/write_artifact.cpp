@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "driver/write_artifact.h"
+
 #include <baton/runtime/error.h>
 #include <baton/runtime/executor.h>
 #include <baton/support/bytes.h>
@@ -55,14 +57,16 @@ const char* ArchOf(const uint8_t* elf, size_t bytes) {
   }
 }
 
-std::string Manifest(const ExecutableDesc& desc, const char* arch, const std::vector<std::string>& guards) {
+}  // namespace
+
+std::string ManifestOf(const ExecutableDesc& desc, const std::vector<std::string>& guards, const char* arch) {
   std::string out;
   support::JsonWriter w(&out);
   w.BeginObject();
   w.Key("format");
   w.Int(kFormatVersion);
   w.Key("arch");
-  w.String(arch);
+  w.String(arch ? arch : kArch);
   if (!desc.forms.empty()) {
     w.Key("forms");
     w.String(desc.forms);
@@ -113,6 +117,8 @@ std::string Manifest(const ExecutableDesc& desc, const char* arch, const std::ve
   return out;
 }
 
+namespace {
+
 /// The code with the digest of its manifest.
 std::string WithManifest(std::string_view elf, const std::string& manifest) {
   std::string out(elf);
@@ -130,7 +136,7 @@ std::string WithManifest(std::string_view elf, const std::string& manifest) {
 void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
                    const std::vector<std::string>& guards) {
   if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
-  const std::string manifest = Manifest(desc, ArchOf(static_cast<const uint8_t*>(elf), elf_bytes), guards);
+  const std::string manifest = ManifestOf(desc, guards, ArchOf(static_cast<const uint8_t*>(elf), elf_bytes));
   const std::string code = WithManifest({static_cast<const char*>(elf), elf_bytes}, manifest);
   support::AtomicFile file(path, true);
   support::Sha256 sha;

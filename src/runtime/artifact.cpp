@@ -89,9 +89,7 @@ DynamicShapes ReadDynamicShapes(const Json& j) {
   return shapes;
 }
 
-namespace {
-
-ExecutableDesc ReadDesc(const Json& j) {
+ExecutableDesc artifact::ReadDesc(const Json& j) {
   ExecutableDesc d;
   d.entry = j.At("entry").AsString();
   d.target = j.At("target").AsString();
@@ -118,6 +116,8 @@ ExecutableDesc ReadDesc(const Json& j) {
   }
   return d;
 }
+
+namespace {
 
 /// The descriptor of a file; closed with it.
 class Descriptor {

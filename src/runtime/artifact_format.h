@@ -6,6 +6,9 @@
 // runtime reads artifacts (artifact.cpp), the compiler writes them (driver/write_artifact.cpp).
 #pragma once
 
+#include <baton/runtime/executor.h>
+#include <baton/support/json.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +25,9 @@ inline constexpr char kElfMagic[] =
 /// is not written to a file yet has kNoManifest there, which is no digest of anything.
 inline constexpr const char* kManifestSymbol = "baton_manifest_digest";
 inline constexpr char kNoManifest[kDigest + 1] = "baton: this code has no manifest";
+
+/// What a manifest says of the model; throws ValueError for what no manifest says.
+BATON_DLL ExecutableDesc ReadDesc(const support::Json& j);
 
 #if defined(__x86_64__)
 inline constexpr const char* kArch = "x86_64";

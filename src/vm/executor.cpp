@@ -347,31 +347,9 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
   exe->constants = desc->constants;
   exe->constants_bytes = desc->constants_bytes;
   exe->constants_owner = code;
-  std::string lacking;
-  const PackedFunc* load = runtime::Registry::Get("vm.LoadPacked");
-  bool compiler = false;
-  for (const PackedSlot& s : exe->program.packed) compiler = compiler || s.NeedsCompiler();
-  if (!load && compiler) {
-    // A host that has the compiler at hand may say so.
-    if (const PackedFunc* more = runtime::Registry::Get("runtime.LoadCompiler")) (*more)();
-    load = runtime::Registry::Get("vm.LoadPacked");
-  }
   for (PackedSlot& s : exe->program.packed) {
-    if (!s.NeedsCompiler()) {
-      s.function =
-          runtime::FunctionBeside(s.maker, "libbaton_host.so", Cat("the model calls `", s.maker, "`"))(s.params)
-              .As<PackedFunc>();
-    } else if (load) {
-      s.function = (*load)(s.text).As<PackedFunc>();
-    } else {
-      lacking += Cat(lacking.empty() ? "`" : ", `", s.name, "`");
-    }
-  }
-  if (!lacking.empty()) {
-    throw runtime::UnsupportedError(
-        Cat("parts of this program are compiled when their shapes are known, or run in the "
-            "compiler's library: ",
-            lacking, "; that takes the library libbaton beside this one"));
+    s.function = runtime::FunctionBeside(s.maker, "libbaton_host.so", Cat("the model calls `", s.maker, "`"))(s.params)
+                     .As<PackedFunc>();
   }
   exe->device_code = DeviceModulesOf(code, exe->program.devices);
   std::vector<Device> devices;

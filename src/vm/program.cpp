@@ -33,6 +33,8 @@ static_assert(sizeof(kForms) / sizeof(kForms[0]) == static_cast<size_t>(Opcode::
 
 constexpr int32_t kMaxRegisters = 1 << 24;
 
+constexpr const char* kCompilesItself =
+    "the model was compiled by an earlier version, and parts of it are compiled when it runs; compile it anew";
 constexpr const char* kOldArtifact = "the model was compiled by an earlier version, for its devices; compile it anew";
 
 bool Ends(int32_t op) {
@@ -205,14 +207,10 @@ std::vector<int32_t> ReadNumbers(const Json& object, const char* key) {
 std::vector<PackedSlot> ReadPacked(const Json& list) {
   std::vector<PackedSlot> out;
   for (const Json& s : list.AsArray()) {
-    if (s.is_object()) {
-      const Json* device = s.Find("device");
-      out.push_back({s.At("name").AsString(), "", PackedFunc(), device ? Int32(*device) : 0, s.At("maker").AsString(),
-                     s.At("params").AsString()});
-      continue;
-    }
-    if (s.size() > 3) throw RuntimeError(kOldArtifact);
-    out.push_back({s[0].AsString(), s[1].AsString(), PackedFunc(), s.size() > 2 ? Int32(s[2]) : 0, "", ""});
+    if (!s.is_object()) throw RuntimeError(kCompilesItself);
+    const Json* device = s.Find("device");
+    out.push_back({s.At("name").AsString(), PackedFunc(), device ? Int32(*device) : 0, s.At("maker").AsString(),
+                   s.At("params").AsString()});
   }
   return out;
 }
@@ -364,7 +362,7 @@ void Program::Validate() const {
   for (int32_t d : constant_devices) device(d, "a constant");
   for (const PackedSlot& s : packed) {
     device(s.device, "a host function");
-    if (!s.NeedsCompiler() && s.maker.compare(0, 5, "host.") != 0) {
+    if (s.maker.compare(0, 5, "host.") != 0 && !(s.maker.empty() && s.function.defined())) {
       throw RuntimeError(Cat("`", s.maker, "` is no function that programs call"));
     }
   }
@@ -458,20 +456,16 @@ std::string Program::Save(std::string* data) const {
   w.Key("packed");
   w.BeginArray();
   for (const PackedSlot& p : packed) {
-    if (!p.NeedsCompiler()) {
-      w.BeginObject();
-      w.Key("name"), w.String(p.name);
-      w.Key("maker"), w.String(p.maker);
-      w.Key("params"), w.String(p.params);
-      if (p.device) w.Key("device"), w.Int(p.device);
-      w.EndObject();
-      continue;
+    if (p.maker.empty()) {
+      throw runtime::UnsupportedError(Cat("`", p.name, "` is a function of this process, a file cannot name it: ",
+                                          "register it as \"host.", p.name, "\" in a library that the runtime loads"));
     }
-    w.BeginArray();
-    w.String(p.name);
-    w.String(p.text);
-    if (p.device) w.Int(p.device);
-    w.EndArray();
+    w.BeginObject();
+    w.Key("name"), w.String(p.name);
+    w.Key("maker"), w.String(p.maker);
+    w.Key("params"), w.String(p.params);
+    if (p.device) w.Key("device"), w.Int(p.device);
+    w.EndObject();
   }
   w.EndArray();
   w.Key("constants");

@@ -334,7 +334,7 @@ def test_command_line_says_where_and_which_rule(tree, tmp_path):
 
 
 def test_every_rule_is_tried_here():
-    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "size", "names", "alone", "trick"}
+    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "size", "names", "alone", "trick", "kind"}
     tried |= {"python-layer", "python-cycle", "python-compat"}  # in test_python_layers.py
     assert tried == set(check_layers.RULES)
 
@@ -371,3 +371,12 @@ def test_the_list_of_tricks_that_are_left_may_only_shrink(tmp_path):
     assert breaches(2) == []
     assert breaches(1) == [("src/relay/one.cpp", 2)]
     assert breaches(3) == [("tools/check_layers.py", 0)]
+
+
+@pytest.mark.parametrize("line", ['if (target->kind == "opencl") return;', 'const char* kind = "cuda";'])
+def test_kinds_are_named_in_their_folders(tree, line):
+    kind = line.split('"')[1]
+    homes = [f"src/{kind}/device.cpp", f"src/codegen/{kind}/backend.cpp"] if kind == "opencl" else [f"src/codegen/{kind}/backend.cpp"]
+    assert tree(dict.fromkeys([*homes, "src/runtime/device_api.cpp"], line)) == []
+    assert tree({"src/driver/two.cpp": '/// "opencl", "cuda" in a comment'}) == []
+    assert tree({"src/driver/one.cpp": line}) == [("src/driver/one.cpp", 2, "kind")]

@@ -87,7 +87,7 @@ Program OnTwo() {
                        {{"y", {}, DataType::Handle()}},
                        {-1, 1}});
   p.copies.push_back({0, 17, "a tuple", "f:3", 1, 0, 8, "8", "for the result of @main"});
-  p.packed.push_back({"exp", "{}", PackedFunc(), 1});
+  p.packed.push_back({"exp", PackedFunc(), 1, "host.exp", "{}"});
   return p;
 }
 
@@ -122,18 +122,28 @@ TEST_CASE("vm: a program runs, is saved, and runs the same when it is loaded") {
 
 TEST_CASE("vm: a host function is named with its parameters, and only one of libbaton_host") {
   Program p = OnTwo();
-  p.packed.push_back({"topk", "", PackedFunc(), 1, "host.topk", R"({"k":3,"scale":NaN})"});
+  p.packed.push_back({"topk", PackedFunc(), 1, "host.topk", R"({"k":3,"scale":NaN})"});
   std::string data;
   const std::string text = p.Save(&data);
   const NDArray aligned = NDArray::FromBytes(data.data(), {static_cast<int64_t>(data.size())}, DataType::UInt(8));
   const Program q = Program::Load(text, aligned.ptr<uint8_t>(), data.size(), aligned);
   std::string again;
   CHECK(q.Save(&again) == text);
-  CHECK(q.packed[0].NeedsCompiler());
-  CHECK_FALSE(q.packed[1].NeedsCompiler());
   CHECK(q.packed[1].maker == "host.topk");
   CHECK(q.packed[1].params == p.packed[1].params);
   CHECK(q.packed[1].device == 1);
+  std::string old = text;
+  const std::string slot = R"({"name":"exp","maker":"host.exp","params":"{}","device":1})";
+  REQUIRE(old.find(slot) != std::string::npos);
+  old.replace(old.find(slot), slot.size(), R"(["exp","{}"])");
+  CHECK_THROWS_WITH_AS(Program::Load(old, aligned.ptr<uint8_t>(), data.size(), aligned),
+                       doctest::Contains("compile it anew"), RuntimeError);
+  p.packed[1].maker = "";
+  CHECK_THROWS_AS(p.Validate(), RuntimeError);
+  p.packed[1].function = PackedFunc([](runtime::Args, runtime::RetValue*) {});
+  p.Validate();
+  CHECK_THROWS_WITH_AS(p.Save(&again), doctest::Contains("`topk` is a function of this process"),
+                       runtime::UnsupportedError);
   p.packed[1].maker = "runtime.LoadModule";
   CHECK_THROWS_WITH_AS(p.Validate(), "`runtime.LoadModule` is no function that programs call", RuntimeError);
 }

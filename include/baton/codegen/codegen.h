@@ -44,6 +44,10 @@ BATON_DLL runtime::Module LoadObjects(const ObjectCode& code);
 /// Links objects to a shared object, in this process if lld was built in, else with ld.lld or cc; returns the file's
 /// bytes. For another machine nothing of it is needed here: functions of its libm and libc stay open.
 BATON_DLL std::string LinkShared(const ObjectCode& code, const Target& target);
+/// One object file of all of them, as another linker takes it; linked as LinkShared does where there are several.
+BATON_DLL std::string LinkObject(const ObjectCode& code);
+/// How often LLVM has made objects or text of a module in this process.
+BATON_DLL int64_t NumCompilations();
 /// Whether code for a target does not run on this machine: its triple names another processor.
 BATON_DLL bool IsOtherProcessor(const Target& target);
 /// LLVM's version, default target, and how artifacts are linked, for the doctor.

@@ -86,17 +86,14 @@ struct Kernel {
   std::string operators = {};  ///< for people
 };
 
-/// A function of the host. Either one of libbaton_host over arrays, by name with its parameters; or what needs the
-/// compiler at run time, as kernels of shapes that are not known before. Both run on the CPU.
+/// A function of the host over arrays: one of libbaton_host, by name with its parameters. It runs on the CPU.
 struct PackedSlot {
   std::string name;  ///< for people
-  std::string text;  ///< what the compiler's global function "vm.LoadPacked" makes `function` from; empty for the first
   PackedFunc function;
   int32_t device = 0;  ///< of the result
-  std::string maker;   ///< global function that makes `function` of `params`: "host.topk"
+  std::string maker;   ///< global function that makes `function` of `params`: "host.topk"; empty: a function of this
+                       ///< process, and the program cannot be saved
   std::string params;  ///< JSON (baton/host/function.h)
-
-  bool NeedsCompiler() const { return maker.empty(); }
 };
 
 /// What an instruction moves from one device to another, for people: `copy`, or a host function that runs elsewhere

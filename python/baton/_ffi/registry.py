@@ -181,7 +181,3 @@ def _init_api(namespace, target_module_name=None):
 
     module.__getattr__ = __getattr__
     module.__dir__ = __dir__
-
-
-# A program with shapes that are known only when it runs compiles its kernels then.
-register_func("runtime.LoadCompiler", base.load_compiler)

@@ -314,15 +314,15 @@ def use_threads(threads: int | None) -> None:
 
 def device_of(args: argparse.Namespace):
     """The device that --device names, or that --target runs on; None for this machine's processor."""
-    text = getattr(args, "device", None) or ("opencl" if (args.target or "").split(" ")[0] == "opencl" else None)
-    if text is None:
-        return None
     from ..runtime import device
 
-    name, _, number = text.partition(":")
+    text = getattr(args, "device", None)
+    name, _, number = (text or (args.target or "cpu").split(" ")[0]).partition(":")  # a target runs on the device of its kind
     try:
         found = device(name, int(number or 0))
     except ValueError:
+        if text is None:
+            return None
         raise UsageError(f"--device: `{text}` is no device; write it as cpu, opencl or opencl:1") from None
     return found if found.device_type != 1 else None
 

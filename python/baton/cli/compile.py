@@ -35,7 +35,6 @@ def add_parser(verbs, verb, text):
         help="what the code tells debuggers and profilers: none, names (of kernels), lines (the Relay expression of each "
         "instruction; the default), or source (lines, and their text beside the output as OUTPUT.relay)",
     )  # fmt: skip
-    parser.add_argument("--needs-compiler", action="store_true", help="write a model, too, that runs only where the compiler is")
     parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads to compile with")
     arguments.add_compile_options(parser, stay_open=True)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
@@ -83,10 +82,6 @@ def run(args: argparse.Namespace) -> int:
         else:
             built = compiler.build_model(model, shapes, options)
             progress.stage("linking" if emit == "lib" else "writing")
-            called_back = compiler.called_back(built)
-            if called_back and not args.needs_compiler:
-                names = ", ".join(f"`{name}`" for name in called_back)
-                raise Failure(f"the model runs only where the compiler is, because of {names}", "--needs-compiler writes it all the same")
             built.save(args.output, emit)
     if emit in TEXT:
         text = text if text.endswith("\n") else text + "\n"

@@ -118,6 +118,13 @@ class Source:
         """The Relay module of a source that is one, or the text of one."""
         return passes.parse(self.what, self.label) if self.kind == "relay" else self.what
 
+    def lowered(self):
+        """The module of a source that LowerToTIR made, which code is made of as it is; None for another."""
+        if self.kind == "onnx" or self.kind == "relay" and "driver.Lowering" not in self.what:
+            return None
+        module = self.module()
+        return module if module.get_attr("lowering") is not None else None
+
     def check_data(self) -> None:
         """Raises CompileError where weights lie in a file that is missing or too short; reads no weights."""
         if self.kind != "onnx":
@@ -211,6 +218,8 @@ def compile(  # noqa: A001 - the name users expect
     given = OpenShapes(shape)
     inputs, outputs = model.signature(given.shapes)
     _check_shapes(inputs, given)
+    if model.lowered() is not None:
+        return Executable(_generated(model, options), device=device, limits=limits)
 
     def specialize(shapes: Mapping[str, tuple[int, ...]]) -> Executable:
         built, said = _built(model, shapes, options)
@@ -288,9 +297,9 @@ def build_stateful(model: Source, shapes: OpenShapes, options: Options, pairs: M
 
 def _check_target(options: Options) -> None:
     """Raises UnsupportedError for a target that no code is made for."""
-    for target in [options.target] if options.targets is None else []:
-        if str(target.kind) not in ("llvm", "opencl"):
-            raise UnsupportedError(f"no code is made for the target `{target.kind}`; there is code for llvm and opencl")
+    kinds = list(map(str, get_global_func("target.KindsWithCode")()))
+    if options.targets is None and str(options.target.kind) not in kinds:
+        raise UnsupportedError(f"no code is made for the target `{options.target.kind}`; there is code for {' and '.join(kinds)}")
 
 
 def _check_shapes(inputs, shapes: OpenShapes) -> None:
@@ -308,21 +317,21 @@ def _check_shapes(inputs, shapes: OpenShapes) -> None:
             raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")
 
 
-def called_back(built) -> tuple[str, ...]:
-    """Operators of a runtime module that run where the compiler is alone."""
-    try:
-        return tuple(dict.fromkeys(map(str, built["called_back"]())))
-    except AttributeError:
-        return ()
-
-
 def build_model(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options):
     """The runtime module of a model with inputs of these shapes, as `compile` takes them."""
     given = OpenShapes(shapes)
+    if model.lowered() is not None:
+        return _generated(model, options)
     if given.static:
         return _built(model, shapes, options)[0]
     inputs = tuple(info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in model.signature(given.shapes)[0])
     return build_open(model, inputs, given, options)[0]
+
+
+def _generated(model: Source, options: Options):
+    """The runtime module of PrimFuncs that LowerToTIR made."""
+    with capsule(), options.context():
+        return get_global_func("driver.Generate")(model.lowered(), options.target)
 
 
 def _built(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):

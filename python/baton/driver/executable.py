@@ -296,25 +296,18 @@ class Executable:
 
     @property
     def called_back(self) -> tuple[str, ...]:
-        """Operators that run where the compiler is alone: their shapes follow from values, and no function of a library computes them."""
+        """Operators of a program's own that are functions of this process alone: a file cannot name them."""
         try:
-            names = self._module["called_back"]()
+            return tuple(dict.fromkeys(map(str, self._module["called_back"]())))
         except AttributeError:
-            packed = self._program().get("packed", [])
-            names = [slot[0] for slot in packed if isinstance(slot, list)]
-        return tuple(dict.fromkeys(map(str, names)))
+            return ()
 
-    def save(self, path: str | os.PathLike, kind: str = "lib", needs_compiler: bool = False) -> None:
+    def save(self, path: str | os.PathLike, kind: str = "lib") -> None:
         """Writes the compiled model, whole or not at all. `kind` is lib (a shared object that `baton.load` reads) or
-        obj. A model that runs only where the compiler is (`called_back`) is refused unless `needs_compiler` is set.
+        obj. A model with functions of this process (`called_back`) is an UnsupportedError that names them.
         """
         if kind not in ("lib", "obj"):
             raise UnsupportedError(f"a model is saved as `lib` or `obj`, not as `{kind}`")
-        if self.called_back and not needs_compiler:
-            names = ", ".join(f"`{name}`" for name in self.called_back)
-            raise UnsupportedError(
-                f"the model runs only where the compiler is, because of {names}: fix what its shapes depend on, or save it with needs_compiler=True"
-            )
         self._module.save(os.fsdecode(path), kind)
 
     def source(self, kind: str) -> str:
@@ -383,7 +376,7 @@ class Executable:
         needs = ["libbaton_runtime"] + ["libbaton_vm"] * bool(program or manifest.get("state"))
         needs += ["libbaton_host"] * any(isinstance(slot, dict) for slot in program.get("packed", []))
         needs += [f"libbaton_{str(Device(kind, 0)).partition('(')[0]}" for kind, _, _, code in program.get("devices", []) if code]
-        known["needs"] = needs + [f"the compiler, for {name}" for name in self.called_back]
+        known["needs"] = needs
         return known
 
     def __repr__(self) -> str:

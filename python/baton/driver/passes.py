@@ -39,9 +39,12 @@ def unknown(wanted) -> list[str]:
 
 
 def pipeline(text: str):
-    """The sequence that a text says; "default" is the one between import and lowering. ValueError with the place."""
-    if text.strip() == "default":
-        return get_global_func("driver.DefaultPipeline")()
+    """The sequence that a text says; "default", alone or before others, is the one between import and lowering. ValueError with the
+    place."""
+    first, _, rest = text.partition(",")
+    if first.strip() == "default":
+        default = get_global_func("driver.DefaultPipeline")()
+        return get_global_func("transform.Sequential")([default, pipeline(rest)], 0, "sequential", []) if rest.strip() else default
     if "python." in text:
         from ..ir import transform  # noqa: F401 - it knows how to import passes
     return get_global_func("transform.ParsePipeline")(text)
@@ -129,6 +132,9 @@ def describe(module) -> dict:
     """Inputs, outputs and operators of a module's `main`, in the words of `baton inspect`."""
     from .. import relay
 
+    lowering = module.get_attr("lowering")
+    if lowering is not None:
+        return _describe_lowered(module, lowering)
     module = run(get_global_func("transform.GetPass")("InferType"), module)
     main = module["main"]
     inputs = [_row(str(p.name_hint), p.checked_type) for p in main.params]
@@ -145,3 +151,20 @@ def describe(module) -> dict:
     names = [str(name) for name in (main.attrs.get("output_names", []) if main.attrs is not None else [])]
     outputs = [_row(names[i] if i < len(names) else f"output{i}", field) for i, field in enumerate(fields)]
     return {"inputs": inputs, "outputs": outputs, "operators": kinds}
+
+
+def _describe_lowered(module, lowering) -> dict:
+    """The same of what LowerToTIR made of a model that is one function; its kernels are what it calls."""
+    import json
+
+    said = json.loads(str(lowering.description) or "{}")
+    rows = [
+        [{"name": t["name"], "dtype": t["dtype"], "shape": [d if d >= 0 else e for d, e in _dims(t)]} for t in said.get(side, [])]
+        for side in ("inputs", "outputs")
+    ]
+    kernels = [var.name_hint for var, func in module.functions.items() if func.attrs is None or "model_entry" not in func.attrs.keys()]
+    return {"inputs": rows[0], "outputs": rows[1], "operators": dict.fromkeys(kernels, 1)}
+
+
+def _dims(tensor: dict):
+    return zip(tensor["shape"], tensor.get("extents") or [None] * len(tensor["shape"]), strict=True)

@@ -24,7 +24,7 @@ def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
     mod, targets = _bind(mod, params), targets_of(target)
     one = None if targets else target_of(target)
     with capsule():
-        if one and one.kind.name == "llvm":
+        if one and get_global_func("target.OnHost")(one):
             return Executable(get_global_func("driver.CompileVm")(mod, one))
         targets = targets or {device_name(one.device_type): one}
         return Executable(get_global_func("driver.CompileForDevices")(mod, targets))

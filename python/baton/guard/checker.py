@@ -89,7 +89,7 @@ class Checker:
         if not old:
             return self._check_loops(before, after, pass_name, reassociates, changed_only)
         if "main" in old and "main" not in new:
-            return None, [("main", "the pass removed it")]
+            return None, [("main", "the pass removed it" if new else "the pass made PrimFuncs of it")]
         names = [name for name in old if name in new]
         touched = any(name not in new or not new[name].same_as(old[name]) for name in old) or len(new) != len(old)
         if changed_only and not touched:

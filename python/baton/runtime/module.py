@@ -77,7 +77,6 @@ class Module(Object):
 
     def get_source(self, fmt=""):
         """Source or text of the code in a format, as "ll" or "asm"; LLVM without one."""
-        fmt = fmt or ("llvm" if self.type_key == "aot" else "")
         return get_global_func("runtime.ModuleGetSource")(self, fmt)
 
     @property

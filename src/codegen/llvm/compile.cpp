@@ -2,6 +2,7 @@
 // LLVM's passes and object emission; functions are spread over compile threads.
 #include <baton/codegen/codegen.h>
 #include <baton/runtime/interrupt.h>
+#include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <llvm-c/Analysis.h>
@@ -11,6 +12,7 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -173,6 +175,8 @@ std::string Write(CompiledModule* m, const Machine& machine, LLVMCodeGenFileType
   return out;
 }
 
+std::atomic<int64_t> compilations{0};
+
 /// The functions of a module in order; a rough size of each decides on which thread it goes.
 std::vector<Named> PrimFuncs(const IRModule& mod) {
   std::vector<Named> out;
@@ -204,6 +208,7 @@ DebugLevel DebugLevelOf(const std::string& name) {
 }
 
 ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_threads, DebugLevel debug) {
+  ++compilations;
   std::vector<Named> all = PrimFuncs(mod);
   size_t parts = std::max<size_t>(1, std::min<size_t>(static_cast<size_t>(num_threads), all.size() / 4));
   // Largest first, each to the part with the least so far: the same split every time.
@@ -260,6 +265,7 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
 }
 
 std::string CompileToText(const IRModule& mod, const Target& target, const std::string& format, DebugLevel debug) {
+  ++compilations;
   RequireMemory(kLeastMemory);
   Machine machine(target);
   CompiledModule m;
@@ -270,6 +276,9 @@ std::string CompileToText(const IRModule& mod, const Target& target, const std::
   if (format == "asm") return Write(&m, machine, LLVMAssemblyFile);
   throw runtime::ValueError("no text format \"" + format + "\"; there are ll, ll-raw, asm");
 }
+
+int64_t NumCompilations() { return compilations; }
+BATON_REGISTER_GLOBAL("codegen.NumCompilations").set_body_typed([] { return NumCompilations(); });
 
 Map<String, String> Describe() {
   InitLLVM();

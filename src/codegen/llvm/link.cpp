@@ -119,26 +119,59 @@ void Link(const std::vector<std::string>& args) {
   }
 }
 
+/// The objects of `code` as files.
+std::vector<std::string> ObjectFiles(const ObjectCode& code, TempDir* dir) {
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < code.objects.size(); ++i) {
+    paths.push_back(dir->File("part" + std::to_string(i) + ".o"));
+    WriteFile(paths.back(), code.objects[i]);
+  }
+  return paths;
+}
+
+std::string Linked(const std::string& path) {
+  std::ifstream f(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(f)), std::istreambuf_iterator<char>());
+  if (bytes.empty()) throw RuntimeError("the linker wrote nothing");
+  return bytes;
+}
+
+/// What a link takes: its inputs several times.
+void RequireMemoryFor(const ObjectCode& code) {
+  uint64_t object_bytes = 0;
+  for (const std::string& object : code.objects) object_bytes += object.size();
+  RequireMemory(kLeastMemory / 2 + 4 * object_bytes);
+}
+
 /// Libraries of another machine's system that define nothing: linked with, they are named in the file, and what its
-/// code calls stays open until the loader there finds it in them.
-std::vector<std::string> NamedLibraries(const Target& target, TempDir* dir) {
-  const std::string object = dir->File("empty.o"), version = dir->File("version");
-  WriteFile(object, CompileToObjects(IRModule(Map<GlobalVar, BaseFunc>()), target, 1, DebugLevel::kNone).objects[0]);
+/// code calls stays open until the loader there finds it in them. `object` is of that machine; nothing of it is kept.
+std::vector<std::string> NamedLibraries(const Target& target, const std::string& object, TempDir* dir) {
+  const std::string version = dir->File("version");
   WriteFile(version, "{ local: *; };\n");
   std::vector<std::string> paths;
   for (const std::string& name : SystemLibraries(target->mtriple.view())) {
     paths.push_back(dir->File(name));
-    Link({"-shared", "--threads=1", "-soname", name, "--version-script", version, "-o", paths.back(), object});
+    Link({"-shared", "--threads=1", "--gc-sections", "-s", "-soname", name, "--version-script", version, "-o",
+          paths.back(), object});
   }
   return paths;
 }
 
 }  // namespace
 
+std::string LinkObject(const ObjectCode& code) {
+  if (code.objects.size() == 1) return code.objects[0];
+  RequireMemoryFor(code);
+  TempDir dir;
+  const std::string out = dir.File("model.o");
+  std::vector<std::string> args{"-r", "--threads=1", "-o", out};
+  for (const std::string& path : ObjectFiles(code, &dir)) args.push_back(path);
+  Link(args);
+  return Linked(out);
+}
+
 std::string LinkShared(const ObjectCode& code, const Target& target) {
-  uint64_t object_bytes = 0;
-  for (const std::string& object : code.objects) object_bytes += object.size();
-  RequireMemory(kLeastMemory / 2 + 4 * object_bytes);
+  RequireMemoryFor(code);
   TempDir dir;
   std::string out = dir.File("model.so");
   std::vector<std::string> args{"-shared", "-o",      out,   "--gc-sections",    "-z",
@@ -147,13 +180,10 @@ std::string LinkShared(const ObjectCode& code, const Target& target) {
   // Without threads of its own: a child that is forked later has none of them and would wait for ever.
   args.push_back("--threads=1");
   if (code.debug == DebugLevel::kNone) args.push_back("-s");
-  for (size_t i = 0; i < code.objects.size(); ++i) {
-    std::string path = dir.File("part" + std::to_string(i) + ".o");
-    WriteFile(path, code.objects[i]);
-    args.push_back(path);
-  }
+  const std::vector<std::string> parts = ObjectFiles(code, &dir);
+  args.insert(args.end(), parts.begin(), parts.end());
   if (IsOtherProcessor(target->mtriple.view())) {
-    const std::vector<std::string> named = NamedLibraries(target, &dir);
+    const std::vector<std::string> named = NamedLibraries(target, parts[0], &dir);
     args.insert(args.end(), named.begin(), named.end());
   } else {
     for (const char* libm :
@@ -165,10 +195,7 @@ std::string LinkShared(const ObjectCode& code, const Target& target) {
     }
   }
   Link(args);
-  std::ifstream f(out, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(f)), std::istreambuf_iterator<char>());
-  if (bytes.empty()) throw RuntimeError("the linker wrote nothing");
-  return bytes;
+  return Linked(out);
 }
 
 }  // namespace baton::codegen

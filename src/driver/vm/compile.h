@@ -25,19 +25,23 @@ struct VmProgram {
 /// `devices`: those that a planned module runs on, none for a module for the CPU. `fallback`: of what nothing decides.
 VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices = {}, int64_t fallback = kDLCPU);
 
-/// A program with its kernels as PrimFuncs, or for devices that have code of their own as text.
+/// What lowering makes: kernels as PrimFuncs, or for devices that have code of their own as text, and how they are
+/// called.
 struct LoweredProgram {
-  vm::Program program;
-  LoweredGraphs host;  ///< kernels of the host; constants of all kernels
-  IRModule kernels;    ///< of another device, as they are before they become text
-  std::vector<std::pair<std::string, relay::Function>> graphs;  ///< the bodies of all kernels, by symbol
+  vm::Program program;  ///< without functions: a model that is one function
+  /// Of a model that is one function; of a program what people are told of main.
+  runtime::ExecutableDesc desc;
+  std::vector<std::string> guards;  ///< what must hold of the dimensions of inputs
+  LoweredGraphs host;               ///< kernels of the host; constants of all kernels
+  IRModule kernels;                 ///< of another device, as they are before they become text
+  std::vector<std::pair<std::string, relay::Function>> graphs;  ///< the bodies of a program's kernels, by symbol
+  std::string why;                                              ///< what stands in the way of one function
+
+  bool is_function() const { return program.functions.empty(); }
 };
-/// `host`: the target of the host's code. Else as TranslateToVm.
+/// The program of a module. `host`: the target of the host's code. Else as TranslateToVm.
 LoweredProgram LowerProgram(const IRModule& mod, const Target& host, const std::vector<DeviceTarget>& devices,
                             int64_t fallback, const DebugOptions& debug);
-/// A stage of it as text: "relay", "vm", "tir", "json", "llvm", "asm", the kind of a device's target.
-std::string ProgramText(const LoweredProgram& lowered, const IRModule& mod, const Target& host,
-                        const std::string& stage);
 
 /// The result type of a function: of its body, else as declared.
 Type ResultType(const relay::Function& f);
@@ -48,19 +52,8 @@ bool IsPrimitive(const relay::Expr& e);
 /// A module whose fused groups of operators stand where they are called, and nowhere else.
 IRModule PlacePrimitives(const IRModule& mod);
 
-/// The module of a program that cannot be one static function, `why` says what stands in the way.
-runtime::Module CompileVm(const IRModule& optimized, const Target& target, std::string why);
-/// The same of a planned program.
-runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<DeviceTarget>& targets,
-                                    int64_t fallback);
-
 /// Names of fused groups end with the operator that passes it.
 inline constexpr size_t kNameChars = 80;
-
-/// A function of the host for one call site: `f` is a primitive function whose shapes are not all known, or calls one
-/// operator. It is saved as `vm.LoadPacked` reads it.
-PackedFunc MakeHostFunction(const relay::Function& f);
-std::string SaveHostFunction(const relay::Function& f);
 
 /// Gives each virtual register of `code` a place among few, and marks the last reads. The first `params` registers
 /// stay. Returns how many there are.

@@ -225,8 +225,9 @@ int32_t FunctionBuilder::Use(const Expr& expr) {
     Emit(Opcode::kTuple, {d, 0});
   } else if (e.as<ConstructorNode>()) {
     Emit(Opcode::kClosure, {d, program_->ConstructorFunction(Downcast<Constructor>(e)), 0});
-  } else if (e.as<OpNode>()) {
-    Emit(Opcode::kClosure, {d, program_->OpFunction(Downcast<Op>(e)), 0});
+  } else if (const auto* op = e.as<OpNode>()) {
+    throw CompileError("operator `" + op->name.str() + "` is used as a value; wrap it: fn (%x) { " + op->name.str() +
+                       "(%x) }");
   } else if (const auto* v = e.as<VarNode>()) {
     throw CompileError("variable %" + v->name_hint().str() + " has no value in @" + lambda_.name);
   } else {

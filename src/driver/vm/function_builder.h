@@ -54,7 +54,6 @@ class ProgramBuilder {
   int32_t FunctionOf(const GlobalVar& var);
   int32_t AddLambda(const VmLambda& lambda);
   int32_t ConstructorFunction(const Constructor& ctor);
-  int32_t OpFunction(const Op& op);
   int32_t Constant(const NDArray& value, int32_t device = 0);
   int32_t Message(const std::string& text);
   int32_t View(const TensorType& type);
@@ -82,7 +81,7 @@ class ProgramBuilder {
 
  private:
   int32_t Reserve(const std::string& name);
-  int32_t PackedOf(relay::Function f, const std::string& name, int32_t device = 0);
+  int32_t ProcessSlot(const Op& op, const Attrs& attrs, int32_t device);
   /// The slot of a function over arrays.
   int32_t HostSlot(const std::string& name, const relay::HostCall& call, int32_t device);
   vm::Entry EntryOf(const std::string& name, int32_t index, const relay::Function& f) const;
@@ -93,7 +92,7 @@ class ProgramBuilder {
   std::vector<VmLambda> queue_;
   std::map<std::string, int32_t> globals_;
   PointerMap<int32_t> wrappers_;
-  std::map<uint64_t, std::vector<std::pair<relay::Function, int32_t>>> packed_;
+  std::string why_;  // the stretch that was tried last has no code for open extents
   std::map<std::tuple<std::string, std::string, int32_t>, int32_t> host_;  // by maker, parameters, device
   std::map<uint64_t, std::vector<int32_t>> kernels_;                       ///< of a hash
   std::map<std::string, int32_t> messages_;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a program to its bytecode and kernels.
 #include <baton/codegen/backend.h>
-#include <baton/codegen/codegen.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/device.h>
-#include <baton/support/json.h>
 #include <baton/support/with.h>
-#include <baton/tir/printer.h>
+
+#include <algorithm>
 
 #include "driver/debug_source.h"
 #include "driver/kernel_table.h"
@@ -39,6 +38,26 @@ void NameDimsOfMain(const IRModule& mod, LoweredProgram* out) {
     if (!entry.outputs.empty()) e.outputs = entry.outputs;
     out->host.mod.CopyOnWrite()->Update(GlobalVar(String(entry.shapes.sizes)), entry.sizes);
   }
+}
+
+/// What an artifact tells people of main. What an executor says of it is in the program, with extents that are open.
+void DescribeMain(const IRModule& mod, const std::vector<DeviceTarget>& devices, LoweredProgram* out) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const std::string one = relay::DeviceTypeName(devices[i].type) + ": " + devices[i].target.str();
+    out->desc.target = i ? out->desc.target + ", " + one : one;
+  }
+  const vm::Entry* main = out->program.Find("main");
+  if (!main) return;
+  auto known = [](runtime::TensorInfo t) {
+    if (std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; })) t.shape.clear();
+    t.extents.clear();
+    return t;
+  };
+  for (const runtime::TensorInfo& t : main->inputs) out->desc.inputs.push_back(known(t));
+  for (const runtime::TensorInfo& t : main->outputs) out->desc.outputs.push_back(known(t));
+  const auto function = Downcast<relay::Function>(mod->Lookup("main"));
+  out->desc.result_tree = ResultTree(ResultType(function));
+  out->desc.forms = FormsOf(function);
 }
 
 /// Kernels of a device that has code of its own become its text and rows of steps.
@@ -107,55 +126,9 @@ LoweredProgram LowerProgram(const IRModule& mod, const Target& host, const std::
     if (!graphs[d].empty()) LowerKernelsOf(d, target_of(d), graphs[d], numbers[d], &out);
   }
   NameDimsOfMain(mod, &out);
+  DescribeMain(mod, devices, &out);
   out.program.Validate();
   return out;
-}
-
-namespace {
-
-/// The program, and behind it what became of its regions: those of planned programs are optimised one by one.
-std::string RelayText(const LoweredProgram& lowered, const IRModule& mod) {
-  if (lowered.program.devices.empty()) return AsText(mod);
-  IRModule all = mod.Copy();
-  for (const auto& [symbol, graph] : lowered.graphs) all.CopyOnWrite()->Update(GlobalVar(String(symbol)), graph);
-  return AsText(all);
-}
-
-}  // namespace
-
-std::string ProgramText(const LoweredProgram& lowered, const IRModule& mod, const Target& host,
-                        const std::string& stage) {
-  if (stage == "relay") return RelayText(lowered, mod);
-  if (stage == "vm") return lowered.program.Disassemble();
-  if (stage == "json") {  // as in the manifest of an artifact
-    std::string data, out;
-    support::JsonWriter w(&out);
-    w.BeginObject();
-    w.Key("program");
-    w.String(lowered.program.Save(&data));
-    w.EndObject();
-    return out;
-  }
-  if (stage == "tir") {
-    std::string out;
-    for (const IRModule& part : {lowered.host.mod, lowered.kernels}) {
-      if (!part.defined()) continue;
-      for (const auto& [var, func] : part->functions) out += tir::AsText(func) + "\n";
-    }
-    return out;
-  }
-  if (codegen::IsDeviceFormat(stage)) {
-    for (const vm::ProgramDevice& d : lowered.program.devices) {
-      if (!d.code.empty()) return d.code;
-    }
-    throw UnsupportedError("the program has no part that runs on " + stage);
-  }
-  if (stage == "llvm" || stage == "ll" || stage == "asm") {
-    if (lowered.host.mod->functions.empty()) return "";
-    return codegen::CompileToText(LowerTir(lowered.host.mod, host), host, stage == "asm" ? "asm" : "ll");
-  }
-  throw UnsupportedError("no source in format \"" + stage + "\"; there are relay, vm, tir, json, llvm, asm" +
-                         (lowered.program.devices.empty() ? "" : ", and the kind of a device's target"));
 }
 
 }  // namespace baton::driver

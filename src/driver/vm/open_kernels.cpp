@@ -418,7 +418,7 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
 /// The kernel of a stretch, optimised for its device; -1 where it cannot be one function.
 int32_t ProgramBuilder::OpenKernel(const Function& region, int32_t device) {
   With<Target> scope(several() ? TargetOf(device) : Target::Current());
-  const Function kernel = OptimizeRegion(region);
+  const Function kernel = OptimizeRegion(region, &why_);
   return kernel.defined() ? Kernel(kernel, device) : -1;
 }
 

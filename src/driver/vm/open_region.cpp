@@ -325,14 +325,14 @@ Function WithSizeVars(const Function& f, const PointerMap<tir::Var>& vars) {
   return values.empty() ? out : WithAttr(out, kValueDims, renamer.Renamed(Any(values)));
 }
 
-Function OptimizeRegion(const Function& region) {
+Function OptimizeRegion(const Function& region, std::string* why) {
+  why->clear();
   const bool open = !SizeVarsOf(region).empty();
   try {
     IRModule mod(Map<GlobalVar, BaseFunc>{{GlobalVar("main"), region}});
     mod = relay::transform::InferType()(DefaultPipeline()(mod));
     const Function main = MainOf(mod);
-    std::string why;
-    if (main->params.size() != region->params.size() || !CanLowerGraph(main, &why)) return Function();
+    if (main->params.size() != region->params.size() || !CanLowerGraph(main, why)) return Function();
     if (!open) return main;
     // The loops of some operators need lengths, and some devices do not take all loops.
     const Target target = Target::Current();
@@ -347,6 +347,7 @@ Function OptimizeRegion(const Function& region) {
     return main;
   } catch (const Error& e) {
     if (e.ends_work() || !open) throw;
+    *why = e.what();
     return Function();
   }
 }

@@ -55,7 +55,7 @@ class OpenRegion {
 };
 
 /// The region as the function that is compiled, optimised as a model is; null where it cannot be one function.
-relay::Function OptimizeRegion(const relay::Function& region);
+relay::Function OptimizeRegion(const relay::Function& region, std::string* why);
 /// The same function with other variables in the types of its parameters and in attributes; it has no other types yet.
 relay::Function WithSizeVars(const relay::Function& f, const PointerMap<tir::Var>& vars);
 /// The variables in types and attributes of a function.

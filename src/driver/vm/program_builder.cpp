@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/diagnostic.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/device.h>
+#include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/registry.h>
@@ -161,32 +163,6 @@ int32_t ProgramBuilder::ConstructorFunction(const Constructor& ctor) {
   return index = static_cast<int32_t>(out_.program.functions.size()) - 1;
 }
 
-int32_t ProgramBuilder::OpFunction(const Op& op) {
-  bool fresh = false;
-  int32_t& index = wrappers_.Insert(op.get(), &fresh);
-  if (!fresh) return index;
-  const relay::OpDef* def = relay::DefOf(op);
-  const int num_inputs = !def ? -1 : def->num_inputs >= -1 ? def->num_inputs : static_cast<int>(def->inputs.size());
-  if (num_inputs < 0) {
-    throw CompileError("operator `" + op->name.str() + "` is used as a value; wrap it: fn (%x) { " + op->name.str() +
-                       "(%x) }");
-  }
-  Array<Var> params;
-  Array<Expr> args;
-  for (int i = 0; i < num_inputs; ++i) {
-    params.push_back(Var("x" + std::to_string(i), Type()));
-    args.push_back(params.back());
-  }
-  const int32_t slot =
-      PackedOf(Function(params, relay::Call(op, args, Attrs(), Array<Type>()), Type()), op->name.str());
-  vm::Function f{op->name.str(), num_inputs, 0, {static_cast<int32_t>(Opcode::kPacked), slot, num_inputs, num_inputs}};
-  for (int32_t i = 0; i < num_inputs; ++i) f.code.push_back(i);
-  f.code.insert(f.code.end(), {static_cast<int32_t>(Opcode::kReturn), num_inputs});
-  f.registers = AssignRegisters(&f.code, num_inputs);
-  out_.program.functions.push_back(std::move(f));
-  return index = static_cast<int32_t>(out_.program.functions.size()) - 1;
-}
-
 int32_t ProgramBuilder::Constant(const NDArray& value, int32_t device) {
   auto& all = out_.program.constants;
   auto& devices = out_.program.constant_devices;
@@ -216,44 +192,42 @@ void ProgramBuilder::NoteCopy(vm::CopyNote note, const Type& type) {
   out_.program.copies.push_back(std::move(note));
 }
 
-int32_t ProgramBuilder::PackedOf(Function f, const std::string& name, int32_t device) {
-  auto& packed = out_.program.packed;
-  auto& same_hash = packed_[StructuralHash(f)];
-  for (auto& [known, slot] : same_hash) {
-    if (packed[static_cast<size_t>(slot)].device == device && StructuralEqual(known, f)) return slot;
-  }
-  const auto slot = static_cast<int32_t>(packed.size());
-  packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f), device, "", ""});
-  same_hash.push_back({f, slot});
-  return slot;
-}
-
 int32_t ProgramBuilder::HostSlot(const std::string& name, const relay::HostCall& call, int32_t device) {
   const auto next = static_cast<int32_t>(out_.program.packed.size());
   const auto [it, fresh] = host_.insert({{call.name, call.params, device}, next});
   if (fresh) {
     const auto function = (*Registry::Get(call.name))(call.params).As<PackedFunc>();
-    out_.program.packed.push_back({name, "", function, device, call.name, call.params});
+    out_.program.packed.push_back({name, function, device, call.name, call.params});
   }
   return it->second;
 }
 
+/// An operator whose function no library has: that of its definition, in this process.
+int32_t ProgramBuilder::ProcessSlot(const Op& op, const Attrs& attrs, int32_t device) {
+  auto function = [op, attrs](runtime::Args packed, runtime::RetValue* rv) {
+    Array<ObjectRef> args;
+    for (int i = 0; i < packed.size(); ++i) args.push_back(packed[i].As<ObjectRef>());
+    *rv = relay::Evaluator::Get().EvalOp(op, attrs, args);
+  };
+  out_.program.packed.push_back({op->name.str(), PackedFunc(function), device, "", ""});
+  return static_cast<int32_t>(out_.program.packed.size()) - 1;
+}
+
 int32_t ProgramBuilder::Packed(const CallNode* call) {
-  if (const auto* f = call->op.as<FunctionNode>()) {
-    return PackedOf(GetRef<Function>(f), OperatorsOf(GetRef<Function>(f), kNameChars), DeviceOf(call));
+  const auto* op = call->op.as<OpNode>();
+  if (op) {
+    const Op called = GetRef<Op>(op);
+    const relay::HostCall host = relay::HostCallOf(called, call->attrs);
+    if (!host.name.empty()) return HostSlot(op->name.str(), host, DeviceOf(call));
+    const relay::OpDef* def = relay::DefOf(called);
+    if (def && !def->lower && !def->decompose) return ProcessSlot(called, call->attrs, DeviceOf(call));
   }
-  const auto op = Downcast<Op>(call->op);
-  if (const relay::HostCall host = relay::HostCallOf(op, call->attrs); !host.name.empty()) {
-    return HostSlot(op->name.str(), host, DeviceOf(call));
-  }
-  Array<Var> params;
-  Array<Expr> args;
-  for (size_t i = 0; i < call->args.size(); ++i) {
-    params.push_back(Var("x" + std::to_string(i), Type()));
-    args.push_back(params.back());
-  }
-  return PackedOf(Function(params, relay::Call(op, args, call->attrs, Array<Type>()), Type()), op->name.str(),
-                  DeviceOf(call));
+  const std::string name = op ? op->name.str() : OperatorsOf(Downcast<Function>(call->op), kNameChars);
+  DiagnosticList errors;
+  errors.Error(call->span, "`" + name + "` has no code for shapes that are open" + (why_.empty() ? "" : ": " + why_),
+               "give the inputs it depends on fixed shapes, or compute it by a function of the host");
+  errors.ThrowIfAny();
+  return -1;
 }
 
 int32_t ProgramBuilder::Kernel(const Function& graph, int32_t device) {

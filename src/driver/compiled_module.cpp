@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/compiled_module.h"
+
+#include <baton/codegen/backend.h>
+#include <baton/ir/structural.h>
+#include <baton/support/file.h>
+#include <baton/support/json.h>
+#include <baton/support/with.h>
+#include <baton/tir/expr.h>
+#include <baton/tir/printer.h>
+
+#include <memory>
+#include <utility>
+
+#include "driver/profile.h"
+#include "driver/vm/compile.h"
+
+namespace baton::driver {
+namespace {
+
+/// PrimFuncs for people, one after the other.
+void AppendTir(const IRModule& mod, std::string* out) {
+  if (!mod.defined()) return;
+  for (const auto& [var, func] : mod->functions) {
+    if (!out->empty()) *out += "\n";
+    *out += tir::AsText(func);
+    if (out->back() != '\n') *out += "\n";
+  }
+}
+
+/// The module, and behind it what became of the regions of a planned program: those are optimised one by one.
+std::string RelayText(const IRModule& mod, const LoweredProgram* program) {
+  if (!program || program->program.devices.empty()) return AsText(mod);
+  IRModule all = mod.Copy();
+  for (const auto& [symbol, graph] : program->graphs) all.CopyOnWrite()->Update(GlobalVar(String(symbol)), graph);
+  return AsText(all);
+}
+
+/// As in the manifest of an artifact.
+std::string ProgramJson(const vm::Program& program) {
+  std::string data, out;
+  support::JsonWriter w(&out);
+  w.BeginObject();
+  w.Key("program");
+  w.String(program.Save(&data));
+  w.EndObject();
+  return out;
+}
+
+std::string DeviceText(const vm::Program& program, const std::string& format) {
+  for (const vm::ProgramDevice& d : program.devices) {
+    if (!d.code.empty()) return d.code;
+  }
+  throw UnsupportedError("the program has no part that runs on " + format);
+}
+
+}  // namespace
+
+std::string StageText(const Stages& stages, const Target& host, const std::string& format, codegen::DebugLevel debug) {
+  const std::shared_ptr<const LoweredProgram> made = stages.lowering.defined() ? stages.lowering.Made() : nullptr;
+  const bool program = made && !made->is_function();
+  if (format == "relay" && stages.relay.defined()) return RelayText(stages.relay, made.get());
+  if (format == "tir") {
+    std::string text;
+    AppendTir(stages.loops.defined() ? stages.loops : stages.tir, &text);
+    if (made) AppendTir(made->kernels, &text);
+    return text;
+  }
+  if (program && format == "vm") return made->program.Disassemble();
+  if (program && format == "json") return ProgramJson(made->program);
+  if (program && codegen::IsDeviceFormat(format)) return DeviceText(made->program, format);
+  for (const auto& [name, form] :
+       {std::pair{"", "ll"}, {"llvm", "ll"}, {"ll", "ll"}, {"llvm-raw", "ll-raw"}, {"asm", "asm"}}) {
+    if (format != name) continue;
+    if (stages.tir->functions.empty()) return "";
+    return codegen::CompileToText(stages.tir, host, form, debug);
+  }
+  std::string known = stages.relay.defined() ? "relay, tir, llvm, asm" : "tir, llvm, asm";
+  if (program) known = "relay, vm, tir, json, llvm, asm";
+  if (program && !made->program.devices.empty()) known += ", and the kind of a device's target";
+  throw UnsupportedError("no source in format \"" + format + "\"; there are " + known);
+}
+
+namespace {
+
+class CompiledModule : public runtime::ModuleNode {
+ public:
+  CompiledModule(Stages stages, Target host)
+      : stages_(std::move(stages)),
+        host_(std::move(host)),
+        made_(stages_.lowering.defined() ? stages_.lowering.Made() : nullptr) {
+    const DebugOptions debug = DebugOptions::FromContext();
+    objects_ = codegen::CompileToObjects(stages_.tir, host_, 2, debug.level);
+    // Code for another kind of machine is for saving.
+    if (host_->mtriple.empty() && !stages_.tir->functions.empty()) code_ = codegen::LoadObjects(objects_);
+    if (!made_) return;
+    constants_ = PackConstants(made_->host.constants);
+    desc_ = made_->desc;
+    if (desc_.target.empty()) desc_.target = host_.str();
+    desc_.features = objects_.features;
+    desc_.constants = constants_.ptr<uint8_t>();
+    desc_.constants_bytes = made_->host.constants.bytes;
+  }
+
+  /// What takes the module itself, once there is one.
+  void Connect(const runtime::Module& self) {
+    if (is_program()) {
+      auto exe = std::make_shared<vm::Executable>();
+      exe->program = made_->program;
+      exe->code = code_;
+      exe->constants = desc_.constants;
+      exe->constants_bytes = desc_.constants_bytes;
+      exe->constants_owner = constants_;
+      exe->device_code = vm::DeviceModulesOf(self, exe->program.devices);
+      executable_ = std::move(exe);
+    } else if (!made_ && code_.defined()) {
+      if (void* place = code_->GetSymbol(runtime::kModuleSymbol)) *static_cast<runtime::ModuleNode**>(place) = this;
+    }
+  }
+
+  const char* type_key() const override { return is_program() ? "vm" : made_ ? "aot" : "llvm"; }
+  void* GetSymbol(const char* name) override {
+    if (code_.defined()) return code_->GetSymbol(name);
+    if (!made_) return nullptr;
+    throw UnsupportedError("code for `" + host_.str() +
+                           "` does not run on this machine; save it and load it there, or `baton.rpc.deploy`");
+  }
+  const runtime::ExecutableDesc* GetExecutable() const override { return made_ && !is_program() ? &desc_ : nullptr; }
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
+    if (is_program()) return OfProgram(name, self);
+    return made_ ? OfModel(name, self) : OfFunctions(name, self);
+  }
+  std::string GetSource(std::string_view format) override { return StageText(stages_, host_, std::string(format)); }
+  void SaveToFile(const std::string& path, std::string_view format) override;
+
+ private:
+  bool is_program() const { return made_ && !made_->is_function(); }
+  PackedFunc OfModel(std::string_view name, const ObjectPtr<Object>& self);
+  PackedFunc OfProgram(std::string_view name, const ObjectPtr<Object>& self);
+  PackedFunc OfFunctions(std::string_view name, const ObjectPtr<Object>& self);
+  void SaveLibrary(const std::string& path) const;
+
+  Stages stages_;
+  Target host_;
+  std::shared_ptr<const LoweredProgram> made_;
+  codegen::ObjectCode objects_;
+  runtime::Module code_;  // null for another kind of machine
+  NDArray constants_;
+  runtime::ExecutableDesc desc_;
+  std::shared_ptr<const vm::Executable> executable_;  // of a program
+};
+
+/// The executor's factory comes from the runtime, which asks for GetExecutable.
+PackedFunc CompiledModule::OfModel(std::string_view name, const ObjectPtr<Object>& self) {
+  if (name == "profile" && stages_.relay.defined()) {  // (inputs, rounds): JSON, see profile.h
+    return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
+      With<Target> scope(host_);
+      *rv = String(ProfileModel(MainOf(stages_.relay), host_, args[0].As<Array<NDArray>>(), args[1].As<int>()));
+    });
+  }
+  if (name == "guards") {
+    return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = stages_.lowering->guards; });
+  }
+  return nullptr;
+}
+
+PackedFunc CompiledModule::OfProgram(std::string_view name, const ObjectPtr<Object>& self) {
+  if (name == "default") {
+    return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
+      if (!stages_.tir->functions.empty() && !code_.defined()) {
+        throw RuntimeError("the program was compiled for " + host_.str() + ", which is not this machine");
+      }
+      runtime::CheckFeatures(objects_.features, "the program");
+      std::vector<Device> devices;
+      for (int i = 0; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
+      *rv = vm::CreateExecutor(executable_, devices);
+    });
+  }
+  if (name == "called_back") {  // functions of this process, which a file cannot name
+    return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) {
+      Array<String> names;
+      for (const vm::PackedSlot& s : made_->program.packed) {
+        if (s.maker.empty()) names.push_back(String(s.name));
+      }
+      *rv = names;
+    });
+  }
+  if (name == "why") return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = made_->why; });
+  return nullptr;
+}
+
+PackedFunc CompiledModule::OfFunctions(std::string_view name, const ObjectPtr<Object>& self) {
+  if (!code_.defined()) return nullptr;
+  void* spec = code_->GetSymbol((runtime::kFunctionSpecPrefix + std::string(name)).c_str());
+  // A single function is what calling the module means, whatever its name.
+  if (!spec && name == "main" && stages_.loops->functions.size() == 1) {
+    const auto [var, func] = *stages_.loops->functions.begin();
+    const std::string own = func->GetAttr<String>(attr::kGlobalSymbol, var->name_hint).str();
+    if (own != name) return OfFunctions(own, self);
+  }
+  if (!spec) return nullptr;
+  runtime::CheckFeatures(objects_.features, "`" + std::string(name) + "`");
+  return runtime::MakeNativeFunction(spec, self);
+}
+
+void CompiledModule::SaveLibrary(const std::string& path) const {
+  const std::string elf = codegen::LinkShared(objects_, host_);
+  if (!made_) {
+    static const uint8_t nothing = 0;
+    runtime::ExecutableDesc desc;
+    desc.entry = "";  // functions, no model
+    desc.features = objects_.features;
+    desc.target = host_.str();
+    desc.constants = &nothing;
+    runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
+    return;
+  }
+  runtime::ExecutableDesc desc = desc_;
+  std::string data;  // of a program: with its own constants behind those of kernels
+  if (is_program()) {
+    data.assign(reinterpret_cast<const char*>(desc_.constants), desc_.constants_bytes);
+    desc.program = made_->program.Save(&data);
+    desc.constants = reinterpret_cast<const uint8_t*>(data.data());
+    desc.constants_bytes = data.size();
+  }
+  runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards);
+}
+
+void CompiledModule::SaveToFile(const std::string& path, std::string_view format) {
+  if (!made_ && !imports().empty()) {
+    throw UnsupportedError(
+        "modules that this one imports are not saved with it; save each, load each, and import again");
+  }
+  if (format.empty() || format == "lib" || format == "so") return SaveLibrary(path);
+  if (format == "obj" || format == "o") {
+    if (is_program()) {
+      throw UnsupportedError(
+          "a program with control flow, dynamic shapes or several devices is saved as a shared library (.so), not as "
+          "an object file: its bytecode would be lost");
+    }
+    support::WriteFileAtomic(path, codegen::LinkObject(objects_));
+    return;
+  }
+  for (const auto& [name, stage] :
+       {std::pair{"relay", "relay"}, {"tir", "tir"}, {"ll", "llvm"}, {"llvm", "llvm"}, {"s", "asm"}, {"asm", "asm"}}) {
+    if (format == name && (format != "relay" || stages_.relay.defined())) {
+      support::WriteFileAtomic(path, GetSource(stage));
+      return;
+    }
+  }
+  throw UnsupportedError("no file format \"" + std::string(format) + "\"; there are lib, " +
+                         (is_program() ? "" : "obj, ") + (stages_.relay.defined() ? "relay, " : "") + "llvm, asm, tir");
+}
+
+}  // namespace
+
+runtime::Module MakeCompiledModule(Stages stages, const Target& host) {
+  runtime::Module made = runtime::MakeModule<CompiledModule>(std::move(stages), host);
+  static_cast<CompiledModule*>(made.get())->Connect(made);
+  return made;
+}
+
+}  // namespace baton::driver
