@@ -90,7 +90,7 @@ class MatmulTiles {
     Buffer acc;
     PrimExpr c0;
     Steps body;  ///< the sums, in `acc`
-    Stmt save;   ///< stores them as the result
+    Stmt save;   ///< stores them as the result; null where that has another dtype
   };
   TileSums Sums(const PrimExpr& m0, int64_t rows, const PrimExpr& k_count, int64_t unroll, Steps* steps);
   /// Vector `v` of a panel, of lines that run along k.

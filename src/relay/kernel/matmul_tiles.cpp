@@ -145,8 +145,10 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
   } else {
     out.body.Add(clear);
   }
-  out.save =
-      each([&](int64_t r, int64_t v) { return WriteMasked(g_.out(), place(r, v), lanes_, value(r, v), Mask(v)); });
+  if (g_.out_holds_partials()) {
+    out.save =
+        each([&](int64_t r, int64_t v) { return WriteMasked(g_.out(), place(r, v), lanes_, value(r, v), Mask(v)); });
+  }
   auto step = [&](const PrimExpr& k) {
     Steps s;
     std::vector<PrimExpr> b;
