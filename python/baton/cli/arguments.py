@@ -250,6 +250,44 @@ def add_compile_options(parser: Parser, stay_open: bool = False) -> None:
     add_fp_option(group)
 
 
+def state_pair(text: str):
+    """`past_*=present_*`, or `auto` for the usual names: True."""
+    source, sep, target = text.partition("=")
+    if text == "auto":
+        return True
+    if not sep or not source or not target:
+        raise argparse.ArgumentTypeError(f"`{text}` names no state; write it as INPUT=OUTPUT, as past_*=present_*, or as auto for the usual names")
+    return source, target
+
+
+def add_state_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--state", type=state_pair, action="append", default=[], metavar="INPUT=OUTPUT",
+        help="an input that an output appends to, as the keys of a decoder: it stays from call to call. `*` stands for any text, `auto` for the "
+        "usual names (past_*=present_*)",
+    )  # fmt: skip
+
+
+def states_of(args: argparse.Namespace, model) -> dict[str, str] | None:
+    """The states of a model (a `compiler.Source`) that --state says, input to output; None without it."""
+    from ..driver.session import paired
+
+    if not args.state:
+        return None
+    if True in args.state and len(args.state) > 1:
+        raise UsageError("--state auto finds all states by their names; give either that, or each as INPUT=OUTPUT")
+    rules: dict[str, str] = {}
+    for source, target in [] if True in args.state else args.state:
+        if source in rules:
+            raise UsageError(f"--state names `{source}` twice")
+        rules[source] = target
+    inputs, outputs = model.signature(args.shape)
+    try:
+        return paired(rules or True, (info.name for info in inputs), (info.name for info in outputs))
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+
+
 def add_input_options(parser: Parser) -> None:
     group = parser.add_argument_group("inputs")
     option = group.add_argument(

@@ -25,6 +25,7 @@ def add_parser(verbs, verb, text):
         "  baton compile model.onnx -o model.so\n"
         "  baton compile model.onnx --dim batch=1 --dim seq=1..512 -o model.so\n"
         "  baton compile model.onnx --emit=llvm | less\n"
+        "  baton compile decoder.onnx --state auto -o decoder.so\n"
         '  baton compile model.onnx --target "llvm -mcpu=haswell" -o model.so',
     )  # fmt: skip
     arguments.add_model(parser, "ONNX file or Relay text (.relay)")
@@ -36,6 +37,7 @@ def add_parser(verbs, verb, text):
         "instruction; the default), or source (lines, and their text beside the output as OUTPUT.relay)",
     )  # fmt: skip
     parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads to compile with")
+    arguments.add_state_option(parser)
     arguments.add_compile_options(parser, stay_open=True)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     capsules.add_options(parser)
@@ -75,12 +77,13 @@ def run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     with Progress("importing", args.quiet) as progress:
         model = compiler.Source.of(args.model)
+        state = arguments.states_of(args, model)
         options = compiler.Options(**compile_options(args), instruments=progress.instruments())
         shapes = open_shapes(model.signature(args.shape)[0], args.shape, args.dim)
         if emit in TEXT:
-            text = compiler.emit_text(model, shapes, options, emit)
+            text = compiler.emit_text(model, shapes, options, emit, state)
         else:
-            built = compiler.build_model(model, shapes, options)
+            built = compiler.build_model(model, shapes, options, state)
             progress.stage("linking" if emit == "lib" else "writing")
             built.save(args.output, emit)
     if emit in TEXT:

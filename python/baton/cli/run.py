@@ -8,7 +8,7 @@ import json
 import sys
 import time
 
-from . import arguments, capsules
+from . import arguments, capsules, steps
 from .errors import Failure, UsageError
 from .terminal import Progress, note
 
@@ -20,6 +20,7 @@ def add_parser(verbs, verb, text):
         "  baton run model.onnx -i input_ids=ids.npy -i attention_mask=ones --save out.npz\n"
         "  baton run model.onnx --dim batch=1 --expect y=want.npy --atol 1e-5\n"
         "  baton run model.so --threads 2\n"
+        "  baton run decoder.onnx --state auto --dim batch=1 --dim seq=16 --steps 8 --step-dim seq=1\n"
         "  baton run model.onnx --device opencl\n"
         "  baton run model.onnx --remote ssh://pi@board --target 'llvm -mtriple=aarch64-linux-gnu'",
     )  # fmt: skip
@@ -33,6 +34,7 @@ def add_parser(verbs, verb, text):
     option.complete = "file"
     parser.add_argument("--rtol", type=float, default=1e-3, help="relative tolerance of --expect (default: %(default)g)")
     parser.add_argument("--atol", type=float, default=1e-5, help="absolute tolerance of --expect (default: %(default)g)")
+    steps.add_options(parser)
     arguments.add_run_options(parser)
     arguments.add_remote(parser)
     arguments.add_compile_options(parser)
@@ -50,16 +52,17 @@ def obtain(args: argparse.Namespace):
         from ..driver.executable import load
 
         executable = load(args.model, arguments.device_of(args))
-        settled = ("target", "pass_config", "disable_pass", "load") if executable.dynamic else ("target", "shape", "dim", "pass_config", "disable_pass", "load")
-        given = [name for name in settled if getattr(args, name)]
+        settled = ("target", "pass_config", "disable_pass", "load", "state") + (() if executable.dynamic else ("shape", "dim"))
+        given = [name for name in settled if getattr(args, name, None)]
         if given:
             raise UsageError(f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`")
         return executable, time.perf_counter() - start
-    from ..driver.compiler import compile
+    from ..driver.compiler import Source, compile
 
+    state = arguments.states_of(args, Source.of(args.model)) if getattr(args, "state", None) else None
     with Progress("importing", args.quiet) as progress:
         options = {**compile_options(args), "instruments": progress.instruments()}
-        executable = compile(args.model, **options, shape=_of_unranked(args), device=arguments.device_of(args))
+        executable = compile(args.model, **options, state=state, shape=_of_unranked(args), device=arguments.device_of(args))
     return executable, time.perf_counter() - start
 
 
@@ -146,12 +149,18 @@ def run(args: argparse.Namespace) -> int:
     from .values import as_json, describe, read_array, save_arrays
 
     wanted = {name: read_array(path) for name, path in expected.items()}
-    executable, inputs, more = prepare(args, executable, args.quiet)
-    if args.remote:
-        executable = on_remote(args.remote, executable)[0]
-    start = time.perf_counter()
-    result = executable(**inputs)
-    ran = time.perf_counter() - start
+    more, taken = 0.0, []
+    steps.check(args, executable)
+    if executable.states:
+        result, taken = steps.run(args, executable)
+        ran = sum(step["run_seconds"] for step in taken)
+    else:
+        executable, inputs, more = prepare(args, executable, args.quiet)
+        if args.remote:
+            executable = on_remote(args.remote, executable)[0]
+        start = time.perf_counter()
+        result = executable(**inputs)
+        ran = time.perf_counter() - start
     outputs = outputs_of(executable, result)
     if args.save:
         save_arrays(args.save, outputs)
@@ -159,6 +168,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         answer = {"outputs": {name: as_json(array) for name, array in outputs.items()}}
         answer |= {"prepare_seconds": seconds + more, "run_seconds": ran}
+        if taken:
+            answer["steps"] = taken
         if wanted:
             answer["mismatches"] = wrong
         json.dump(answer, sys.stdout, indent=1)
@@ -167,7 +178,7 @@ def run(args: argparse.Namespace) -> int:
         for name, array in outputs.items():
             print(describe(name, array))
     verb = "loaded" if executable.artifact else "compiled"
-    note(f"{verb} in {seconds + more:.2f} s, ran in {ran * 1e3:.2f} ms", args.quiet)
+    note(f"{verb} in {seconds + more:.2f} s, ran in {ran * 1e3:.2f} ms{steps.summary(taken)}", args.quiet)
     if wrong:
         raise Failure("\n".join(wrong[:5]))
     return 0

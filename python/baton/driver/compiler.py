@@ -234,8 +234,7 @@ def compile(  # noqa: A001 - the name users expect
 
     merged = tuple(info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in inputs)
     if state:
-        pairs = paired(state, (info.name for info in inputs), (info.name for info in outputs))
-        built, said = build_stateful(model, given, options, pairs)
+        built, said = build_stateful(model, given, options, state)
         return Executable(built, device=device, forms=said, limits=limits)
     if all(isinstance(size, int) for info in merged for size in info.shape):
         return specialize({info.name: info.shape for info in merged})
@@ -282,14 +281,20 @@ def build_open(model: Source, inputs, shapes: OpenShapes, options: Options):
         return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)
 
 
-def build_stateful(model: Source, shapes: OpenShapes, options: Options, pairs: Mapping[str, str]):
-    """The same of a model with states: `pairs` has their inputs, and the outputs that these become."""
+def read_stateful(model: Source, shapes: OpenShapes, options: Options, state: bool | Mapping[str, str]):
+    """The Relay module of a model with states, as `compile` takes them."""
+    inputs, outputs = model.signature(shapes.shapes)
+    pairs = paired(state, (info.name for info in inputs), (info.name for info in outputs))
+    if options.targets or not get_global_func("target.OnHost")(options.target):
+        raise UnsupportedError("states are kept on the CPU alone; compile the model for it, or without state=")
+    return get_global_func("driver.SetState")(model.read_open(shapes), pairs)
+
+
+def build_stateful(model: Source, shapes: OpenShapes, options: Options, state: bool | Mapping[str, str]):
+    """What `build_open` gives, of a model with states."""
     model.check_data()
     with capsule(), options.context():
-        if options.targets or not get_global_func("target.OnHost")(options.target):
-            raise UnsupportedError("states are kept on the CPU alone; compile the model for it, or without state=")
-        module = model.read_open(shapes)
-        module = get_global_func("driver.SetState")(module, dict(pairs))
+        module = read_stateful(model, shapes, options, state)
         if said := forms.of_module(module):
             raise UnsupportedError("states are for models whose inputs and outputs are numbers")
         return get_global_func("driver.CompileDynamic")(module, options.target), said
@@ -317,9 +322,11 @@ def _check_shapes(inputs, shapes: OpenShapes) -> None:
             raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")
 
 
-def build_model(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options):
-    """The runtime module of a model with inputs of these shapes, as `compile` takes them."""
+def build_model(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options, state=None):
+    """The runtime module of a model with inputs of these shapes and these states, as `compile` takes them."""
     given = OpenShapes(shapes)
+    if state:
+        return build_stateful(model, given, options, state)[0]
     if model.lowered() is not None:
         return _generated(model, options)
     if given.static:
@@ -343,11 +350,14 @@ def _built(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Option
         return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)
 
 
-def emit_text(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options, stage: str) -> str:
+def emit_text(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options, stage: str, state=None) -> str:
     """A stage on the way to code, as text: relay (after all passes), tir, llvm or asm."""
     given = OpenShapes(shapes)
     with capsule(), options.context():
-        module = model.read(shapes) if given.static else model.read_open(given)
+        if state:
+            module = read_stateful(model, given, options, state)
+        else:
+            module = model.read(shapes) if given.static else model.read_open(given)
         return str(get_global_func("driver.EmitText")(module, options.target, stage))
 
 

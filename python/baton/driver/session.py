@@ -32,6 +32,11 @@ class Session:
         """How many rows (tokens, frames) the states hold."""
         return int(self._length())
 
+    @property
+    def dim(self) -> str:
+        """The name of the dimension that `length` is the size of."""
+        return str(list(self._executor["get_states"]())[-1])
+
     def truncate(self, length: int) -> None:
         """Forgets all rows but the first `length`."""
         self._executor["truncate"](length)

@@ -57,10 +57,13 @@ class MatmulTiles {
     steps.Add(With(t.acc, t.body.Done()));
     return steps.Done();
   }
+  /// The sums of `rows` rows from `m0`, in a copy of the tile; without one they are stored as the result.
+  Stmt SumTile(const PrimExpr& m0, int64_t rows, const PrimExpr& k_count, int64_t unroll, const Buffer& copy);
   /// The tile's results through the epilogue. A long epilogue is a loop over the rows of a copy of the tile in memory,
   /// so that it is not written out for each register.
   Stmt FinishTile(const Buffer& acc, int64_t rows, const PrimExpr& m0, const PrimExpr& c0) const;
-  /// The vectors of one row through the epilogue; row `r` of the tile lies in `b`.
+  /// The vectors of one row through the epilogue; row `r` of the tile lies in `b`,
+  /// without that in the result.
   Stmt FinishRow(const Buffer& b, const PrimExpr& r, const PrimExpr& m0, const PrimExpr& c0) const;
   Stmt CopyTile(const Buffer& tile, const Buffer& acc, int64_t rows) const;
 
@@ -87,11 +90,13 @@ class MatmulTiles {
     Buffer acc;
     PrimExpr c0;
     Steps body;  ///< the sums, in `acc`
-    Stmt save;   ///< of sums that are not the last
+    Stmt save;   ///< stores them as the result; null where that has another dtype
   };
   TileSums Sums(const PrimExpr& m0, int64_t rows, const PrimExpr& k_count, int64_t unroll, Steps* steps);
+  /// Vector `v` of a panel, of lines that run along k.
+  Stmt PackLines(const Buffer& packed, const PrimExpr& from, const PrimExpr& count, const PrimExpr& v);
   Stmt PackByElement(const Buffer& packed, const PrimExpr& line0, const PrimExpr& first, const PrimExpr& count,
-                     int64_t v, const PrimExpr& lines, int64_t row);
+                     const PrimExpr& v, const PrimExpr& lines, int64_t row);
   static void Transpose(std::vector<PrimExpr>* x, Steps* steps);
 };
 

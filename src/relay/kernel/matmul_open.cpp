@@ -97,15 +97,18 @@ class OpenMatmulWriter : public MatmulTiles {
     end_ = Hold(&steps, "end", min(first_ + per_, tiles_));
     n0_ = Hold(&steps, "n0", panel * I(width_));
     panel_ = panel;
-    const int64_t n = Known(p_.n);
-    Stmt full = n >= 0 && n < width_ ? Stmt() : Panel(plan_.vectors, I(width_)), tail;
-    if (n < 0) {
-      // Narrow tiles for few columns.
-      PrimExpr left = steps.Let("columns", p_.n - n0_);
+    const int64_t n = Known(p_.n), of_tail = n < 0 ? plan_.vectors : CeilDiv(n % width_, lanes_);
+    // Panels have whole vectors, wherever the matrix ends: code for the last one serves for all that are as wide.
+    const bool padded = p_.packed || pack_, shared = padded && of_tail == plan_.vectors;
+    Stmt full = shared || (n >= 0 && n < width_) ? Stmt() : Panel(plan_.vectors, I(width_)), tail;
+    if (n < 0 || (shared && n > width_)) {
+      PrimExpr left = p_.n - n0_;
+      left = steps.Let("columns", shared ? min(left, I(width_)) : left);
       tail = Panel(plan_.vectors, left);
-      for (int64_t v = plan_.vectors / 2; v >= 1; v /= 2) tail = If(left <= I(v * lanes_), Panel(v, left), tail);
+      // Narrow tiles for few columns.
+      for (int64_t v = plan_.vectors / 2; n < 0 && v >= 1; v /= 2) tail = If(left <= I(v * lanes_), Panel(v, left), tail);
     } else if (n % width_) {
-      tail = Panel(CeilDiv(n % width_, lanes_), I(n % width_));
+      tail = Panel(of_tail, I(n % width_));
     }
     if (full.defined() && tail.defined()) {
       steps.Add(If(n0_ + I(width_) <= p_.n, full, tail));
@@ -160,28 +163,21 @@ class OpenMatmulWriter : public MatmulTiles {
         lowest = m / CeilDiv(m, plan_.rows);
         highest = lowest + (m % CeilDiv(m, plan_.rows) ? 1 : 0);
       }
-      // A long epilogue is written once, over a copy of the tile.
-      const bool apart = g_.epilogue_size() * plan_.rows * vectors_ > 48 && highest > 1;
+      // What follows the product is written once, for rows of sums that lie in the result, or in a copy of the tile.
+      const bool in_place = g_.out_holds_partials();
       Buffer copy;
-      if (apart) copy = Buffer::Make({I(highest * vectors_ * lanes_)}, dtype_, "tile");
+      if (!in_place) copy = Buffer::Make({I(highest * vectors_ * lanes_)}, dtype_, "tile");
       Stmt all;
       for (int64_t r = lowest; r <= highest; ++r) {
-        int64_t fmas = r * vectors_;
-        Stmt one = Tile(m0, r, count,
-                        fmas >= 16  ? 2
-                        : fmas >= 8 ? 4
-                                    : 8,
-                        [&](const Buffer& acc, const PrimExpr& m, const PrimExpr& c0) {
-                          return apart ? CopyTile(copy, acc, r) : FinishTile(acc, r, m, c0);
-                        });
+        Stmt one = SumTile(m0, r, count, r * vectors_ >= 16 ? 2 : 4, copy);
         all = all.defined() ? If(equal(rows, I(r)), one, all) : one;
       }
       steps.Add(all);
-      if (!apart) return steps.Done();
+      if (in_place && g_.epilogue_size() == 0) return steps.Done();
       PrimExpr c0 = steps.Let("c0", (batch_ * p_.m + m0) * p_.n + n0_);
       Stmt finish = Loop("row", rows, [&](const PrimExpr& r) { return FinishRow(copy, r, m0, c0); });
       steps.Add(partial_ ? Choose(equal(kb_, last_kb_), finish, Stmt()) : finish);
-      return With(copy, steps.Done());
+      return in_place ? steps.Done() : With(copy, steps.Done());
     });
   }
 

@@ -49,46 +49,51 @@ Stmt MatmulTiles::Pack(const Buffer& packed, const PrimExpr& k0, const PrimExpr&
     });
   }
   // Lines of B run along k: squares of lanes x lanes are turned round in registers.
-  Steps all;
-  for (int64_t v = 0; v < vectors_; ++v) {
-    int64_t columns = Known(columns_);
-    PrimExpr lines = columns >= 0 ? I(std::min(lanes_, columns - v * lanes_)) : columns_ - I(v * lanes_);
-    PrimExpr line0 = from + I(v * lanes_) * across;
-    if (!tir::is_one(along_k) || lanes_ == 1) {
-      all.Add(PackByElement(packed, line0, I(0), count, v, lines, row));
-      continue;
-    }
-    auto line = [&](int64_t i) {
-      if (columns >= 0) return line0 + I(i) * across;
-      // The last line stands for those that are not there; a vector without any has the panel's last line.
-      return from + min(I(v * lanes_ + i), columns_ - I(1)) * across;
-    };
-    PrimExpr squares = floordiv(count, I(lanes_)), rest = floormod(count, I(lanes_));
-    all.Add(Loop("square", squares, [&](const PrimExpr& q) {
-      Steps steps;
-      std::vector<PrimExpr> x;
-      for (int64_t i = 0; i < lanes_; ++i) {
-        x.push_back(columns < 0 || i < Known(lines) ? steps.Let("x", Read(p_.b_buffer, line(i) + q * I(lanes_), lanes_))
-                                                    : PrimExpr(tir::Broadcast(tir::make_const(dtype_, 0), lanes_)));
-      }
-      Transpose(&x, &steps);
-      for (int64_t i = 0; i < lanes_; ++i)
-        steps.Add(
-            Store(packed, Span((q * I(lanes_) + I(i)) * I(row) + I(v * lanes_), lanes_), x[static_cast<size_t>(i)]));
-      return steps.Done();
-    }));
-    if (!tir::is_zero(rest)) all.Add(PackByElement(packed, line0, squares * I(lanes_), rest, v, lines, row));
+  if (Known(columns_) < 0) {
+    return Loop("v", I(vectors_), [&](const PrimExpr& v) { return PackLines(packed, from, count, v); });
   }
+  Steps all;
+  for (int64_t v = 0; v < vectors_; ++v) all.Add(PackLines(packed, from, count, I(v)));
+  return all.Done();
+}
+
+Stmt MatmulTiles::PackLines(const Buffer& packed, const PrimExpr& from, const PrimExpr& count, const PrimExpr& v) {
+  const PrimExpr &along_k = p_.b.row, &across = p_.b.column;
+  const int64_t row = vectors_ * lanes_, columns = Known(columns_);
+  PrimExpr lines = columns >= 0 ? I(std::min(lanes_, columns - Known(v) * lanes_)) : columns_ - v * I(lanes_);
+  PrimExpr line0 = from + v * I(lanes_) * across;
+  if (!tir::is_one(along_k) || lanes_ == 1) return PackByElement(packed, line0, I(0), count, v, lines, row);
+  auto line = [&](int64_t i) {
+    if (columns >= 0) return line0 + I(i) * across;
+    // The last line stands for those that are not there; a vector without any has the panel's last line.
+    return from + min(v * I(lanes_) + I(i), columns_ - I(1)) * across;
+  };
+  Steps all;
+  PrimExpr squares = floordiv(count, I(lanes_)), rest = floormod(count, I(lanes_));
+  all.Add(Loop("square", squares, [&](const PrimExpr& q) {
+    Steps steps;
+    std::vector<PrimExpr> x;
+    for (int64_t i = 0; i < lanes_; ++i) {
+      x.push_back(columns < 0 || i < Known(lines) ? steps.Let("x", Read(p_.b_buffer, line(i) + q * I(lanes_), lanes_))
+                                                  : PrimExpr(tir::Broadcast(tir::make_const(dtype_, 0), lanes_)));
+    }
+    Transpose(&x, &steps);
+    for (int64_t i = 0; i < lanes_; ++i)
+      steps.Add(
+          Store(packed, Span((q * I(lanes_) + I(i)) * I(row) + v * I(lanes_), lanes_), x[static_cast<size_t>(i)]));
+    return steps.Done();
+  }));
+  if (!tir::is_zero(rest)) all.Add(PackByElement(packed, line0, squares * I(lanes_), rest, v, lines, row));
   return all.Done();
 }
 
 Stmt MatmulTiles::PackByElement(const Buffer& packed, const PrimExpr& line0, const PrimExpr& first,
-                                const PrimExpr& count, int64_t v, const PrimExpr& lines, int64_t row) {
+                                const PrimExpr& count, const PrimExpr& v, const PrimExpr& lines, int64_t row) {
   return Loop("k", count, [&](const PrimExpr& k) {
     return Loop("line", I(lanes_), [&](const PrimExpr& i) {
       PrimExpr x = Read(p_.b_buffer, line0 + i * p_.b.column + (k + first) * p_.b.row);
       if (Known(lines) < lanes_) x = if_then_else(i < lines, x, tir::make_const(dtype_, 0));
-      return Store(packed, (k + first) * I(row) + I(v * lanes_) + i, x);
+      return Store(packed, (k + first) * I(row) + v * I(lanes_) + i, x);
     });
   });
 }
@@ -137,10 +142,12 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
     Stmt load = each(
         [&](int64_t r, int64_t v) { return Store(acc, at(r, v), ReadMasked(g_.out(), place(r, v), lanes_, Mask(v))); });
     out.body.Add(Choose(equal(kb_, I(0)), clear, load));
-    out.save =
-        each([&](int64_t r, int64_t v) { return WriteMasked(g_.out(), place(r, v), lanes_, value(r, v), Mask(v)); });
   } else {
     out.body.Add(clear);
+  }
+  if (g_.out_holds_partials()) {
+    out.save =
+        each([&](int64_t r, int64_t v) { return WriteMasked(g_.out(), place(r, v), lanes_, value(r, v), Mask(v)); });
   }
   auto step = [&](const PrimExpr& k) {
     Steps s;
@@ -174,6 +181,15 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
   return out;
 }
 
+Stmt MatmulTiles::SumTile(const PrimExpr& m0, int64_t rows, const PrimExpr& k_count, int64_t unroll,
+                          const Buffer& copy) {
+  Steps steps;
+  TileSums t = Sums(m0, rows, k_count, unroll, &steps);
+  t.body.Add(copy.defined() ? CopyTile(copy, t.acc, rows) : t.save);
+  steps.Add(With(t.acc, t.body.Done()));
+  return steps.Done();
+}
+
 Stmt MatmulTiles::FinishRow(const Buffer& b, const PrimExpr& r, const PrimExpr& m0, const PrimExpr& c0) const {
   Steps s;
   for (int64_t v = 0; v < vectors_; ++v) {
@@ -182,7 +198,9 @@ Stmt MatmulTiles::FinishRow(const Buffer& b, const PrimExpr& r, const PrimExpr& 
     site.offset = c0 + r * p_.n + I(v * lanes_);
     site.lanes = lanes_;
     site.mask = Mask(v);
-    s.Add(g_.Finish(site, Read(b, r * I(vectors_ * lanes_) + I(v * lanes_), lanes_)));
+    PrimExpr sum = b.defined() ? Read(b, r * I(vectors_ * lanes_) + I(v * lanes_), lanes_)
+                               : ReadMasked(g_.out(), site.offset, lanes_, site.mask);
+    s.Add(g_.Finish(site, sum));
   }
   return s.Done();
 }

@@ -147,7 +147,8 @@ class Reduction {
     if (!same_type || nests_->scalar_reduce()) return Vector::kNone;
     Strides sd = data ? StridesOf(values_, data->var, &an_) : Strides{};
     Strides sr = red ? StridesOf(values_, red->var, &an_) : Strides{};
-    bool can_r = red && kind_ != Combine::kOther && values_.size() == 1 && known(red) >= kLeastVector;
+    bool can_r = red && kind_ != Combine::kOther && values_.size() == 1 &&
+                 known(red) >= (OrderMatters() && (!data || sd.bad > 0) ? LeastOfSum() : kLeastVector);
     bool can_d = data && known(data) >= 4;
     if (can_d && sd.bad == 0 && (known(data) >= lanes_ || !can_r || sr.bad > 0)) return Vector::kData;
     if (can_r && sr.bad == 0) return Vector::kReduction;
@@ -155,6 +156,12 @@ class Reduction {
     if (can_r && known(red) >= lanes_) return Vector::kReduction;
     return can_d ? Vector::kData : Vector::kNone;
   }
+
+  bool OrderMatters() const { return kind_ == Combine::kSum || kind_ == Combine::kProd; }
+  /// A product that is added in one rounding: the number of lanes matters, too.
+  bool OfProducts() const { return kind_ == Combine::kSum && values_[0].as<tir::MulNode>(); }
+  /// Two numbers have one sum.
+  int64_t LeastOfSum() const { return OfProducts() ? kLeastVector : 3; }
 
   // ---- Accumulators
 
@@ -218,17 +225,19 @@ class Reduction {
     return nests_->OuterLoops(outer_axes, body, work);
   }
 
-  /// Fixed partial sums, whatever the machine and the threads: `parts` vectors of 64 bytes, joined pairwise.
+  /// Fixed partial sums, whatever the machine and the threads: `parts` vectors of 64 bytes, joined pairwise. An element
+  /// belongs to the lane of its place, wherever the row ends, so that a sum keeps its bits when zeros follow.
   Stmt AlongReduction(const Work& work) {
     const PrimExpr extent = raxes_.back().extent;
     Stmt whole;
     if (const int64_t* n = tir::as_const_int(extent)) {
       int64_t parts = *n >= 4 * lanes_ ? 4 : 1;
+      if (OrderMatters()) parts = *n > 2 * lanes_ ? 4 : *n > lanes_ ? 2 : 1;
       while (lanes_ > *n) lanes_ /= 2;
       whole = InVectors(parts);
     } else {
       whole = tir::RenewBindings(InVectors(4));  // four parts add up what fewer would, where they are not filled
-      if (kind_ == Combine::kSum || kind_ == Combine::kProd) whole = InKnownOrder(extent, whole);
+      if (OfProducts()) whole = InKnownOrder(extent, whole);
     }
     return nests_->OuterLoops(axes_, whole, work);
   }
@@ -242,9 +251,7 @@ class Reduction {
     const int64_t lanes = lanes_;
     Stmt few = tir::RenewBindings(OneElement(values_, {}));
     int64_t least = kLeastVector;
-    // A product that is added in one rounding makes the number of lanes matter.
-    const auto* sum = kind_ == Combine::kSum ? values_[0].as<tir::MulNode>() : nullptr;
-    for (; sum && least < lanes; least *= 2) {
+    for (; least < lanes; least *= 2) {
       lanes_ = least;
       Stmt narrow = tir::RenewBindings(InVectors(1));
       few = choose(least, narrow, few);
@@ -274,14 +281,40 @@ class Reduction {
     Stmt whole = tir::SeqStmt::Flatten({tir::SeqStmt::Flatten(init), body, StoreResults({result}, {})});
     return WithAccumulators(acc, whole);
   }
+  /// `value` joined to a lane of a part.
+  PrimExpr Joined(const Buffer& a, int64_t part, const Var& lane, const PrimExpr& value) const {
+    return Apply(s_.combiner, {tir::BufferLoad(a, {PrimExpr(part * lanes_) + lane})}, {value})[0];
+  }
+  PrimExpr ValueAt(const PrimExpr& at) const { return tir::Substitute(values_[0], {{raxes_.back().var.get(), at}}); }
+  /// The value where the condition holds; where not, what changes no accumulator, and nothing is read.
+  PrimExpr Where(const PrimExpr& condition, const PrimExpr& value) const {
+    const auto* product = OfProducts() ? value.as<tir::MulNode>() : nullptr;
+    if (!product) return if_then_else(condition, value, identity_[0]);
+    return if_then_else(condition, product->a, identity_[0]) * if_then_else(condition, product->b, identity_[0]);
+  }
+  /// What follows the rounds, where its length is known when it runs: vectors of the parts in order, the last one
+  /// under a mask. The loop is written once for all parts.
+  Stmt RestOfParts(const Buffer& a, int64_t parts, const PrimExpr& done, const PrimExpr& rest) {
+    Var rv(raxes_.back().var->name_hint.str() + "_r"), l("l");
+    const PrimExpr value = Where(l < rest - rv * lanes_, ValueAt(done + rv * lanes_ + l));
+    const bool bound = !OfProducts();
+    Var v("v", value.dtype());
+    Array<Stmt> stores;
+    for (int64_t p = 0; p < parts; ++p) {
+      PrimExpr slot = PrimExpr(p * lanes_) + l;
+      PrimExpr next = Joined(a, p, l, bound ? PrimExpr(v) : value);
+      stores.push_back(MakeStore(a, slot, tir::Select(equal(rv, PrimExpr(p)), next, tir::BufferLoad(a, {slot}))));
+    }
+    Stmt body = tir::SeqStmt::Flatten(stores);
+    if (bound) body = MakeLet(v, value, body);
+    body = MakeFor(l, lanes_, ForKind::kVectorized, body);
+    return MakeFor(rv, floordiv(rest + PrimExpr(lanes_ - 1), PrimExpr(lanes_)), ForKind::kSerial, body);
+  }
   /// The innermost loop of AlongReduction: rounds of `parts` vectors, single vectors, and the rest under a mask.
   Stmt PartialSums(const Buffer& a, int64_t parts) {
     const Axis* red = &raxes_.back();
     auto update = [&](int64_t part, const PrimExpr& at, const Var& lane) {
-      tir::VarMap map{{red->var.get(), at}};
-      PrimExpr slot = PrimExpr(part * lanes_) + lane;
-      PrimExpr next = Apply(s_.combiner, {tir::BufferLoad(a, {slot})}, {tir::Substitute(values_[0], map)})[0];
-      return MakeStore(a, slot, next);
+      return MakeStore(a, PrimExpr(part * lanes_) + lane, Joined(a, part, lane, ValueAt(at)));
     };
     Array<Stmt> step;
     Var ro(red->var->name_hint.str() + "_o");
@@ -292,9 +325,20 @@ class Reduction {
     }
     Array<Stmt> inner;
     inner.push_back(MakeFor(ro, rounds, ForKind::kSerial, tir::SeqStmt::Flatten(step)));
-    PrimExpr done = rounds * (parts * lanes_), rest = red->extent - done;
+    PrimExpr done = rounds * (parts * lanes_), rest = an_.Simplify(red->extent - done);
     const int64_t* fixed = tir::as_const_int(rest);
-    if (!(fixed && *fixed == 0)) {
+    if (OrderMatters() && fixed) {
+      const int64_t left = *fixed;
+      for (int64_t p = 0; p * lanes_ < left; ++p) {
+        Var l("l");
+        PrimExpr value = ValueAt(done + p * lanes_ + l);
+        if (left < (p + 1) * lanes_) value = Where(l < PrimExpr(left - p * lanes_), value);
+        const Stmt one = MakeStore(a, PrimExpr(p * lanes_) + l, Joined(a, p, l, value));
+        inner.push_back(MakeFor(l, lanes_, ForKind::kVectorized, one));
+      }
+    } else if (OrderMatters() && parts > 1) {
+      inner.push_back(RestOfParts(a, parts, done, rest));
+    } else if (!(fixed && *fixed == 0)) {
       if (parts > 1) {
         Var rv(red->var->name_hint.str() + "_r"), l("l");
         PrimExpr vectors = floordiv(rest, PrimExpr(lanes_));

@@ -12,8 +12,9 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// [batch, sequence, heads * size] to [batch, heads, sequence, size].
 Value SplitHeads(Ctx& c, const Value& v, int64_t heads) {
-  const Dims s = c.Fixed(v);
+  const Dims s = c.Lengths(v);
   if (s.size() != 3) c.Fail("an operand has " + std::to_string(s.size()) + " axes, not three");
+  c.Dim(v, 2);
   if (heads < 1 || s[2] % heads != 0) c.Fail("the last axis cannot be cut into " + std::to_string(heads) + " heads");
   return c.Transpose(c.Reshape(v, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
 }
@@ -21,7 +22,7 @@ Value SplitHeads(Ctx& c, const Value& v, int64_t heads) {
 /// Repeats each head `times` times, side by side.
 Value RepeatHeads(Ctx& c, const Value& v, int64_t times) {
   if (times == 1) return v;
-  const Dims s = c.Fixed(v);
+  const Dims s = c.Lengths(v);
   return c.Reshape(c.BroadcastTo(c.Unsqueeze(v, {2}), {s[0], s[1], times, s[2], s[3]}),
                    {s[0], s[1] * times, s[2], s[3]});
 }
@@ -56,12 +57,13 @@ Values Attention(Ctx& c) {
     k = SplitHeads(c, k, kv_heads);
     v = SplitHeads(c, v, kv_heads);
   }
-  const Dims qs = c.Fixed(q);
+  const Dims qs = c.Lengths(q);
+  for (int axis : {1, 3}) c.Dim(q, axis), c.Dim(k, axis);
   double scale = c.HasAttr("scale") ? c.Float("scale", 0) : 1.0 / std::sqrt(static_cast<double>(qs[3]));
   if (past_k) k = c.Concat({past_k, k}, 2);
   if (past_v) v = c.Concat({past_v, v}, 2);
   Value present_k = k, present_v = v;
-  const Dims ks = c.Fixed(k);
+  const Dims ks = c.Lengths(k);
   int64_t rows = qs[2], columns = ks[2];
   if (qs[1] != ks[1]) {
     if (ks[1] < 1 || qs[1] % ks[1] != 0) c.Fail("the heads of `Q` are no multiple of those of `K`");
@@ -86,8 +88,8 @@ Values Attention(Ctx& c) {
   Value zero = c.Scalar(t, 0), never = c.Scalar(t, -kInf);
   if (mask) {
     if (mask.dtype.is_bool()) mask = c.Where(mask, zero, never);
-    int64_t have = c.Dim(mask, -1);
-    if (have < columns) {
+    int64_t have = c.Length(mask, -1);
+    if (!Ctx::IsSymbol(have) && !Ctx::IsSymbol(columns) && have < columns) {
       Dims rest = c.Fixed(mask);
       rest.back() = columns - have;
       mask = c.Concat({mask, c.Full(t, -kInf, rest)}, c.Rank(mask) - 1);
@@ -96,12 +98,11 @@ Values Attention(Ctx& c) {
   }
   if (causal || left >= 0 || right >= 0) {
     // Query i stands at position i + offset among the keys.
-    Value at = c.Reshape(Arange(c, rows, i64), {rows, 1});
+    const int64_t past = past_k ? c.Length(past_k, 2) : 0, last = c.Plus(past, rows);
+    Value at = c.Reshape(c.Slice(Arange(c, last, i64), 0, past, last), {rows, 1});
     Value key = c.Reshape(Arange(c, columns, i64), {1, columns});
-    if (past_k) {
-      at = c.Add(at, static_cast<double>(c.Dim(past_k, 2)));
-    } else if (lengths) {
-      Value offset = c.Sub(c.Cast(lengths, i64), static_cast<double>(rows));
+    if (!past_k && lengths) {
+      Value offset = c.Sub(c.Cast(lengths, i64), static_cast<double>(c.Dim(q, 2)));
       at = c.Add(at, c.Reshape(offset, {qs[0], 1, 1, 1}));
     }
     const Value allowed = Allowed(c, key, at, causal, left, right);
@@ -140,16 +141,18 @@ Values RotaryEmbedding(Ctx& c) {
   Value x = c.T(0), cosine = c.T(1), sine = c.T(2);
   bool interleaved = c.Int("interleaved", 0) != 0;
   int64_t part = c.Int("rotary_embedding_dim", 0), heads = c.Int("num_heads", 0);
-  const Dims given = c.Fixed(x);
+  const Dims given = c.Lengths(x);
   bool flat = given.size() == 3;
   if (!flat && given.size() != 4) c.Fail("the input must have three or four axes");
   if (flat) {
+    c.Dim(x, 2);
     if (heads < 1 || given[2] % heads != 0) c.Fail("`num_heads` does not fit the last axis");
     x = c.Reshape(x, {given[0], given[1], heads, given[2] / heads});
   } else {
     x = c.Transpose(x, {0, 2, 1, 3});
   }
-  const Dims s = c.Fixed(x);
+  const Dims s = c.Lengths(x);
+  c.Dim(x, 3);
   if (part == 0) part = s[3];
   if (part < 0 || part > s[3] || part % 2 != 0) c.Fail("`rotary_embedding_dim` does not fit the size of a head");
   if (c.Has(3)) {
@@ -193,8 +196,8 @@ Values LinearAttention(Ctx& c) {
   DataType t = DataType::Float(32), out_type = q.dtype;
   Value q4 = c.Cast(SplitHeads(c, q, q_heads), t), k4 = c.Cast(SplitHeads(c, k, heads), t),
         v4 = c.Cast(SplitHeads(c, v, heads), t);
-  const Dims qs = c.Fixed(q4), vs = c.Fixed(v4);
-  int64_t batch = qs[0], steps = qs[2], dk = qs[3], dv = vs[3];
+  const Dims qs = c.Lengths(q4), vs = c.Lengths(v4);
+  int64_t batch = qs[0], steps = c.Dim(q4, 2), dk = qs[3], dv = vs[3];
   if (steps > 1024) c.Unsupported("a sequence of more than 1024 steps");
   if (scale == 0) scale = 1.0 / std::sqrt(static_cast<double>(dk));
   if (decay) decay = c.Cast(SplitHeads(c, decay, heads), t);

@@ -138,7 +138,9 @@ struct Pool {
   size_t n = 0;
 };
 
-Pool PoolOf(Ctx& c, const Value& x) {
+/// `of_max`: what is padded does not count, so that pads may be larger than those asked for. `padded`: `x` has its
+/// pads.
+Pool PoolOf(Ctx& c, const Value& x, bool of_max = false, bool padded = false) {
   Pool p;
   c.Rank(x);
   p.in = x.dims;
@@ -149,10 +151,12 @@ Pool PoolOf(Ctx& c, const Value& x) {
   p.strides = Or(c.Ints("strides"), p.n, 1);
   p.dilations = Or(c.Ints("dilations"), p.n, 1);
   p.ceil = c.Int("ceil_mode", 0) != 0;
-  p.pads = Pads(c, p.in, p.kernel, p.strides, p.dilations);
+  p.pads = padded ? Dims(2 * p.n, 0) : Pads(c, p.in, p.kernel, p.strides, p.dilations);
   for (size_t i = 0; i < p.n; ++i) {
     Checked reach = Checked(p.kernel[i] - 1) * p.dilations[i] + 1;
-    if (p.in[i + 2] < 0 && !p.ceil) {
+    // No window begins in the padding behind the data where pads and step are not larger than the window.
+    const bool begins_inside = p.pads[i + p.n] + Checked(p.strides[i]) <= reach;
+    if (p.in[i + 2] < 0 && (!p.ceil || (of_max && begins_inside))) {
       p.out.push_back(-1);
       continue;
     }
@@ -175,6 +179,10 @@ Dims PadsForCeil(const Pool& p) {
   Dims pads = p.pads;
   for (size_t i = 0; i < p.n && p.ceil; ++i) {
     Checked reach = Checked(p.kernel[i] - 1) * p.dilations[i] + 1;
+    if (p.out[i] < 0) {  // of an open length: the plain formula rounds up
+      pads[i + p.n] += p.strides[i] - 1;
+      continue;
+    }
     Checked needed = Checked(p.out[i] - 1) * p.strides[i] + reach - p.in[i + 2] - p.pads[i];
     pads[i + p.n] = std::max<int64_t>(p.pads[i + p.n], needed);
   }
@@ -208,7 +216,11 @@ Dims WindowAxes(const Pool& p) {
 
 Values MaxPool(Ctx& c) {
   Value x = c.T(0);
-  Pool p = PoolOf(c, x);
+  const Dims kernel = c.Ints("kernel_shape");
+  const size_t n = kernel.size();
+  const bool padded = !c.Wants(1) && x.dtype.is_float() &&
+                      PadSame(c, &x, kernel, Or(c.Ints("strides"), n, 1), Or(c.Ints("dilations"), n, 1), -INFINITY);
+  Pool p = PoolOf(c, x, true, padded);
   int64_t order = c.Int("storage_order", 0);
   Value y = c.Call(kMaxPool[p.n], {x},
                    {{"pool_size", IntsAny(p.kernel)},
@@ -358,6 +370,39 @@ Dims Or(Dims given, size_t n, int64_t default_value) {
   return given;
 }
 
+bool PadSame(Ctx& c, Value* data, const Dims& kernel, const Dims& strides, const Dims& dilations, double fill) {
+  const size_t n = kernel.size();
+  const Value x = *data;
+  const std::string auto_pad = c.Str("auto_pad", "NOTSET");
+  const bool upper = auto_pad == "SAME_UPPER";
+  if ((!upper && auto_pad != "SAME_LOWER") || c.Rank(x) != static_cast<int>(n) + 2 || strides.size() != n ||
+      dilations.size() != n) {
+    return false;
+  }
+  bool by_length = false;
+  for (size_t i = 0; i < n; ++i) by_length = by_length || (Ctx::IsSymbol(x.dims[i + 2]) && strides[i] != 1);
+  if (!by_length) return false;
+  std::vector<Array<int64_t>> width(2, Array<int64_t>({0, 0}));
+  Dims begin, end;
+  for (size_t i = 0; i < n; ++i) {
+    if (strides[i] < 1 || dilations[i] < 1 || kernel[i] < 1) return false;
+    const int64_t reach = Checked(kernel[i] - 1) * dilations[i] + 1, length = c.Length(x, static_cast<int>(i) + 2);
+    const int64_t out = c.Over(c.Plus(length, strides[i] - 1), strides[i]);
+    const int64_t used = c.Plus(c.Times(c.Minus(out, 1), strides[i]), reach);
+    // Half of what is missing, the odd one behind or before; at most as the window reaches over one element.
+    auto before = [&](int64_t total) { return c.Over(upper ? total : c.Plus(total, 1), 2); };
+    const int64_t most = before(reach - 1);
+    width.push_back(Array<int64_t>({most, reach - 1 - most}));
+    begin.push_back(c.Minus(most, before(c.Most(c.Minus(used, length), 0))));
+    end.push_back(c.Plus(begin.back(), used));
+  }
+  Value padded = c.Call("nn.pad", {x, c.Scalar(x.dtype, fill)},
+                        {{"pad_width", Array<Array<int64_t>>(width)}, {"pad_mode", "constant"}});
+  for (size_t i = 0; i < n; ++i) padded = c.Slice(padded, static_cast<int>(i) + 2, begin[i], end[i]);
+  *data = padded;
+  return true;
+}
+
 Dims Pads(Ctx& c, const Dims& in, const Dims& kernel, const Dims& strides, const Dims& dilations) {
   size_t n = kernel.size();
   std::string auto_pad = c.Str("auto_pad", "NOTSET");
@@ -374,17 +419,20 @@ Dims Pads(Ctx& c, const Dims& in, const Dims& kernel, const Dims& strides, const
   if (auto_pad == "VALID") return Dims(2 * n, 0);
   if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") c.Fail("`auto_pad` is `" + auto_pad + "`");
   for (size_t i = 0; i < n; ++i) {
-    if (in[i + 2] < 0) c.Dim(c.T(0), static_cast<int>(i) + 2);
-    Checked out = (Checked(in[i + 2]) + strides[i] - 1) / strides[i];
-    int64_t total =
-        std::max<int64_t>(0, (out - 1) * strides[i] + Checked(kernel[i] - 1) * dilations[i] + 1 - in[i + 2]);
+    int64_t total = Checked(kernel[i] - 1) * dilations[i];  // of any length, where windows begin at each element
+    if (strides[i] != 1) {
+      if (in[i + 2] < 0) c.Dim(c.T(0), static_cast<int>(i) + 2);
+      Checked out = (Checked(in[i + 2]) + strides[i] - 1) / strides[i];
+      total = std::max<int64_t>(0, (out - 1) * strides[i] + total + 1 - in[i + 2]);
+    }
     pads[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
     pads[i + n] = total - pads[i];
   }
   return pads;
 }
 
-Value ConvOf(Ctx& c, const Value& x, const Value& w, DataType out) {
+Value ConvOf(Ctx& c, const Value& data, const Value& w, DataType out) {
+  Value x = data;
   int rank = c.Rank(x);
   if (rank < 3 || rank > 5) c.Unsupported("data of rank " + std::to_string(rank));
   const Dims weight = c.Fixed(w);
@@ -393,7 +441,8 @@ Value ConvOf(Ctx& c, const Value& x, const Value& w, DataType out) {
   Dims kernel(weight.begin() + 2, weight.end()), given = c.Ints("kernel_shape");
   if (!given.empty() && given != kernel) c.Fail("`kernel_shape` differs from the shape of `W`");
   Dims strides = Or(c.Ints("strides"), n, 1), dilations = Or(c.Ints("dilations"), n, 1);
-  Dims pads = Pads(c, x.dims, kernel, strides, dilations);
+  const bool padded = PadSame(c, &x, kernel, strides, dilations, 0);
+  Dims pads = padded ? Dims(2 * n, 0) : Pads(c, x.dims, kernel, strides, dilations);
   int64_t groups = c.Int("group", 1);
   std::vector<std::pair<const char*, Any>> attrs = {{"strides", IntsAny(strides)},    {"padding", IntsAny(pads)},
                                                     {"dilation", IntsAny(dilations)}, {"groups", groups},

@@ -34,7 +34,7 @@ Value Diagonal(Ctx& c, Value v, std::string* letters, Dims* dims) {
   for (size_t k = 0; k < term.size(); ++k) {
     size_t first = term.find(term[k]);
     if (first == k) continue;
-    int64_t n = shape[k];
+    int64_t n = c.Dim(v, static_cast<int>(k));
     if (shape[first] != n) c.Fail("a repeated letter has two lengths");
     Dims line_a(shape.size(), 1), line_b(shape.size(), 1);
     line_a[first] = n;
@@ -63,7 +63,7 @@ Value ProductOfTwo(Ctx& c, const std::vector<std::string>& terms, const Values& 
     plain = plain && (o || (a && b));
     for (size_t i = 0; i < 2 && plain; ++i) {
       size_t at = terms[i].find(ch);
-      plain = at == std::string::npos || operands[i].dims[at] == length.at(ch);
+      plain = at == std::string::npos || operands[i].dims[at] == length.at(ch) || operands[i].dims[at] != 1;
     }
   }
   if (plain && !inner.empty()) {
@@ -73,9 +73,9 @@ Value ProductOfTwo(Ctx& c, const std::vector<std::string>& terms, const Values& 
       return c.Reshape(c.Transpose(operands[i], perm), shape);
     };
     auto count = [&](const std::string& s) {
-      Checked n = 1;
-      for (char ch : s) n *= length.at(ch);
-      return static_cast<int64_t>(n);
+      int64_t n = 1;
+      for (char ch : s) n = c.Times(n, length.at(ch));
+      return n;
     };
     Value a = arrange(0, batch + rows + inner, {count(batch), count(rows), count(inner)});
     Value b = arrange(1, batch + inner + columns, {count(batch), count(inner), count(columns)});
@@ -144,13 +144,15 @@ Values Einsum(Ctx& c) {
   Values operands;
   for (size_t i = 0; i < terms.size(); ++i) {
     Value v = c.T(i);
-    Dims shape = c.Fixed(v);
+    Dims shape = c.Lengths(v);
     std::string term = terms[i];
     v = Diagonal(c, v, &term, &shape);
     for (size_t k = 0; k < term.size(); ++k) {
-      int64_t& n = length[term[k]];
-      if (n == 0 || n == 1) n = shape[k];
-      if (shape[k] != n && shape[k] != 1) c.Fail("a letter has two lengths");
+      const auto [it, fresh] = length.try_emplace(term[k], shape[k]);
+      if (int64_t& n = it->second; !fresh && shape[k] != 1) {
+        if (n != 1 && !c.AssumeEqual(n, shape[k])) c.Fail("a letter has two lengths");
+        if (n == 1 || Ctx::IsSymbol(n)) n = shape[k];
+      }
       if (all.find(term[k]) == std::string::npos) all += term[k];
     }
     terms[i] = term;

@@ -646,6 +646,10 @@ bool BroadcastDims(const Dims& a, const Dims& b, Dims* out) {
 }
 
 Value Arange(Ctx& c, int64_t n, DataType dtype) {
+  if (Ctx::IsSymbol(n)) {
+    const Value zero = c.Scalar(dtype, 0);
+    return c.Call("arange", {zero, zero, c.Scalar(dtype, 1)}, {{"dtype", dtype}, {"length", n}});
+  }
   if (n <= kMaxFoldedElements) {
     Dims v = Iota(n);
     if (IsFloat(dtype)) return c.Constant(HostFromFloats(dtype, {n}, {v.begin(), v.end()}));

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX nodes whose operands have open lengths: compiled once, without the compiler at run time, beside the same model for fixed shapes."""
+
+import numpy as np
+import pytest
+
+import baton
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+
+def f32(*shape, seed=0):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
+
+
+def image(n, h, w, channels=3):
+    return {"x": f32(n, channels, h, w)}
+
+
+def window(kind, weights=(), **attrs):
+    return (
+        [(kind, ["x", *(name for name, _ in weights)], attrs)],
+        weights,
+        {"x": ["n", 3, "h", "w"]},
+        [image(1, 8, 9), image(2, 7, 7), image(1, 3, 4), image(1, 5, 3)],
+    )
+
+
+def einsum(equation, *operands):
+    """Operands as (lengths by name, sizes of each call)."""
+    inputs = {f"x{i}": list(names) for i, (names, _) in enumerate(operands)}
+    calls = [{f"x{i}": f32(*sizes[k], seed=i) for i, (_, sizes) in enumerate(operands)} for k in range(len(operands[0][1]))]
+    return ([("Einsum", list(inputs), {"equation": equation})], (), inputs, calls)
+
+
+def recurrent(kind, gates, **attrs):
+    both = 2 if attrs.get("direction") == "bidirectional" else 1
+    weights = [("w", f32(both, gates * 5, 4, seed=1)), ("r", f32(both, gates * 5, 5, seed=2)), ("b", f32(both, 2 * gates * 5, seed=3))]
+    calls = [{"x": f32(t, n, 4)} for t, n in ((3, 1), (7, 2), (1, 4))]
+    return ([(kind, ["x", "w", "r", "b"], {"hidden_size": 5, **attrs})], weights, {"x": ["t", "n", 4]}, calls)
+
+
+K3 = ("w", f32(4, 3, 3, 3))
+
+
+def attention(past=False, **attrs):
+    names = {"q": ["b", "s", 8], "k": ["b", "t", 4], "v": ["b", "t", 4]}
+    if past:
+        names |= {"pk": ["b", 2, "p", 2], "pv": ["b", 2, "p", 2]}
+    sizes = [dict(b=1, s=3, t=3, p=2), dict(b=2, s=1, t=1, p=5), dict(b=1, s=4, t=4, p=0)]
+    calls = [{name: f32(*(d if isinstance(d, int) else z[d] for d in shape), seed=len(name)) for name, shape in names.items()} for z in sizes]
+    operands = ["q", "k", "v"] + ["", "pk", "pv"] * past
+    return ([("Attention", operands, {"q_num_heads": 4, "kv_num_heads": 2, **attrs})], (), names, calls)
+
+
+# Nodes (the last one gives `y`), weights, inputs, calls.
+MODELS = {
+    "conv, same upper, step 2": window("Conv", [K3], auto_pad="SAME_UPPER", strides=[2, 2]),
+    "conv, same lower, step 2 and 3": window("Conv", [K3], auto_pad="SAME_LOWER", strides=[2, 3]),
+    "conv, same upper, step 1": window("Conv", [K3], auto_pad="SAME_UPPER"),
+    "conv, same upper, dilated": window("Conv", [K3], auto_pad="SAME_UPPER", strides=[2, 2], dilations=[2, 1]),
+    "conv, same, step beyond the window": window("Conv", [("w", f32(4, 3, 1, 2))], auto_pad="SAME_UPPER", strides=[2, 3]),
+    "conv, same, groups": window("Conv", [("w", f32(6, 1, 5, 4))], auto_pad="SAME_UPPER", strides=[2, 2], group=3),
+    "max pool, ceil": window("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+    "max pool, ceil, pads": window("MaxPool", kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1], ceil_mode=1),
+    "max pool, same": window("MaxPool", kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER"),
+    "einsum, scores": einsum("bhid,bhjd->bhij", (("b", 2, "i", 4), [(1, 2, 3, 4), (2, 2, 1, 4)]), (("b", 2, "j", 4), [(1, 2, 5, 4), (2, 2, 1, 4)])),
+    "einsum, projection": einsum("bld,hde->bhle", (("b", "l", 4), [(1, 3, 4), (2, 1, 4)]), ((2, 4, 3), [(2, 4, 3), (2, 4, 3)])),
+    "einsum, sum": einsum("ij->j", (("n", 4), [(3, 4), (1, 4)])),
+    "einsum, ellipsis": einsum("...ij,...jk->...ik", (("b", "i", 4), [(2, 3, 4), (1, 1, 4)]), (("b", 4, "k"), [(2, 4, 5), (1, 4, 2)])),
+    "einsum, outer": einsum("i,j->ij", (("n",), [(3,), (1,)]), (("m",), [(4,), (2,)])),
+    "average pool, same, step 1": window("AveragePool", kernel_shape=[3, 2], auto_pad="SAME_LOWER"),
+    "eye like": ([("EyeLike", ["x"], {"k": 1})], (), {"x": ["n", "m"]}, [{"x": f32(3, 4)}, {"x": f32(2, 1)}]),
+    "lstm": recurrent("LSTM", 4),
+    "attention, shared heads": attention(),
+    "attention, causal": attention(is_causal=1),
+    "attention, past": attention(past=True, is_causal=1),
+    "lstm, both ways": recurrent("LSTM", 4, direction="bidirectional"),
+    "gru": recurrent("GRU", 3, linear_before_reset=1),
+    "rnn, backward": recurrent("RNN", 1, direction="reverse"),
+}  # fmt: skip
+
+
+def source(nodes, weights, inputs):
+    made = [helper.make_node(kind, names, [f"v{i}" if i + 1 < len(nodes) else "y"], **attrs) for i, (kind, names, attrs) in enumerate(nodes)]
+    graph = helper.make_graph(
+        made, "nodes", [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(array, name) for name, array in weights],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23 if nodes[0][0] == "Attention" else 17)], ir_version=9).SerializeToString()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_values(name, tmp_path):
+    nodes, weights, inputs, calls = MODELS[name]
+    model = baton.compile(source(nodes, weights, inputs))
+    assert model.called_back == ()
+    model.save(tmp_path / "m.so")
+    loaded = baton.load(tmp_path / "m.so")
+    for feed in calls:
+        want = model.specialize({key: array.shape for key, array in feed.items()})(**feed).numpy()
+        for run in (model, loaded):
+            got = run(**feed).numpy()
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
