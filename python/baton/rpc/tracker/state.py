@@ -97,7 +97,7 @@ class Tracker(Devices):
             return
         for request in list(link.requests.values()):
             self._withdraw(request)
-        if link.device is not None and link.device.conn is conn:
+        if link.device is not None and link.device.conn == conn:
             self._leave(link.device)
 
     def tick(self, now: float) -> None:
@@ -122,6 +122,7 @@ class Tracker(Devices):
         self._at(now)
         for record in records:
             try:
+                _check_record(record)
                 _REPLAY[record["what"]](self, record)
             except (KeyError, TypeError, ValueError) as error:
                 raise ProtocolError(f"the journal has a record that this version does not know: {str(record)[:80]} ({error!r})") from None
@@ -419,6 +420,13 @@ class Tracker(Devices):
         heapq.heappush(self._timers, (when, self._timer, what, subject))
 
 
+def _check_record(record: dict) -> None:
+    """TypeError where a field is of another type than `_FIELDS` says, KeyError where it is not there."""
+    for name, kinds in _FIELDS[record["what"]].items():
+        if type(record[name]) not in kinds:
+            raise TypeError(f"`{name}` is {record[name]!r:.40}")
+
+
 _HANDLERS = {
     "register": Tracker._register,
     "ready": Tracker._ready,
@@ -428,6 +436,18 @@ _HANDLERS = {
     "renew": Tracker._renew,
     "release": Tracker._release,
     "summary": Tracker._summary,
+}
+# Of the journal's records: field -> types.
+_TEXT, _WHOLE = (str,), (int,)
+_OF_DEVICE = {"device": _TEXT}
+_FIELDS = {
+    "devices": {"next": _WHOLE},
+    "device": {**_OF_DEVICE, "key": _TEXT, "user": _TEXT, "resume": _TEXT, "address": _TEXT, "epoch": _WHOLE},
+    "lease": {**_OF_DEVICE, "epoch": _WHOLE, "token": _TEXT, "user": _TEXT, "seconds": (int, float)},
+    "end": {**_OF_DEVICE, "epoch": _WHOLE},
+    "quarantine": {**_OF_DEVICE, "times": _WHOLE},
+    "healthy": _OF_DEVICE,
+    "forget": _OF_DEVICE,
 }
 _REPLAY = {
     "devices": Tracker._replay_devices,
