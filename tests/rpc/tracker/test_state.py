@@ -578,3 +578,24 @@ def test_a_journal_whose_records_have_other_types_is_refused(change):
     Desk(records=[device, lease])
     with pytest.raises(ProtocolError, match="does not know"):
         Desk(records=[device, {**lease, **change}])
+
+
+@pytest.mark.parametrize("seconds", [1, 10, 3600])
+def test_a_clock_that_counts_back_makes_no_lease_longer(desk, seconds):
+    desk.server("s")
+    desk.open("c")
+    desk.wait(5000)
+    desk.lease("c", "s")
+    desk.wait(1)
+    desk.now -= seconds
+    assert 3 < desk.tracker.next_timer() - desk.now <= 5 + seconds
+    desk.wait(0)
+    assert 3 < desk.tracker.next_timer() - desk.now < 5
+    desk.wait(3)
+    assert desk.state() == "leased"
+    desk.wait(2)
+    assert desk.state() == "ending" and desk.types("c") == ["lost"]
+    # And again, by less than before.
+    desk.now -= 0.5
+    desk.wait(6)
+    assert desk.state() == "away"
