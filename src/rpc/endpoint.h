@@ -211,6 +211,7 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   uint64_t sent_ = 0, acked_ = 0, taken_ = 0, told_ = 0;
   KeptBytes kept_;
   std::atomic<int> waiting_{0};  ///< threads that wait for their turn
+  bool letting_ = false;         ///< calls pass between the bytes of another
   std::map<uint64_t, Later> later_;
   size_t later_bytes_ = 0, later_count_ = 0;           ///< of those whose result is not here
   std::vector<runtime::ObjectRef>* staged_ = nullptr;  ///< what the call that is being written keeps at the peer

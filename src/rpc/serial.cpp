@@ -67,7 +67,7 @@ std::string Unstuffed(std::string_view data) {
   std::string out;
   for (size_t at = 0; at < data.size();) {
     const size_t code = static_cast<unsigned char>(data[at]);
-    if (at + code > data.size()) return "";
+    if (code == 0 || at + code > data.size()) return "";
     out.append(data.substr(at + 1, code - 1));
     at += code;
     if (code != 255 && at < data.size()) out.push_back('\0');
@@ -241,8 +241,11 @@ Address ParseSerial(std::string_view rest) {
     const std::string_view value = one.substr(one.find('=') + 1);
     if (one.substr(0, 4) == "key=") {
       a.key_file = value;
-    } else if (one.substr(0, 5) != "baud=" ||
-               std::from_chars(value.data(), value.data() + value.size(), a.port).ptr != value.data() + value.size()) {
+      continue;
+    }
+    const auto end = std::from_chars(value.data(), value.data() + value.size(), a.port);
+    if (one.substr(0, 5) != "baud=" || value.empty() || end.ec != std::errc() || a.port < 1 ||
+        end.ptr != value.data() + value.size()) {
       Throw("ValueError", Cat("`", one, "`: the options of a serial line are ?baud=N and ?key=FILE"));
     }
   }

@@ -79,7 +79,7 @@ void Fuzz(const char* kind, const Corpus& corpus, Mutate&& mutate, Use&& use) {
     }
     Watch(0);
     wrongs += !wrong.empty();
-    INFO("mutant ", i, " of ", kind, ": ", wrong);
+    INFO("mutant ", i, " of ", std::string(kind), ": ", wrong);
     CHECK(wrong.empty());
   }
   if (keep != nullptr) {

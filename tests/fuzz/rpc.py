@@ -219,7 +219,7 @@ def mutate_day(data: bytes, corpus, rng) -> bytes:
             head, _, text = lines[at].partition(b"{")
             try:
                 lines[at] = head + mutate_json(b"{" + text, MESSAGES, rng)
-            except ValueError:
+            except (ValueError, RecursionError):
                 lines[at] = mutate_bytes(lines[at], MESSAGES, rng)
         else:
             lines[at] = mutate_bytes(lines[at], MESSAGES, rng)
@@ -257,7 +257,7 @@ def mutate_records(data: bytes, corpus, rng) -> bytes:
         if rng.random() < 0.7:
             try:
                 lines[at] = mutate_json(lines[at], RECORD_LINES, rng)
-            except (ValueError, AttributeError):
+            except (ValueError, AttributeError, RecursionError):
                 lines[at] = rng.choice(RECORD_LINES)
         else:
             lines.insert(at, rng.choice(RECORD_LINES))

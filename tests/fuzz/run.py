@@ -147,7 +147,7 @@ class Chunk:
         env["BATON_NUM_THREADS"] = "1"
         command = ["nice", "-n", "10", *self.suite.command(self.kind, first, count)]
         try:
-            run = subprocess.run(command, env=env, capture_output=True, text=True, errors="replace", timeout=60 + 20 * self.seconds * count)
+            run = subprocess.run(command, env=env, capture_output=True, text=True, errors="replace", timeout=min(60 + 20 * self.seconds * count, 1800))
         except subprocess.TimeoutExpired:
             run = None
         output = run.stdout + run.stderr if run else ""
