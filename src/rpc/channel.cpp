@@ -289,6 +289,11 @@ Address Address::Parse(std::string_view url) {
     return a;
   }
   const std::string whole(url);
+  if (url.substr(0, 6) == "wss://" || url.substr(0, 5) == "ws://") {
+    Throw("UnsupportedError", Cat("`", whole,
+                                  "`: there are no sessions over WebSocket yet; a program takes tls://host:port, "
+                                  "and through a proxy baton.rpc.proxy.connect(\"proxy://host:port/ticket\")"));
+  }
   a.kind = kTls;
   begins("tls://");
   if (const size_t query = url.find('?'); query != std::string_view::npos) {

@@ -59,7 +59,11 @@ class Client final : public Endpoint {
 
   static std::shared_ptr<Client> Open(const Address& address, const Map<Any, Any>& options, double connect_seconds) {
     const Deadline deadline = Deadline::In(connect_seconds > 0 ? connect_seconds : kHandshakeSeconds);
-    auto client = std::make_shared<Client>(rpc::Connect(address, deadline));
+    return OpenOn(rpc::Connect(address, deadline), address, options, deadline);
+  }
+  static std::shared_ptr<Client> OpenOn(std::unique_ptr<Channel> channel, const Address& address,
+                                        const Map<Any, Any>& options, Deadline deadline) {
+    auto client = std::make_shared<Client>(std::move(channel));
     client->address_ = address;
     Map<Any, Any> said = options;
     // Connections within a machine do not get lost: what ends there is the peer.
@@ -378,15 +382,20 @@ PackedFunc TimeEvaluator(const Args& given) {
   });
 }
 
-BATON_REGISTER_GLOBAL("rpc.Connect").set_body(PackedFunc([](Args args, RetValue* rv) {
-  if constexpr (sizeof(void*) < sizeof(uint64_t)) {
-    throw UnsupportedError("a 32-bit machine serves sessions and opens none: an address is too short for a handle");
-  }
+/// Registers the devices of sessions, with the first of them.
+void NeedRemoteDevices() {
   static const bool registered = [] {
     DeviceAPI::Register(kRemoteDevice, new RemoteDeviceApi);
     return true;
   }();
   (void)registered;
+}
+
+BATON_REGISTER_GLOBAL("rpc.Connect").set_body(PackedFunc([](Args args, RetValue* rv) {
+  if constexpr (sizeof(void*) < sizeof(uint64_t)) {
+    throw UnsupportedError("a 32-bit machine serves sessions and opens none: an address is too short for a handle");
+  }
+  NeedRemoteDevices();
   auto client =
       Client::Open(Address::Parse(args[0].As<std::string>()), args[1].As<Map<Any, Any>>(), args[2].As<double>());
   client->SetCallSeconds(args[3].As<double>());
@@ -397,4 +406,11 @@ BATON_REGISTER_GLOBAL("rpc.TimeEvaluator").set_body(PackedFunc([](Args args, Ret
 }));
 
 }  // namespace
+
+Module SessionOn(std::unique_ptr<Channel> channel) {
+  NeedRemoteDevices();
+  return MakeModule<SessionModule>(
+      Client::OpenOn(std::move(channel), Address(), Map<Any, Any>(), Deadline::In(kHandshakeSeconds)));
+}
+
 }  // namespace baton::rpc

@@ -55,15 +55,18 @@ Args Endpoint::Incoming::Rest(size_t from) const {
   return from < args.size() ? Args(&args[from].raw(), static_cast<int>(args.size() - from)) : Args(nullptr, 0);
 }
 
-/// While bytes of this thread's call go out, small calls of others pass between two of their frames.
+/// While bytes of this thread's call go out, calls of others pass between two of their frames, each of them whole: the
+/// peer answers it within the call whose bytes it reads.
 void Endpoint::LetOthers() {
-  if (waiting_ == 0 || depth_ != 1) return;
+  if (waiting_ == 0 || depth_ != 1 || letting_) return;
   const int before = waiting_;
+  letting_ = true;
   --depth_;
   mutex_.unlock();
   for (int i = 0; i < 100 && waiting_ >= before; ++i) usleep(20);
   mutex_.lock();
   ++depth_;
+  letting_ = false;
 }
 
 void Endpoint::Close() noexcept {

@@ -100,6 +100,9 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
     return channel_;
   }
   size_t num_exported() const { return exported_.size(); }
+  /// Of frames, since the greeting.
+  uint64_t bytes_sent() const { return sent_; }
+  uint64_t bytes_taken() const { return taken_; }
 
   void WriteObject(const BatonValue& value, support::ByteWriter* out) final;
   runtime::Any ReadObject(Tag tag, support::ByteReader* in) final;
@@ -208,6 +211,7 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   uint64_t sent_ = 0, acked_ = 0, taken_ = 0, told_ = 0;
   KeptBytes kept_;
   std::atomic<int> waiting_{0};  ///< threads that wait for their turn
+  bool letting_ = false;         ///< calls pass between the bytes of another
   std::map<uint64_t, Later> later_;
   size_t later_bytes_ = 0, later_count_ = 0;           ///< of those whose result is not here
   std::vector<runtime::ObjectRef>* staged_ = nullptr;  ///< what the call that is being written keeps at the peer
@@ -230,6 +234,9 @@ struct RemoteObject : runtime::Object {
   ~RemoteObject();
   BATON_DECLARE_FINAL_OBJECT_INFO(RemoteObject, runtime::Object)
 };
+
+/// A session of this client's on a connection that is there: what `rpc.Connect` gives.
+runtime::Module SessionOn(std::unique_ptr<Channel> channel);
 
 /// The endpoint of a module of a peer (its functions run there), and its handle; null for another object.
 std::shared_ptr<Endpoint> EndpointOfModule(const runtime::Object* o, uint64_t* handle);

@@ -44,7 +44,8 @@ std::string Crc32(std::string_view data) {
   return Little(~crc, 4);
 }
 
-/// Without zero bytes (consistent overhead byte stuffing), and one behind.
+}  // namespace
+
 std::string Stuffed(std::string_view data) {
   std::string out(1, '\0');
   size_t code = 0;
@@ -62,18 +63,19 @@ std::string Stuffed(std::string_view data) {
   return out;
 }
 
-/// What Stuffed got; empty for what it did not make. `data` is without the zero byte.
-std::string Plain(std::string_view data) {
+std::string Unstuffed(std::string_view data) {
   std::string out;
   for (size_t at = 0; at < data.size();) {
     const size_t code = static_cast<unsigned char>(data[at]);
-    if (at + code > data.size()) return "";
+    if (code == 0 || at + code > data.size()) return "";
     out.append(data.substr(at + 1, code - 1));
     at += code;
     if (code != 255 && at < data.size()) out.push_back('\0');
   }
   return out;
 }
+
+namespace {
 
 speed_t SpeedOf(int baud) {
   static constexpr struct {
@@ -192,7 +194,7 @@ class SerialChannel final : public Channel {
     for (;;) {
       const size_t end = line_.find('\0');
       if (end != std::string::npos) {
-        *record = Plain(std::string_view(line_).substr(0, end));
+        *record = Unstuffed(std::string_view(line_).substr(0, end));
         line_.erase(0, end + 1);
         if (end > 0) return true;
         continue;
@@ -239,8 +241,11 @@ Address ParseSerial(std::string_view rest) {
     const std::string_view value = one.substr(one.find('=') + 1);
     if (one.substr(0, 4) == "key=") {
       a.key_file = value;
-    } else if (one.substr(0, 5) != "baud=" ||
-               std::from_chars(value.data(), value.data() + value.size(), a.port).ptr != value.data() + value.size()) {
+      continue;
+    }
+    const auto end = std::from_chars(value.data(), value.data() + value.size(), a.port);
+    if (one.substr(0, 5) != "baud=" || value.empty() || end.ec != std::errc() || a.port < 1 ||
+        end.ptr != value.data() + value.size()) {
       Throw("ValueError", Cat("`", one, "`: the options of a serial line are ?baud=N and ?key=FILE"));
     }
   }
@@ -248,6 +253,12 @@ Address ParseSerial(std::string_view rest) {
 }
 
 std::string SerialKey(const Key& key) { return HmacSha256(key.secret, Cat("baton-rpc 1 serial ", key.id)); }
+
+std::unique_ptr<Channel> SerialOn(int fd, const std::string& key, const std::string& what, Deadline deadline) {
+  auto channel = std::make_unique<SerialChannel>(fd);
+  channel->Start(key, what, deadline);
+  return channel;
+}
 
 std::unique_ptr<Channel> ConnectSerial(const Address& address, Deadline deadline) {
   const speed_t speed = SpeedOf(address.port);

@@ -41,7 +41,7 @@ Runs what clients send: modules that they upload, and registered functions as fa
   --idle SECONDS     a session without a call for so long ends (default: 600)
   --disk MIB         files of a session (default: 4096)
   --memory MIB       largest array that a session may ask for (default: 65536)
-  --verbose          a line on standard error at the end of each session
+  --verbose          lines on standard error when a session begins and ends: its peer, calls, bytes
 
 Exit codes: 0 ended, 1 failure, 2 wrong usage.
 )";
@@ -81,6 +81,8 @@ int Parse(int argc, char** argv, Command* c) {
                   {"--policy", "policy", 0},
                   {"--allow", "allow", 0},
                   {"--module", "module", 0},
+                  {"--load", "load", 0},
+                  {"--signers", "signers", 0},
                   {"--idle", "idle_seconds", -1},
                   {"--max-sessions", "max_sessions", 1},
                   {"--warm", "warm", 1},

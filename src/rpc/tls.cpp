@@ -30,13 +30,16 @@ const OpenSsl& Api() {
     void* library = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
     if (!library)
       Throw(kRpcError, Cat("TLS needs OpenSSL 3: install libssl3 (", dlerror(), "), or use unix: or ssh://"));
-    const auto load = [library](auto* slot, const char* name) {
-      *slot = reinterpret_cast<std::remove_pointer_t<decltype(slot)>>(dlsym(library, name));
-      if (!*slot) Throw(kRpcError, Cat("the OpenSSL of this system has no `", name, "`; version 3 has"));
-    };
-#define BATON_LOAD(Type, Name, Params) load(&api.Name, #Name);
-    BATON_OPENSSL_FUNCTIONS(BATON_LOAD)
+#define BATON_LOAD(Type, Name, Params) {#Name, reinterpret_cast<void**>(&api.Name)},
+    static const struct {
+      const char* name;
+      void** slot;
+    } kFunctions[] = {BATON_OPENSSL_FUNCTIONS(BATON_LOAD)};
 #undef BATON_LOAD
+    for (const auto& f : kFunctions) {
+      *f.slot = dlsym(library, f.name);
+      if (!*f.slot) Throw(kRpcError, Cat("the OpenSSL of this system has no `", f.name, "`; version 3 has"));
+    }
   });
   return api;
 }

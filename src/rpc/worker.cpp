@@ -4,6 +4,7 @@
 #include <baton/runtime/array.h>
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/device_types.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/map.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/registry.h>
@@ -33,6 +34,7 @@ using support::Cat;
 namespace {
 
 constexpr double kHelloSeconds = 2;
+constexpr const char* kCheckSignals = "runtime.CheckSignals";
 constexpr size_t kMostFile = sizeof(size_t) > 4 ? static_cast<size_t>(uint64_t{1} << 32) : SIZE_MAX / 2;
 
 class Worker final : public Endpoint {
@@ -68,24 +70,31 @@ class Worker final : public Endpoint {
     }
   }
   uint64_t calls() const { return calls_; }
+  const char* policy() const { return trusted_ ? "trusted" : "session"; }
 
-  /// Lets functions that poll notice that their caller gave up.
+  /// Lets functions that poll notice that their caller gave up, until `UnwatchCancels`.
   void WatchCancels() {
-    const PackedFunc* before = Registry::Get("runtime.CheckSignals");
-    Registry::Register("runtime.CheckSignals", true)
-        .set_body(PackedFunc([this, inner = before ? *before : PackedFunc()](Args, RetValue*) {
-          if (inner.defined()) inner();
-          if (serving_ && !polling_ && std::this_thread::get_id() == thread_) {
-            polling_ = true;
-            try {
-              PollCancel();
-            } catch (...) {
-              polling_ = false;
-              throw;
-            }
-            polling_ = false;
-          }
-        }));
+    if (const PackedFunc* before = Registry::Get(kCheckSignals)) inner_ = *before;
+    Registry::Register(kCheckSignals, true).set_body(PackedFunc([this](Args, RetValue*) {
+      if (inner_.defined()) inner_();
+      if (serving_ && !polling_ && std::this_thread::get_id() == thread_) {
+        polling_ = true;
+        try {
+          PollCancel();
+        } catch (...) {
+          polling_ = false;
+          throw;
+        }
+        polling_ = false;
+      }
+    }));
+  }
+  void UnwatchCancels() {
+    if (inner_.defined()) {
+      Registry::Register(kCheckSignals, true).set_body(inner_);
+    } else {
+      Registry::Remove(kCheckSignals);
+    }
   }
 
  protected:
@@ -187,13 +196,13 @@ class Worker final : public Endpoint {
       info.Set(Any("features"), Any(resumable ? "credit resume" : "credit"));
       TakePlace(name);
       info.Set(Any("machine"), Any(support::Machine().model_name));
-      info.Set(Any("policy"), Any(trusted_ ? "trusted" : "session"));
+      info.Set(Any("policy"), Any(policy()));
       info.Set(Any("session"), Any(static_cast<int64_t>(getpid())));
       const std::string hello = WriteHello(Any(info));
       SendFrame(FrameType::kHello, 0, 0, hello.data(), hello.size());
       Begin(HasFeature(said, "credit"), resumable);
       if (!resumable && options_.control >= 0) close(options_.control);
-      watch_->Start(channel_->fd(), resumable ? options_.control : -1, session_seconds_);
+      if (channel_->fd() >= 0) watch_->Start(channel_->fd(), resumable ? options_.control : -1, session_seconds_);
     } catch (...) {
       const std::string why = WriteError();
       if (!lost()) SendFrame(FrameType::kError, 0, 0, why.data(), why.size());
@@ -391,6 +400,12 @@ class Worker final : public Endpoint {
     return Any(true);
   }
 
+  /// Waits; ends at once when the caller gives up.
+  static void Rest(int milliseconds) {
+    for (const Deadline end = Deadline::In(milliseconds * 1e-3); milliseconds > 0 && !end.Passed(); CheckInterrupt()) {
+      usleep(static_cast<useconds_t>(end.Left(20)) * 1000);
+    }
+  }
   /// Times a function on arguments that are here; the network takes no part in it.
   Any Time(Incoming* c, const Args& a) {
     const PackedFunc f = a[0].As<PackedFunc>();
@@ -409,7 +424,7 @@ class Worker final : public Endpoint {
     const Args rest = c->Rest(8);
     Array<double> seconds;
     for (int i = 0; i < repeat; ++i) {
-      if (cooldown_ms && i && i % repeats_to_cooldown == 0) usleep(static_cast<useconds_t>(cooldown_ms) * 1000);
+      if (i && i % repeats_to_cooldown == 0) Rest(cooldown_ms);
       if (before.defined()) before.CallPacked(rest.values, rest.num_args);
       const Array<double> times = once.CallPacked(rest.values, rest.num_args).As<Array<double>>();
       seconds.push_back(times[0]);
@@ -424,6 +439,7 @@ class Worker final : public Endpoint {
   uint64_t calls_ = 0;
   double session_seconds_ = 0;
   bool polling_ = false;
+  PackedFunc inner_;  // what asked before this session
   std::shared_ptr<ConnectionWatch> watch_ = std::make_shared<ConnectionWatch>();
   std::thread::id thread_ = std::this_thread::get_id();
 };
@@ -431,8 +447,13 @@ class Worker final : public Endpoint {
 }  // namespace
 
 void ServeSession(std::unique_ptr<Channel> channel, const ServerOptions& options, const std::string& folder) {
-  const std::string peer = channel->peer;
+  const auto audit = [&options](const std::string& what) {
+    const std::string line = Cat("baton-rpc: session ", getpid(), what, "\n");
+    return options.quiet || write(2, line.data(), line.size()) > 0;
+  };
   auto worker = std::make_shared<Worker>(std::move(channel), options, folder);
+  const std::string peer = worker->channel()->peer;
+  audit(Cat(" of ", peer, " begins"));
   worker->WatchCancels();
   std::string end = "closed";
   try {
@@ -440,11 +461,9 @@ void ServeSession(std::unique_ptr<Channel> channel, const ServerOptions& options
   } catch (const std::exception& e) {
     end = e.what();
   }
-  if (!options.quiet) {
-    const std::string line =
-        Cat("baton-rpc: session ", getpid(), " of ", peer, ": ", worker->calls(), " calls; ", end, "\n");
-    if (write(2, line.data(), line.size()) < 0) return;
-  }
+  worker->UnwatchCancels();
+  audit(Cat(" of ", peer, ", policy ", worker->policy(), ": ", worker->calls(), " calls, ", worker->bytes_taken(),
+            " bytes in, ", worker->bytes_sent(), " out; ", end));
 }
 
 }  // namespace baton::rpc

@@ -12,10 +12,7 @@
 #include <baton/support/file.h>
 #include <baton/support/sha256.h>
 #include <doctest/doctest.h>
-#include <signal.h>
-#include <sys/time.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -25,66 +22,10 @@
 
 #include "frontend/onnx/reader/check.h"
 #include "frontend/onnx/reader/reader.h"
-#include "mutate.h"
+#include "harness.h"
 
 namespace baton::fuzz {
 namespace {
-
-using Corpus = std::vector<std::string>;
-
-size_t FromEnv(const char* name, size_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : static_cast<size_t>(std::strtoull(text, nullptr, 10));
-}
-
-/// Ends the process by SIGPROF where one mutant takes longer than that, in seconds of processor time; 0: never.
-void Watch(size_t seconds) {
-  itimerval timer{};
-  timer.it_value.tv_sec = static_cast<time_t>(seconds);
-  setitimer(ITIMER_PROF, &timer, nullptr);
-}
-
-/// Runs `use` on mutants BATON_FUZZ_FIRST, ... of BATON_FUZZ_COUNT. The mutant under way stands in BATON_FUZZ_KEEP, so
-/// that one that kills the process is not lost.
-template <typename Mutate, typename Use>
-void Fuzz(const char* kind, const Corpus& corpus, Mutate&& mutate, Use&& use) {
-  REQUIRE(!corpus.empty());
-  size_t first = FromEnv("BATON_FUZZ_FIRST", 0), total = FromEnv("BATON_FUZZ_COUNT", 400);
-  size_t seconds = FromEnv("BATON_FUZZ_SECONDS", 0), refused = 0, wrongs = 0;
-  const char* keep = std::getenv("BATON_FUZZ_KEEP");
-  for (size_t i = first; i < first + total; ++i) {
-    Random random(i);
-    std::string mutant = mutate(corpus[i % corpus.size()], corpus, &random);
-    if (keep != nullptr) {
-      std::ofstream(keep, std::ios::binary) << mutant;
-      std::ofstream(std::string(keep) + ".index") << i;
-    }
-    std::string wrong;
-    Watch(seconds);
-    try {
-      use(mutant);
-    } catch (const InternalError& e) {
-      wrong = e.what();
-    } catch (const Error&) {
-      ++refused;
-    } catch (const std::exception& e) {
-      wrong = e.what();
-    }
-    Watch(0);
-    wrongs += !wrong.empty();
-    INFO("mutant ", i, " of ", kind, ": ", wrong);
-    CHECK(wrong.empty());
-  }
-  if (keep != nullptr) {
-    std::printf("fuzz: %s: from %zu: %zu mutants, %zu accepted, %zu refused, %zu wrong\n", kind, first, total,
-                total - refused - wrongs, refused, wrongs);
-  }
-  // Mutants that are all refused, or none, would show little.
-  if (total >= 400) {
-    CHECK(refused * 20 > total);
-    CHECK(refused < total);
-  }
-}
 
 Corpus Folder(const char* name) { return ReadCorpus(std::string(BATON_FUZZ_CORPUS) + "/" + name); }
 

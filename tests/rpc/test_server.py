@@ -3,6 +3,7 @@
 
 import os
 import random
+import re
 import signal
 import socket
 import struct
@@ -82,6 +83,35 @@ def test_policy_session(tmp_path):
         assert f"uid {os.getuid()}" in audit and "calls" in audit
 
 
+def test_each_session_leaves_an_audit_line(tmp_path):
+    """Who, how many calls, and how it ended: also of one that was killed, was refused, or broke off."""
+    key, other = (str(tmp_path / f"{name}.key") for name in ("lab", "other"))
+    for path in (key, other):
+        function("KeyNew")("lab", path, "session", ["runtime.DeviceExists"])
+    with Program(tmp_path, listen=f"tls://127.0.0.1:0?key={key}") as server:
+        with rpc.connect(f"{server.url}?key={key}") as remote:
+            key_id = remote.peer.split()[1]
+            for _ in range(5):
+                remote.get_function("runtime.DeviceExists")
+        with pytest.raises(rpc.RPCError):
+            rpc.connect(f"{server.url}?key={other}").get_function("runtime.DeviceExists")
+        killed = rpc.connect(f"{server.url}?key={key}")
+        pid = killed.info["session"]
+        os.kill(pid, signal.SIGKILL)
+        assert gone(pid)
+        cut = rpc.connect(f"{server.url}?key={key}", resume_timeout=0)
+        broken = cut.info["session"]
+        del cut
+        assert gone(broken)
+        time.sleep(0.2)
+        lines = server.end().splitlines()
+    assert any(re.search(rf"of key {key_id} lab, policy session: 5 calls, [1-9]\d+ bytes in, [1-9]\d+ out; closed", line) for line in lines), lines
+    assert any("refused: the handshake failed" in line for line in lines), lines
+    assert any(f"session {pid} of key {key_id} lab begins" in line for line in lines), lines
+    assert any(f"session {pid} died of signal 9" in line for line in lines), lines
+    assert any(f"session {broken} of key {key_id}" in line for line in lines), lines
+
+
 def test_policy_of_a_key(tmp_path):
     keys = {}
     for name, policy, allow in (("all", "trusted", []), ("few", "session", ["runtime.DeviceExists"])):
@@ -102,6 +132,22 @@ def test_policy_of_a_key(tmp_path):
                 rpc.connect(f"{server.url}?key={other}")
             with pytest.raises(rpc.Denied, match="key"):
                 rpc.connect(server.url)
+
+
+@pytest.mark.parametrize("words", [["--no-load"], ["--load", "none"]])
+def test_modules_that_the_program_loads(tmp_path, words):
+    with Program(tmp_path, *words) as server, rpc.connect(server.url) as remote:
+        remote.upload(b"x", "m.so")
+        with pytest.raises(rpc.Denied, match="loads no modules"):
+            remote.load_module("m.so")
+
+
+def test_modules_that_the_program_takes_when_they_are_signed(tmp_path):
+    (tmp_path / "k.pub").write_text("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n")
+    with Program(tmp_path, "--load", "signed", "--signers", str(tmp_path / "k.pub")) as server, rpc.connect(server.url) as remote:
+        remote.upload(b"x", "m.so")
+        with pytest.raises(rpc.Denied, match="not signed"):
+            remote.load_module("m.so")
 
 
 def test_no_modules(tmp_path):
@@ -312,6 +358,8 @@ def test_exec_and_a_command_that_fails(tmp_path):
         (["--listen", "tls://0.0.0.0:0"], "baton rpc-key new"),
         (["--listen", "unix:/nonexistent/x"], "cannot listen"),
         (["--policy", "none", "--listen", "unix:x"], "session and trusted"),
+        (["--load", "signed", "--listen", "unix:x"], "--signers FILE"),
+        (["--load", "some", "--listen", "unix:x"], "load=some"),
     ],
 )
 def test_wrong_usage_of_the_program(args, words, tmp_path):

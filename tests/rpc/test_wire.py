@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import baton
 from baton import rpc
 from baton.rpc import wire
 from baton.rpc.library import function
@@ -138,3 +139,9 @@ def test_what_is_no_address(url):
 def test_no_server():
     with pytest.raises(rpc.SessionLost, match="running"):
         wire.connect("unix:/nonexistent/socket")
+
+
+@pytest.mark.parametrize("url", ["wss://gate:443/x", "ws://h:1"])
+def test_web_sockets_are_not_there_yet(url):
+    with pytest.raises(baton.UnsupportedError, match="proxy://host:port/ticket"):
+        rpc.connect(url)

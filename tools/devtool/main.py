@@ -55,7 +55,8 @@ def parser():
     command("format", "format C++ and Python files in place", format_files)
     sub = command("bench", "run a benchmark of bench/; without a name, list them", bench)
     sub.add_argument("name", nargs="?")
-    command("fuzz", "feed mutated files to the readers, with sanitizers; what follows goes to tests/fuzz/run.py", fuzz)
+    sub = command("fuzz", "feed mutated files to the readers, with sanitizers; what follows goes to tests/fuzz/run.py", fuzz)
+    sub.add_argument("suite", nargs="?", choices=["rpc"], help="the parsers of remote sessions instead")
     sub = command("new", "write the files of a new operator or pass, with a test that passes", new)
     sub.add_argument("kind", choices=["op", "pass"])
     sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape")
@@ -359,7 +360,7 @@ def fuzz(args, rest):
     """Runs the mutators of tests/fuzz, which build what they need with sanitizers."""
     needs("tests/fuzz/run.py", "fuzz")
     machine.setup()
-    return python(["tests/fuzz/run.py", *rest], {**python_environment(), **ccache_environment()})
+    return python(["tests/fuzz/run.py", *([args.suite] if args.suite else []), *rest], {**python_environment(), **ccache_environment()})
 
 
 def show_places(args, rest):

@@ -562,3 +562,40 @@ def test_idle_time_is_no_credit():
         served.append(request.user)
         queue.end(request.user, 1.0)
     assert 8 <= served.count("steady") <= 12
+
+
+def test_a_connection_is_known_by_its_name(desk):
+    """Names that are equal are one connection, be they one object or two."""
+    desk.server(("s", 1000))
+    desk.close(tuple(["s", 1000]))
+    assert desk.tracker.devices["d1"].conn is None and desk.state() == "away"
+
+
+@pytest.mark.parametrize("change", [{"seconds": {}}, {"epoch": "5"}, {"epoch": True}, {"token": []}, {"user": None}, {"device": {}}, {"seconds": "9"}])
+def test_a_journal_whose_records_have_other_types_is_refused(change):
+    device = {"what": "device", "device": "d1", "key": "board", "user": "lab", "resume": "a" * 64, "address": "tls://h:1", "epoch": 4}
+    lease = {"what": "lease", "device": "d1", "epoch": 5, "token": "b" * 64, "user": "ann", "seconds": 30}
+    Desk(records=[device, lease])
+    with pytest.raises(ProtocolError, match="does not know"):
+        Desk(records=[device, {**lease, **change}])
+
+
+@pytest.mark.parametrize("seconds", [1, 10, 3600])
+def test_a_clock_that_counts_back_makes_no_lease_longer(desk, seconds):
+    desk.server("s")
+    desk.open("c")
+    desk.wait(5000)
+    desk.lease("c", "s")
+    desk.wait(1)
+    desk.now -= seconds
+    assert 3 < desk.tracker.next_timer() - desk.now <= 5 + seconds
+    desk.wait(0)
+    assert 3 < desk.tracker.next_timer() - desk.now < 5
+    desk.wait(3)
+    assert desk.state() == "leased"
+    desk.wait(2)
+    assert desk.state() == "ending" and desk.types("c") == ["lost"]
+    # And again, by less than before.
+    desk.now -= 0.5
+    desk.wait(6)
+    assert desk.state() == "away"

@@ -2,7 +2,7 @@
 """The tracker's logic: events in, messages out; no clock, no network, no file.
 
 The process (`process.py`) and the simulation of the tests call the same four functions with the time, a number of seconds that may stand
-still but never counts back here: `opened`, `received`, `closed`, `tick`. What is to be done stands in `effects` afterwards: records reach
+still, jump or count back: `opened`, `received`, `closed`, `tick`. What is to be done stands in `effects` afterwards: records reach
 the disk before any message leaves, so that a restart never forgets an epoch that a server has seen.
 
 A device serves one epoch at a time. An epoch is given once. It ends before the next begins: its server said so, or it was away and says
@@ -49,6 +49,7 @@ class Tracker(Devices):
 
     def __init__(self, now: float, limits: Limits | None = None, token=None, questions=None, proxies=()):
         self.now, self.limits = now, limits or Limits()
+        self._ahead = 0.0  # of the caller's clock
         self._token = token or (lambda: secrets.token_hex(16))
         self._questions = questions or Questions()
         self._proxies = tuple(proxies)
@@ -97,7 +98,7 @@ class Tracker(Devices):
             return
         for request in list(link.requests.values()):
             self._withdraw(request)
-        if link.device is not None and link.device.conn is conn:
+        if link.device is not None and link.device.conn == conn:
             self._leave(link.device)
 
     def tick(self, now: float) -> None:
@@ -108,8 +109,8 @@ class Tracker(Devices):
             what(subject, number)
 
     def next_timer(self) -> float | None:
-        """When `tick` has something to do; None: not before the next event."""
-        return self._timers[0][0] if self._timers else None
+        """When `tick` has something to do, by the caller's clock; None: not before the next event."""
+        return self._timers[0][0] - self._ahead if self._timers else None
 
     def take(self) -> Effects:
         effects, self.effects = self.effects, Effects()
@@ -122,6 +123,7 @@ class Tracker(Devices):
         self._at(now)
         for record in records:
             try:
+                _check_record(record)
                 _REPLAY[record["what"]](self, record)
             except (KeyError, TypeError, ValueError) as error:
                 raise ProtocolError(f"the journal has a record that this version does not know: {str(record)[:80]} ({error!r})") from None
@@ -384,7 +386,9 @@ class Tracker(Devices):
     # Small things.
 
     def _at(self, now: float) -> None:
-        self.now = max(self.now, now)
+        """Takes the caller's time. Where that counts back, this one goes on from where it was: leases end in their time."""
+        self._ahead = max(self._ahead, self.now - now)
+        self.now = now + self._ahead
 
     def _send(self, conn, message: dict) -> None:
         if conn in self.links:
@@ -419,6 +423,13 @@ class Tracker(Devices):
         heapq.heappush(self._timers, (when, self._timer, what, subject))
 
 
+def _check_record(record: dict) -> None:
+    """TypeError where a field is of another type than `_FIELDS` says, KeyError where it is not there."""
+    for name, kinds in _FIELDS[record["what"]].items():
+        if type(record[name]) not in kinds:
+            raise TypeError(f"`{name}` is {record[name]!r:.40}")
+
+
 _HANDLERS = {
     "register": Tracker._register,
     "ready": Tracker._ready,
@@ -428,6 +439,18 @@ _HANDLERS = {
     "renew": Tracker._renew,
     "release": Tracker._release,
     "summary": Tracker._summary,
+}
+# Of the journal's records: field -> types.
+_TEXT, _WHOLE = (str,), (int,)
+_OF_DEVICE = {"device": _TEXT}
+_FIELDS = {
+    "devices": {"next": _WHOLE},
+    "device": {**_OF_DEVICE, "key": _TEXT, "user": _TEXT, "resume": _TEXT, "address": _TEXT, "epoch": _WHOLE},
+    "lease": {**_OF_DEVICE, "epoch": _WHOLE, "token": _TEXT, "user": _TEXT, "seconds": (int, float)},
+    "end": {**_OF_DEVICE, "epoch": _WHOLE},
+    "quarantine": {**_OF_DEVICE, "times": _WHOLE},
+    "healthy": _OF_DEVICE,
+    "forget": _OF_DEVICE,
 }
 _REPLAY = {
     "devices": Tracker._replay_devices,
