@@ -11,6 +11,7 @@ scatter search softmax sort sparse sparse_reshape tensor_intrin transform unique
 # Module -> names below it -> the module that they stand for: it itself for "", else one below it.
 PATHS = {
     "baton.compat.topi_targets": {"": _TARGET},
+    "baton.compat.op_strategy": {"": "adreno arm_cpu bifrost cuda generic hexagon hls intel_graphics mali rocm x86"},
     "baton.relay.op": {
         "": "_algorithm _math _tensor _tensor_grad",
         "annotation": "_make annotation",
@@ -21,7 +22,8 @@ PATHS = {
         "vision": "_make _rcnn _vision _yolo multibox nms rcnn yolo",
         "vm": "_ffi_api vm",
     },
-    "baton.relay.quantize": {"": "_annotate _calibrate _partition _partition_conversions _quantize kl_divergence"},
+    "baton.relay.quantize": {"": "_annotate _calibrate _partition _partition_conversions _quantize kl_divergence quantize"},
+    "baton.relay.testing": {"": "config"},
     "baton.topi": {"": "argwhere cpp einsum elemwise scan scatter scatter_add searchsorted sort sparse_fill_empty_rows sparse_reshape unique"},
     "baton.topi.image": {"": "dilation2d grid_sample resize"},
     "baton.topi.nn": {
@@ -34,7 +36,10 @@ softmax space_to_batch_nd space_to_depth sparse upsampling"
     "baton.topi.vision": {"": "nms reorg"},
 }
 # The targets' packages are one module, by several paths.
-ALSO = {"baton.compat.topi_targets": [f"baton.topi.{name}" for name in "arm_cpu bifrost cuda generic hexagon hls intel_graphics mali rocm x86".split()]}
+ALSO = {
+    "baton.compat.op_strategy": ["baton.relay.op.strategy"],
+    "baton.compat.topi_targets": [f"baton.topi.{name}" for name in "arm_cpu bifrost cuda generic hexagon hls intel_graphics mali rocm x86".split()],
+}
 
 
 def enter(module):

@@ -54,6 +54,7 @@ from ..tir import (  # noqa: A004
     truncdiv,
     truncmod,
 )
+from . import hybrid
 from .operation import (  # noqa: A004
     all_of,
     any_of,
@@ -114,6 +115,7 @@ __all__ = [
     "floordiv",
     "floormod",
     "fmod",
+    "hybrid",
     "if_then_else",
     "indexdiv",
     "indexmod",
