@@ -164,7 +164,10 @@ NAMES = {
     },
     "baton.relay.op": {"OpStrategy": "baton.relay.op.implementations:OpStrategy", "contrib": "baton.relay.op.contrib"},
     "baton.relay.op.op": {
-        name: f"baton.relay.op.implementations:{name}" for name in ("OpImplementation", "OpSpecialization", "OpStrategy", "register_strategy")
+        "OpImplementation": "baton.relay.op.implementations:OpImplementation",
+        "OpSpecialization": "baton.relay.op.implementations:OpSpecialization",
+        "OpStrategy": "baton.relay.op.implementations:OpStrategy",
+        "register_strategy": "baton.relay.op.implementations:register_strategy",
     },
     "baton.relay.transform": {
         "ManifestAlloc": "baton.relay.transform.memory_alloc:ManifestAlloc",

@@ -240,9 +240,9 @@ def test_gradient_layout_of_a_weight_s_gradient():
     g, x = relay.var("g", shape=(2, 6, 8, 8)), relay.var("x", shape=(2, 4, 8, 8))
     given = {"padding": (1, 1), "kernel_size": (3, 3), "channels": 6}
     assert run_infer_type(relay.nn.conv2d_backward_weight(g, x, **given, grad_layout="NCHW", data_layout="NCHW")).checked_type == relay.TensorType((6, 4, 3, 3))
-    assert run_infer_type(
-        relay.nn.conv2d_backward_weight(g, x, (1, 1), (1, 1), (1, 1), 1, 6, (3, 3), "NCHW", "NCHW", "OIHW")
-    ).checked_type == relay.TensorType((6, 4, 3, 3))
+    assert run_infer_type(relay.nn.conv2d_backward_weight(g, x, (1, 1), (1, 1), (1, 1), 1, 6, (3, 3), "NCHW", "NCHW", "OIHW")).checked_type == relay.TensorType(
+        (6, 4, 3, 3)
+    )
     with pytest.raises(tvm.error.UnsupportedError, match="the same"):
         relay.nn.conv2d_backward_weight(g, x, **given, grad_layout="NHWC")
 

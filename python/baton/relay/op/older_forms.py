@@ -3,7 +3,7 @@
 
 from ... import error as errors
 from ...ir import RelayExpr, TupleType
-from ..expr import Constant, Tuple, TupleGetItem, TupleWrapper, _dtype_of, const, infer_type
+from ..expr import Constant, Tuple, TupleGetItem, TupleWrapper, _dtype_of, infer_type
 from .composed import COMPOSED
 from .make import input_expr, operator
 from .sugar import SUGAR, _device_type, uniform

@@ -55,8 +55,8 @@ def dequantize(data, input_scale, input_zero_point, axis=-1):
 def requantize(data, input_scale, input_zero_point, output_scale, output_zero_point, axis=-1, rounding="UPWARD", out_dtype="int8", compute_dtype=None):
     """A quantized tensor as one of another scale and zero point. `rounding`: halves go up ("UPWARD"), or away from zero ("TONEAREST").
     `compute_dtype` is accepted for older programs; ratios are taken exactly."""
-    if str(out_dtype).startswith(("None", "float")) or compute_dtype in ("int8", "uint8"):
-        out_dtype, compute_dtype = compute_dtype or "int8", out_dtype  # (..., rounding, compute_dtype, out_dtype)
+    if str(compute_dtype) in ("int8", "uint8", "int16"):
+        out_dtype, compute_dtype = compute_dtype, out_dtype  # (..., rounding, compute_dtype, out_dtype)
     rounding = "UPWARD" if rounding in (None, "None") else rounding
     if rounding not in _ROUNDINGS:
         raise errors.ValueError(f'requantize: rounding is "{rounding}"; it is "UPWARD" or "TONEAREST"')

@@ -28,7 +28,17 @@ def mobile_net(num_classes=1000, data_shape=(1, 3, 224, 224), dtype="float32", a
         return int(n * alpha)
 
     body = _conv(relay.var("data", shape=data_shape, dtype=dtype), "conv1", layout, width(32), strides=2)
-    rows = [(32, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), *[(512, 512, 1)] * (0 if is_shallow else 5), (512, 1024, 2), (1024, 1024, 1)]
+    rows = [
+        (32, 64, 1),
+        (64, 128, 2),
+        (128, 128, 1),
+        (128, 256, 2),
+        (256, 256, 1),
+        (256, 512, 2),
+        *[(512, 512, 1)] * (0 if is_shallow else 5),
+        (512, 1024, 2),
+        (1024, 1024, 1),
+    ]
     for i, (inner, outer, stride) in enumerate(rows):
         body = _conv(body, f"block{i}_depthwise", layout, width(inner), strides=stride, groups=width(inner))
         body = _conv(body, f"block{i}_pointwise", layout, width(outer), kernel_size=1, padding=0)

@@ -313,7 +313,11 @@ class _Script:
             return getattr(tir, name)(*(tir.const(float(a), "float32") if _literal(a) else a for a in args))
         if name.rstrip("0123456789") in ("int", "uint", "float") and name[-1].isdigit():
             return tir.const(args[0], name) if _literal(args[0]) else args[0].astype(name)
-        simple = {"len": len, "likely": lambda x: x, "ceil_div": lambda a, b: (a + b - 1) // b if _literal(a) else tir.floordiv(a + (b - 1), tir.const(b, str(a.dtype)))}
+        simple = {
+            "len": len,
+            "likely": lambda x: x,
+            "ceil_div": lambda a, b: (a + b - 1) // b if _literal(a) else tir.floordiv(a + (b - 1), tir.const(b, str(a.dtype))),
+        }
         if name not in simple:
             self.fail(node, f"a script has no function `{name}`")
         return simple[name](*args)
