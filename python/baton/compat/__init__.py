@@ -187,7 +187,6 @@ NAMES = {
         "TensorIntrin": "baton.compat.te_absent:TensorIntrin",
         "TensorIntrinCall": "baton.compat.te_absent:TensorIntrinCall",
         "decl_tensor_intrin": "baton.compat.te_absent:decl_tensor_intrin",
-        "gradient": "baton.te.autodiff:gradient",
     },
     "baton.te.operation": {
         "create_schedule": "baton.te:create_schedule",
@@ -323,7 +322,6 @@ ABSENT = {
     "baton.script": "loops are written with tir.ir_builder, or with te",
     "baton.target.datatype": "dtypes are those of baton.DataType; casts and lookups of others are operators of a program",
     "baton.target.intrin": "tir has functions for what processors compute: tir.exp, tir.sqrt, tir.popcount",
-    "baton.te.autodiff": "relay.transform.gradient differentiates programs of Relay",
     "baton.testing.auto_scheduler": _NO_TUNING,
     "baton.testing.tir": "loops are written with tir.ir_builder, or with te",
     "baton.tir.block_scope": "te.create_schedule schedules tensor expressions, relay.build whole programs",

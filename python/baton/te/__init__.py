@@ -55,6 +55,7 @@ from ..tir import (  # noqa: A004
     truncmod,
 )
 from . import hybrid
+from .autodiff import gradient
 from .operation import (  # noqa: A004
     all_of,
     any_of,
@@ -115,6 +116,7 @@ __all__ = [
     "floordiv",
     "floormod",
     "fmod",
+    "gradient",
     "hybrid",
     "if_then_else",
     "indexdiv",
