@@ -14,6 +14,8 @@ import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 
+from .deep_paths import PATHS, enter
+
 # Path of a module -> the module.
 MODULES = {
     "baton._ffi.libinfo": "baton.compat.libinfo",
@@ -54,6 +56,7 @@ MODULES = {
     "baton.relay.op._tensor": "baton.relay.op",
     "baton.relay.op._transform": "baton.relay.op",
     "baton.relay.op.algorithm": "baton.relay.op",
+    "baton.relay.op.strategy": "baton.compat.op_strategy",
     "baton.relay.op.reduce": "baton.relay.op",
     "baton.relay.op.tensor": "baton.relay.op",
     "baton.relay.op.transform": "baton.relay.op",
@@ -159,8 +162,13 @@ NAMES = {
         "astext": "baton.ir.base:astext",
         "register_relay_node": "baton._ffi:register_object",
     },
-    "baton.relay.op": {"OpStrategy": "baton.relay.op.strategy:OpStrategy", "contrib": "baton.relay.op.contrib"},
-    "baton.relay.op.op": {"OpStrategy": "baton.relay.op.strategy:OpStrategy"},
+    "baton.relay.op": {"OpStrategy": "baton.relay.op.implementations:OpStrategy", "contrib": "baton.relay.op.contrib"},
+    "baton.relay.op.op": {
+        "OpImplementation": "baton.relay.op.implementations:OpImplementation",
+        "OpSpecialization": "baton.relay.op.implementations:OpSpecialization",
+        "OpStrategy": "baton.relay.op.implementations:OpStrategy",
+        "register_strategy": "baton.relay.op.implementations:register_strategy",
+    },
     "baton.relay.transform": {
         "ManifestAlloc": "baton.relay.transform.memory_alloc:ManifestAlloc",
         "MemoryPlan": "baton.relay.transform.memory_plan:MemoryPlan",
@@ -174,12 +182,11 @@ NAMES = {
         "BaseComputeOp": "baton.compat.te_absent:BaseComputeOp",
         "HybridOp": "baton.compat.te_absent:HybridOp",
         "ScanOp": "baton.compat.te_absent:ScanOp",
-        "SpecializedCondition": "baton.compat.te_absent:SpecializedCondition",
+        "SpecializedCondition": "baton.te.specialized:SpecializedCondition",
         "TensorComputeOp": "baton.compat.te_absent:TensorComputeOp",
         "TensorIntrin": "baton.compat.te_absent:TensorIntrin",
         "TensorIntrinCall": "baton.compat.te_absent:TensorIntrinCall",
         "decl_tensor_intrin": "baton.compat.te_absent:decl_tensor_intrin",
-        "gradient": "baton.te.autodiff:gradient",
     },
     "baton.te.operation": {
         "create_schedule": "baton.te:create_schedule",
@@ -315,8 +322,6 @@ ABSENT = {
     "baton.script": "loops are written with tir.ir_builder, or with te",
     "baton.target.datatype": "dtypes are those of baton.DataType; casts and lookups of others are operators of a program",
     "baton.target.intrin": "tir has functions for what processors compute: tir.exp, tir.sqrt, tir.popcount",
-    "baton.te.autodiff": "relay.transform.gradient differentiates programs of Relay",
-    "baton.te.hybrid": "te.compute, te.extern and tir.ir_builder say the same",
     "baton.testing.auto_scheduler": _NO_TUNING,
     "baton.testing.tir": "loops are written with tir.ir_builder, or with te",
     "baton.tir.block_scope": "te.create_schedule schedules tensor expressions, relay.build whole programs",
@@ -350,6 +355,8 @@ def instead_of(module):
     return ABSENT.get(module)
 
 
+for _path in PATHS:
+    NAMES.setdefault(_path, {})
 for _path in (*MODULES, *ABSENT):
     _parent, _, _last = _path.rpartition(".")
     NAMES.setdefault(_parent, {})[_last] = _path
@@ -411,6 +418,7 @@ class _WithNames:
         if not hasattr(module, "__path__") and any(path.rpartition(".")[0] == module.__name__ for path in (*MODULES, *ABSENT)):
             module.__path__ = []  # an old path goes through it
         _show_names(module)
+        enter(module)
 
 
 class _Finder:

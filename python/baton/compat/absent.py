@@ -133,6 +133,9 @@ _HARMLESS = {
         "register_task_input_check_func": _decorator,
         "is_auto_scheduler_enabled": _gives(False),
     },
+    "relay": {
+        name: _gives(False) for name in ("ethosn_available", "is_arm_compute_runtime_enabled", "is_tensorrt_runtime_enabled", "is_ethosu_runtime_enabled")
+    },
     "meta_schedule": {"ApplyHistoryBest": _context},
     "micro": {},
     "script": {},

@@ -45,6 +45,18 @@ def infer_value(input_val, params, mod=None):
     return create_executor("debug", mod=mod).evaluate(relay.Function(free, input_val))(*[params[v.name_hint] for v in free])
 
 
+def infer_value_simulated(input_val, params):
+    """The value of an expression, with random values for free variables that are not among `params`."""
+    import numpy as np
+
+    params = dict(params or {})
+    for v in relay.analysis.free_vars(input_val):
+        if v.name_hint not in params:
+            kind = v.type_annotation
+            params[v.name_hint] = np.random.rand(*(int(d) for d in kind.shape)).astype(str(kind.dtype))
+    return infer_value(input_val, params)
+
+
 def get_relay_op(op_name):
     """The function of an operator, by its name with or without a group ("relu", "nn.relu")."""
     for group in ("", "nn.", "image.", "vision.", "contrib."):

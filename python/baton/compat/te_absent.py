@@ -30,10 +30,6 @@ class HybridOp(BaseComputeOp):
     """Not there: a computation by a script."""
 
 
-class SpecializedCondition(BaseComputeOp):
-    """Not there: a condition that a schedule holds for."""
-
-
 class TensorIntrin(BaseComputeOp):
     """Not there: an intrinsic on tensors."""
 
@@ -51,7 +47,6 @@ __all__ = [
     "BaseComputeOp",
     "HybridOp",
     "ScanOp",
-    "SpecializedCondition",
     "TensorComputeOp",
     "TensorIntrin",
     "TensorIntrinCall",

@@ -5,8 +5,8 @@ import typing
 
 from .. import te
 from .._ffi import get_global_func
-from ..error import UnsupportedError
 from ..ir import GlobalVar, IRModule, TensorType, TupleType
+from ..relay.op.implementations import valid_implementations
 from ..relay.transform import InferType
 from ..runtime import NDArray, ndarray
 from ..target import Target
@@ -120,11 +120,14 @@ def get():
 
 
 def get_valid_implementations(op, attrs, inputs, out_type, target):
-    """Not there: operators have one computation each."""
-    raise UnsupportedError("operators have one computation, which the compiler schedules; relay.op.register_compute sets that of a program's own")
+    """Implementations of a call on a target: those of its strategy, or the one that a built-in operator has."""
+    return valid_implementations(op, attrs, inputs, out_type, target_of(target))
 
 
-select_implementation = get_valid_implementations
+def select_implementation(op, attrs, inputs, out_type, target, use_autotvm=True):
+    """(the implementation of a call that is taken, the tensors of its result). `use_autotvm` is accepted for older programs."""
+    found = max(get_valid_implementations(op, attrs, inputs, out_type, target), key=lambda i: i.plevel)
+    return found, found.compute(attrs, inputs, out_type)
 
 
 def get_shape(shape):

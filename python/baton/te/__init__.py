@@ -54,6 +54,8 @@ from ..tir import (  # noqa: A004
     truncdiv,
     truncmod,
 )
+from . import hybrid
+from .autodiff import gradient
 from .operation import (  # noqa: A004
     all_of,
     any_of,
@@ -114,6 +116,8 @@ __all__ = [
     "floordiv",
     "floormod",
     "fmod",
+    "gradient",
+    "hybrid",
     "if_then_else",
     "indexdiv",
     "indexmod",

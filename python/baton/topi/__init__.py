@@ -73,12 +73,18 @@ def flip(a, axis=0):
     return apply(find_operator("reverse"), a, axis)
 
 
+def adv_index(data, indices):
+    """`data[index, index, ...]` of a list of indices, which broadcast and stand for the first dimensions."""
+    return apply(lambda *tensors: find_operator("adv_index")(list(tensors)), data, *indices)
+
+
 def shape(array, dtype="int32"):
     """The extents of a tensor."""
     return apply(find_operator("shape_of"), array, dtype)
 
 
 __all__ = [
+    "adv_index",
     "apply",
     "collapse_sum",
     "div",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of networks on tensors of tensor expressions. All others are those of `baton.relay.nn`."""
 
+import re
+
 from .convolutions import (
     conv1d_ncw,
     conv1d_nwc,
@@ -33,10 +35,22 @@ def _channels(weight, layout):
 
 
 def conv2d(input, filter, strides, padding, dilation, data_layout="NCHW", kernel_layout="", out_dtype=None, layout=None):  # noqa: A002
-    """A convolution of an image with a weight. `layout`: another name of `data_layout`."""
+    """A convolution of an image with a weight. padding: numbers, "VALID" or "SAME". `layout`: another name of `data_layout`."""
     data_layout = layout or data_layout
+    if re.match(r"(u?int|b?float)\d", kernel_layout):
+        kernel_layout, out_dtype = "", kernel_layout  # (..., data_layout, out_dtype)
     kernel_layout = kernel_layout or {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}.get(data_layout, "OIHW")
+    if isinstance(padding, str):
+        padding = _margins(padding, [int(filter.shape[kernel_layout.index(x)]) for x in "HW"])
     return apply(_relay().conv2d, input, filter, strides, padding, dilation, data_layout=data_layout, kernel_layout=kernel_layout, out_dtype=out_dtype or "")
+
+
+def _margins(padding, window):
+    """(top, left, bottom, right) of "VALID" or "SAME"."""
+    if padding not in ("VALID", "SAME"):
+        raise ValueError(f'padding is "{padding}"; it is numbers, "VALID" or "SAME"')
+    whole = [0 if padding == "VALID" else n - 1 for n in window]
+    return [(n + 1) // 2 for n in whole] + [n // 2 for n in whole]
 
 
 def conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=None):  # noqa: N803

@@ -37,6 +37,9 @@ def _inputs(model, shape):
     raise TypeError("`shape` is a dict from input name to shape")
 
 
+_CONFIGS = {"use_nt_batch_matmul"}
+
+
 def with_bodies(model, opset):
     """The model with operators that the importer lacks replaced by the bodies that ONNX defines them by; None if none is."""
     try:
@@ -99,6 +102,7 @@ def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=Fals
 
     model: a ModelProto, its bytes, or the path of a file. shape: shapes of inputs by name, over those the model states; an
     open length is -1, None or `relay.Any()`; a list of shapes for a sequence, None for an optional without a value.
+    convert_config: "use_nt_batch_matmul" is accepted for Relay's sake; products need no transposed operands here.
     dtype: accepted for Relay's sake, for all inputs or by name; an ONNX model states its types, and others are refused. opset: read the model as of
     this version. freeze_params: weights become constants and `params` is empty.
 
@@ -109,8 +113,9 @@ def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=Fals
     """
     if dtype not in (None, "float32") and not isinstance(dtype, dict):
         raise UnsupportedError(f"`dtype` {dtype!r}: an ONNX model states the types of its inputs; change them in the model")
-    if convert_config:
-        raise UnsupportedError(f"`convert_config` has no option {', '.join(map(repr, convert_config))}")
+    unknown = sorted(set(convert_config or ()) - _CONFIGS)
+    if unknown:
+        raise UnsupportedError(f"`convert_config` has no option {', '.join(map(repr, unknown))}")
     if not isinstance(model, (str, os.PathLike, bytes)) and not hasattr(model, "SerializeToString"):
         raise TypeError(f"an ONNX model is a ModelProto, its bytes, or the path of a file, not {type(model).__name__}")
     inputs = _inputs(model, shape)

@@ -9,8 +9,9 @@ import types
 from ...error import did_you_mean
 from ...ir import Op, register_op_attr
 from ..expr import const
-from . import op_attrs, sparse  # noqa: F401 - registers functions
+from . import older_forms, op_attrs, sparse  # noqa: F401 - registers functions
 from .composed import COMPOSED
+from .implementations import register_strategy
 from .make import Operator, all_names, operator
 from .op import (
     OpPattern,
@@ -35,7 +36,6 @@ from .op import (
     register_schedule,
     register_shape_func,
     register_stateful,
-    register_strategy,
     reset_attr,
 )
 from .sugar import SUGAR

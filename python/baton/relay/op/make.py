@@ -45,6 +45,8 @@ def input_expr(value):
         return value.astuple()
     if isinstance(value, (list, tuple)) and any(isinstance(v, (RelayExpr, TupleWrapper)) for v in value):
         return Tuple([input_expr(v) for v in value])
+    if isinstance(value, PrimExpr) and hasattr(value, "value"):
+        return const(value.value, str(value.dtype))
     return const(value)
 
 

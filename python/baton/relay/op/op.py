@@ -109,23 +109,27 @@ def register_compute(op_name, compute=None, level=10):
     return attach if compute is None else attach(compute)
 
 
-def _one_generator(what, op_name):
-    from ...error import UnsupportedError
+def of_program(what, op_name):
+    """The operator of a name, which is a program's own: a built-in one is an error."""
+    from ...error import UnsupportedError, ValueError
+    from ...ir import _ffi_api
 
-    raise UnsupportedError(
-        f"{what} of `{op_name}`: there is one generator of kernels, which schedules what an operator computes; say that by "
-        "relay.op.register_compute, how it may be fused by relay.op.register_pattern"
-    )
-
-
-def register_strategy(op_name, fstrategy=None, level=10):
-    """Not supported: operators have one computation each, see `register_compute`."""
-    _one_generator("register_strategy", op_name)
+    op = Op.get(op_name)
+    try:
+        _ffi_api.OpSetNumInputs(op, op.num_inputs)
+    except ValueError:
+        raise UnsupportedError(
+            f"{what} of `{op_name}`: there is one generator of kernels, which schedules what a built-in operator computes; relay.op.register_compute "
+            "says what one of a program's own computes, relay.op.register_pattern how it may be fused"
+        ) from None
+    return op
 
 
 def register_schedule(op_name, schedule=None, level=10):
-    """Not supported: kernels are scheduled by the compiler, see `register_compute`."""
-    _one_generator("register_schedule", op_name)
+    """Takes a schedule for an operator of a program; it is not used, since the compiler schedules kernels itself. Those of built-in operators
+    have one generator, which takes none."""
+    of_program("register_schedule", op_name)
+    return schedule if schedule is not None else lambda f: f
 
 
 def register_broadcast_schedule(op_name, level=10):

@@ -506,8 +506,17 @@ def device_copy(data, src_device, dst_device):
 
 
 @_sugar("on_device")
-def on_device(data, device, is_fixed=False):
-    """`data`, to be computed on a device."""
+def on_device(data=None, device=None, is_fixed=False, body=None, constrain_result=None, constrain_body=True):
+    """`data` (or `body`), to be computed on a device. is_fixed: what uses it is on that device, too. Newer programs say that by
+    `constrain_result`, and by constrain_body=False that only what uses it is."""
+    data = body if data is None else data
+    if data is None or device is None:
+        raise errors.TypeError("on_device needs an expression and a device")
+    if not constrain_body:
+        if constrain_result:
+            raise errors.UnsupportedError("on_device: a device for the result alone is said by device_copy")
+        return input_expr(data)
+    is_fixed = bool(is_fixed if constrain_result is None else constrain_result)
     return operator("on_device")(data, device_type=_device_type(device), is_fixed=is_fixed)
 
 
@@ -607,6 +616,7 @@ def argwhere(condition):
 def roi_align(data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout="NCHW", mode="avg", aligned=False):
     """Averages (or largest values) of the parts of boxes, sampled between elements. `rois`: (batch, x1, y1, x2, y2) a row."""
     plain = operator("vision.roi_align")
+    pooled_size = [pooled_size] * 2 if isinstance(pooled_size, int) else pooled_size
     given = {"pooled_size": pooled_size, "spatial_scale": spatial_scale, "sample_ratio": sample_ratio, "mode": mode, "aligned": aligned}
     if layout != "NHWC":
         return plain(data, rois, layout=layout, **given)

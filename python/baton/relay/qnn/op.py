@@ -9,11 +9,15 @@ plain operators, which executors and `relay.build` do by themselves.
 import numpy as np
 
 from ... import error as errors
-from ...ir import register_op_attr
+from ...ir import RelayExpr, register_op_attr
 from ..expr import Tuple, TupleWrapper, const
 from ..op.make import input_expr, margins, operator
 from ..op.sugar import _SWAPPED
 
+SQNN_FP32, SQNN_INT8, SQNN_UINT8, SQNN_INT32 = range(4)
+# Numbers that stand for dtypes where a program knows them at run time alone.
+SQNN_DTYPE_TO_CODE = {"float32": SQNN_FP32, "int8": SQNN_INT8, "uint8": SQNN_UINT8, "int32": SQNN_INT32}
+SQNN_CODE_TO_DTYPE = {code: dtype for dtype, code in SQNN_DTYPE_TO_CODE.items()}
 _ROUNDINGS = ("UPWARD", "TONEAREST")
 
 
@@ -51,6 +55,8 @@ def dequantize(data, input_scale, input_zero_point, axis=-1):
 def requantize(data, input_scale, input_zero_point, output_scale, output_zero_point, axis=-1, rounding="UPWARD", out_dtype="int8", compute_dtype=None):
     """A quantized tensor as one of another scale and zero point. `rounding`: halves go up ("UPWARD"), or away from zero ("TONEAREST").
     `compute_dtype` is accepted for older programs; ratios are taken exactly."""
+    if str(compute_dtype) in ("int8", "uint8", "int16"):
+        out_dtype, compute_dtype = compute_dtype, out_dtype  # (..., rounding, compute_dtype, out_dtype)
     rounding = "UPWARD" if rounding in (None, "None") else rounding
     if rounding not in _ROUNDINGS:
         raise errors.ValueError(f'requantize: rounding is "{rounding}"; it is "UPWARD" or "TONEAREST"')
@@ -197,15 +203,29 @@ def concatenate(data, input_scales, input_zero_points, output_scale, output_zero
     return operator("qnn.concatenate")(fields, scales, zeros, _scale(output_scale), _zero(output_zero_point), axis=axis)
 
 
+def _by_code(code, data, make):
+    """What `make` gives for the dtype that a number stands for, which is known at run time; `data` for float32."""
+    chosen = input_expr(data)
+    for dtype, number in SQNN_DTYPE_TO_CODE.items():
+        if number != SQNN_FP32:
+            chosen = operator("where")(operator("equal")(code, operator("cast_like")(const(number, "int32"), code)), make(dtype), chosen)
+    return chosen
+
+
 def simulated_quantize(data, output_scale, output_zero_point, axis=-1, out_dtype="int8"):
-    """`quantize` whose result stays floating; `out_dtype` "disable" gives `data` itself."""
+    """`quantize` whose result stays floating; `out_dtype` "disable" gives `data` itself. An expression as `out_dtype` is a number of
+    `SQNN_DTYPE_TO_CODE`."""
+    if isinstance(out_dtype, RelayExpr):
+        return _by_code(out_dtype, data, lambda t: simulated_quantize(data, output_scale, output_zero_point, axis, t))
     if out_dtype == "disable":
         return input_expr(data)
     return operator("qnn.simulated_quantize")(data, _scale(output_scale), _zero(output_zero_point), axis=axis, out_dtype=_integers(out_dtype))
 
 
 def simulated_dequantize(data, input_scale, input_zero_point, axis=-1, in_dtype="int8"):
-    """`dequantize` of what `simulated_quantize` gives; `in_dtype` "disable" gives `data` itself."""
+    """`dequantize` of what `simulated_quantize` gives; `in_dtype` "disable" gives `data` itself, an expression is as `out_dtype` there."""
+    if isinstance(in_dtype, RelayExpr):
+        return _by_code(in_dtype, data, lambda t: simulated_dequantize(data, input_scale, input_zero_point, axis, t))
     if in_dtype == "disable":
         return input_expr(data)
     return operator("qnn.simulated_dequantize")(data, _scale(input_scale), _zero(input_zero_point), axis=axis, in_dtype=_integers(in_dtype))

@@ -220,7 +220,7 @@ def pool_grad_nchw(a_np, out_grad_np, pool_size, strides, padding, pool_type, ce
     return grad.astype(a_np.dtype)
 
 
-def adaptive_pool(np_data, out_size, pool_type, layout):
+def adaptive_pool(np_data, out_size, pool_type, layout="NCHW"):
     """Pools to a size: window i of an extent n is [floor(i * n / m), ceil((i + 1) * n / m))."""
     last = layout[-1] == "C"
     x = np.moveaxis(np_data, -1, 1) if last else np_data

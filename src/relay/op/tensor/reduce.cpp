@@ -454,7 +454,7 @@ Tensor LowerStd(const VarianceAttrs& a, const Tensors& in) { return Variance(a, 
 
 // ---- cumsum, cumprod
 Type ScanType(const ScanopAttrs& a, const TypeArgs& in) {
-  in.Number(0, "R1");
+  if (!in.dtype(0).is_bool() || a.dtype.is_void() || a.dtype.is_bool()) in.Number(0, "R1");
   DataType t = a.dtype.is_void() ? in.dtype(0) : a.dtype;
   if (HasValue(a.axis)) {
     in.Axis(ValueOf(a.axis), in.ndim(0));
@@ -536,7 +536,7 @@ template <OpName kName, bool kProduct>
 Op DefineScan(const char* doc) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
-                   .inputs = {{"data", "R1: floating or integer dtype."}},
+                   .inputs = {{"data", "R1: floating or integer dtype, or bool where `dtype` is given."}},
                    .output = "Shape of `data`, or its number of elements with axis=None.",
                    .attrs = TypeOf<ScanopAttrs>,
                    .type_rel = Rel<kName, ScanType>,

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of tensor expressions: each tensor's gradient is again a tensor expression."""
+
+import math
+
+from .. import tir
+from ..error import UnsupportedError
+from ..ir import PrimExpr, structural_equal
+from ..tir import const
+from .operation import compute, reduce_axis
+from .operation import sum as sum_over
+from .tensor import Tensor
+
+
+def _kind(expr):
+    return type(expr).__name__
+
+
+def _zero(expr):
+    return expr is None
+
+
+def _plus(a, b):
+    return b if _zero(a) else a if _zero(b) else a + b
+
+
+def _times(a, b):
+    return None if _zero(a) or _zero(b) else a * b
+
+
+def _one(expr):
+    return const(1, str(expr.dtype))
+
+
+# Function of one argument -> its derivative, of the argument and of the value.
+_CALLS = {
+    "exp": lambda x, y: y,
+    "log": lambda x, y: _one(x) / x,
+    "log2": lambda x, y: const(1 / math.log(2), str(x.dtype)) / x,
+    "log10": lambda x, y: const(1 / math.log(10), str(x.dtype)) / x,
+    "sqrt": lambda x, y: const(0.5, str(x.dtype)) / y,
+    "rsqrt": lambda x, y: const(-0.5, str(x.dtype)) * y / x,
+    "tanh": lambda x, y: _one(x) - y * y,
+    "sigmoid": lambda x, y: y * (_one(x) - y),
+    "sin": lambda x, y: tir.cos(x),
+    "cos": lambda x, y: const(-1, str(x.dtype)) * tir.sin(x),
+    "tan": lambda x, y: _one(x) + y * y,
+    "sinh": lambda x, y: tir.cosh(x),
+    "cosh": lambda x, y: tir.sinh(x),
+    "atan": lambda x, y: _one(x) / (_one(x) + x * x),
+    "asin": lambda x, y: tir.rsqrt(_one(x) - x * x),
+    "acos": lambda x, y: const(-1, str(x.dtype)) * tir.rsqrt(_one(x) - x * x),
+    "erf": lambda x, y: const(2 / math.sqrt(math.pi), str(x.dtype)) * tir.exp(const(-1, str(x.dtype)) * x * x),
+    "fabs": lambda x, y: tir.Select(x >= const(0, str(x.dtype)), _one(x), const(-1, str(x.dtype))),
+    "abs": lambda x, y: tir.Select(x >= const(0, str(x.dtype)), _one(x), const(-1, str(x.dtype))),
+}
+_STEPS = ("floor", "ceil", "round", "trunc", "nearbyint", "isnan", "isfinite", "isinf")
+_CONSTANT = ("Var", "SizeVar", "IntImm", "FloatImm", "StringImm", "EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Not", "FloorDiv", "FloorMod", "Mod")
+
+
+class _Derivative:
+    """The derivative of expressions by one read of a tensor; None for 0."""
+
+    def __init__(self, read):
+        self.read = read
+
+    def __call__(self, e):
+        kind = _kind(e)
+        if kind == "ProducerLoad":
+            return _one(e) if structural_equal(e, self.read) else None
+        if kind in _CONSTANT:
+            return None
+        if kind in ("Add", "Sub"):
+            a, b = self(e.a), self(e.b)
+            return _plus(a, b) if kind == "Add" else a if _zero(b) else const(-1, str(e.dtype)) * b if _zero(a) else a - b
+        if kind == "Mul":
+            return _plus(_times(self(e.a), e.b), _times(e.a, self(e.b)))
+        if kind == "Div":
+            a, b = self(e.a), self(e.b)
+            of_a = None if _zero(a) else a / e.b
+            return of_a if _zero(b) else _plus(of_a, const(-1, str(e.dtype)) * e.a * b / (e.b * e.b))
+        if kind in ("Max", "Min"):
+            return self.chosen(e.a >= e.b if kind == "Max" else e.a <= e.b, e.a, e.b, tir.Select)
+        if kind == "Select":
+            return self.chosen(e.condition, e.true_value, e.false_value, tir.Select)
+        if kind == "Cast":
+            inner = self(e.value)
+            return None if _zero(inner) or not str(e.dtype).startswith(("float", "bfloat")) else inner.astype(str(e.dtype))
+        if kind == "Call":
+            return self.call(e)
+        raise UnsupportedError(f"te.gradient: no derivative of {kind}: {e}")
+
+    def chosen(self, condition, first, second, select):
+        """The derivative of whichever is taken."""
+        a, b = self(first), self(second)
+        if _zero(a) and _zero(b):
+            return None
+        zero = const(0, str(first.dtype))
+        return select(condition, zero if _zero(a) else a, zero if _zero(b) else b)
+
+    def call(self, e):
+        """The derivative of a function's value."""
+        name = str(e.op.name).rpartition(".")[2]
+        if name == "if_then_else":
+            return self.chosen(e.args[0], e.args[1], e.args[2], tir.if_then_else)
+        if name in ("pow", "power"):
+            x, n = e.args
+            by_base, by_exponent = self(x), self(n)
+            base = None if _zero(by_base) else by_base * n * tir.power(x, n - _one(n))
+            return _plus(base, None if _zero(by_exponent) else by_exponent * e * tir.log(x))
+        if name in _STEPS:
+            return None
+        inner = self(e.args[0]) if len(e.args) == 1 else None
+        if len(e.args) == 1 and _zero(inner):
+            return None
+        if name not in _CALLS:
+            raise UnsupportedError(f"te.gradient: no derivative of `{e.op.name}`")
+        return inner * _CALLS[name](e.args[0], e)
+
+
+def _reads(expr):
+    """Different reads of tensors in an expression."""
+    found = []
+
+    def visit(node):
+        if _kind(node) == "ProducerLoad" and not any(structural_equal(node, r) for r in found):
+            found.append(node)
+
+    tir.stmt_functor.post_order_visit(expr, visit)
+    return found
+
+
+def _free(expr, var):
+    """Whether a variable does not occur in an expression."""
+    seen = []
+    tir.stmt_functor.post_order_visit(expr, lambda node: seen.append(1) if _kind(node) in ("Var", "SizeVar") and node.same_as(var) else None)
+    return not seen
+
+
+def _solved(expr, place, axes):
+    """A variable of `axes` that occurs in `expr` as a term of its own, and what it is where `expr` equals `place`; None if there is none."""
+    for axis in axes:
+        var = axis.var
+        if expr.same_as(var):
+            return axis, place
+        rest, at = [], expr
+        while _kind(at) == "Add":  # v + rest
+            left, right = at.a, at.b
+            if right.same_as(var) and _free(left, var):
+                return axis, place - sum(rest, left)
+            if left.same_as(var) and _free(right, var):
+                return axis, place - sum(rest, right)
+            if not _free(right, var):
+                break
+            rest.append(right)
+            at = left
+    return None
+
+
+def _substitute(expr, values):
+    return tir.stmt_functor.substitute(expr, values)
+
+
+def _extents(tensor):
+    return list(tensor.shape)
+
+
+def _through(output, source, reduced, condition, read, head, lead):
+    """The gradient by one read: over all elements of `output` whose computation reads the element, what `head` says of them times the
+    derivative. `lead`: how many dimensions `head` has before those of `output`."""
+    slope = _Derivative(read)(source)
+    if slope is None:
+        return None
+    dtype, tensor = str(output.dtype), read.producer
+
+    def element(*place):
+        before, place = list(place[:lead]), list(place[lead:])
+        axes = [*output.op.axis, *reduced]
+        fresh = [tir.Var(f"{a.var.name}_", str(a.var.dtype)) for a in axes]
+        renamed = {a.var: v for a, v in zip(axes, fresh, strict=True)}
+        open_axes = [_Axis(v, a.dom) for v, a in zip(fresh, axes, strict=True)]
+        found, guards = {}, []
+        left = list(zip([_substitute(i, renamed) for i in read.indices], place, strict=True))
+        left.sort(key=lambda pair: _kind(pair[0]) not in ("Var", "SizeVar"))
+        for index, at in left:
+            index = _substitute(index, found)
+            solved = _solved(index, at, open_axes)
+            if solved is None:
+                guards.append(tir.EQ(index, at))
+                continue
+            axis, value = solved
+            found = {k: _substitute(v, {axis.var: value}) if isinstance(v, PrimExpr) else v for k, v in found.items()}
+            guards = [_substitute(g, {axis.var: value}) for g in guards]
+            found[axis.var] = value
+            open_axes = [a for a in open_axes if not a.var.same_as(axis.var)]
+            guards += [value >= axis.dom.min, value < axis.dom.min + axis.dom.extent]
+        summed = [reduce_axis((a.dom.min, a.dom.min + a.dom.extent), a.var.name) for a in open_axes]
+        last = {a.var: s.var for a, s in zip(open_axes, summed, strict=True)}
+
+        def moved(e):
+            return _substitute(_substitute(_substitute(e, renamed), found), last)
+
+        value = head(*before, *[moved(a.var) for a in output.op.axis]) * moved(slope)
+        if condition is not None:
+            guards.append(moved(condition))
+        for g in guards:
+            g = _substitute(g, last)
+            value = tir.if_then_else(g, value, const(0, dtype))
+        return sum_over(value, axis=summed) if summed else value
+
+    return compute([*_extents(head)[:lead], *_extents(tensor)], element, name=f"d_{tensor.op.name}")
+
+
+class _Axis:
+    """A variable and its range."""
+
+    def __init__(self, var, dom):
+        self.var, self.dom = var, dom
+
+
+def _reduction(output):
+    """(the expression that is summed, its axes, its condition) of a tensor's computation."""
+    body = output.op.body[output.value_index]
+    if _kind(body) != "Reduce":
+        return body, [], None
+    result, x, y = body.combiner.result[0], body.combiner.lhs[0], body.combiner.rhs[0]
+    condition = None if body.condition is None or body.condition is True or _kind(body.condition) == "IntImm" else body.condition
+    kind, source = _kind(result), body.source[0]
+    if len(body.source) != 1 or kind not in ("Add", "Mul", "Max", "Min") or not {x, y} == {result.a, result.b}:
+        raise UnsupportedError(f"te.gradient: no derivative of the reduction of `{output.op.name}`; there are those of sum, prod, max and min")
+    if kind == "Add":
+        return source, list(body.axis), condition
+    own = output(*[a.var for a in output.op.axis])
+    if kind == "Mul":
+        return own * tir.log(source), list(body.axis), condition
+    return tir.Select(tir.EQ(source, own), source, const(0, str(source.dtype))), list(body.axis), condition
+
+
+def _order(output):
+    """Tensors that an output is computed of, each before those that it is read by; the output itself is the last."""
+    order, seen = [], []
+
+    def visit(tensor):
+        if any(tensor == t for t in seen):
+            return
+        seen.append(tensor)
+        for t in tensor.op.input_tensors:
+            visit(t)
+        order.append(tensor)
+
+    visit(output)
+    return order
+
+
+def gradient(output, inputs, head=None):
+    """The gradients of `output` by `inputs`: one tensor each. `head` is the gradient of what is asked for by `output`, of shape (..., shape of
+    output); the results are (..., shape of input). Without one the results are all derivatives: (shape of output, shape of input).
+
+        x = te.placeholder((32, 3, 28, 28), name="x")
+        y = topi.sum(topi.nn.relu(x))
+        (dx,) = te.gradient(y, [x])
+
+    Tensors between are computations of te.compute, with sums, products, maxima and minima; of equal ones each counts as the largest.
+    """
+    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    shape = _extents(output)
+    rank = len(shape)
+    if head is None:
+
+        def identity(*place):
+            value = const(1, str(output.dtype))
+            for i in range(rank):
+                value = tir.if_then_else(tir.EQ(place[i], place[rank + i]), value, const(0, str(output.dtype)))
+            return value
+
+        head = compute([*shape, *shape], identity, name="identity")
+    lead = len(head.shape) - rank
+    gradients = [(output, [head])]
+
+    def of(tensor):
+        return next((parts for t, parts in gradients if t == tensor), None)
+
+    for tensor in reversed(_order(output)):
+        parts = of(tensor)
+        if parts is None or any(tensor == t for t in inputs) or _kind(tensor.op) == "PlaceholderOp":
+            continue
+        if _kind(tensor.op) != "ComputeOp":
+            raise UnsupportedError(f"te.gradient: `{tensor.op.name}` is computed by statements; te.compute is differentiated")
+        total = _total(parts)
+        source, reduced, condition = _reduction(tensor)
+        for read in _reads(source):
+            if read.producer == tensor:
+                continue
+            made = _through(tensor, source, reduced, condition, read, total, lead)
+            if made is not None:
+                known = of(read.producer)
+                known.append(made) if known is not None else gradients.append((read.producer, [made]))
+    results = []
+    for tensor in inputs:
+        parts = of(tensor)
+        nothing = const(0, str(tensor.dtype))
+        results.append(_total(parts) if parts else compute([*_extents(head)[:lead], *_extents(tensor)], lambda *_, zero=nothing: zero, name="zero"))
+    return results
+
+
+def _total(parts):
+    first, *others = parts
+    for other in others:
+        first = compute(_extents(first), lambda *i, a=first, b=other: a(*i) + b(*i), name="total")
+    return first
+
+
+__all__ = ["gradient"]

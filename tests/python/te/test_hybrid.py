@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts: the same function of tensors, compiled, and of arrays, in Python."""
+# ruff: noqa: F821 - scripts call functions that are known within them alone
+
+import numpy as np
+import pytest
+
+import baton as tvm
+from baton import te
+
+
+def f32(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype("float32")
+
+
+def run(script, *args):
+    """What the script gives for arrays and numbers, compiled; beside what it gives in Python."""
+    tensors = [te.placeholder(a.shape, dtype=str(a.dtype), name=f"p{i}") if isinstance(a, np.ndarray) else tvm.runtime.convert(a) for i, a in enumerate(args)]
+    made = script(*tensors)
+    made = list(made) if isinstance(made, (list, tuple)) else [made]
+    ins = [(t, a) for t, a in zip(tensors, args, strict=True) if isinstance(a, np.ndarray)]
+    outs = [tvm.nd.empty([int(d) for d in m.shape], str(m.dtype)) for m in made]
+    tvm.build(te.create_schedule([m.op for m in made]), [*(t for t, _ in ins), *made], "llvm")(*(tvm.nd.array(a) for _, a in ins), *outs)
+    plain = script(*args)
+    for got, want in zip(outs, plain if isinstance(plain, (list, tuple)) else [plain], strict=True):
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
+    return [o.numpy() for o in outs]
+
+
+def test_an_outer_product():
+    @te.hybrid.script
+    def outer(a, b):
+        """Each by each."""
+        c = output_tensor((a.shape[0], b.shape[0]), a.dtype)
+        for i in range(a.shape[0]):
+            for j in range(b.shape[0]):
+                assert i < 3 and j < 4 if False else True
+                c[i, j] = a[i] * b[j]
+        return c
+
+    a, b = f32(3), f32(4, seed=1)
+    np.testing.assert_allclose(run(outer, a, b)[0], np.outer(a, b), rtol=1e-6)
+
+
+def test_variables_branches_and_compound_assignment():
+    @te.hybrid.script
+    def smooth(a, n):
+        b = output_tensor((10,), "float32")
+        for i in range(n):
+            total = 0.0
+            count = 0
+            for k in range(3):
+                if likely(i + k - 1 >= 0 and i + k - 1 < n):
+                    total += a[max(i + k - 1, 0)]
+                    count += 1
+                else:
+                    total = total + float32(0)
+            b[i] = total / float32(count) if i % 2 == 0 else -total
+        return b
+
+    run(smooth, f32(10), 10)
+
+
+def test_several_results_and_memory_of_its_own():
+    @te.hybrid.script
+    def both(a):
+        twice = allocate(a.shape, "float32")
+        c, d = output_tensor(a.shape, "float32"), output_tensor(a.shape, "int32")
+        for i in parallel(a.shape[0]):
+            twice[i] = a[i] * 2.0
+        for i in serial(0, a.shape[0]):
+            c[i] = min(max(twice[i], 0.0), 1.0) + exp(a[i]) - tanh(a[i]) * sqrt(2.0)
+            d[i] = int32(twice[i] * 4.0)
+        return c, d
+
+    c, d = run(both, f32(8))
+    assert c.dtype == "float32" and d.dtype == "int32"
+
+
+def test_what_is_known_now():
+    width = 3
+
+    @te.hybrid.script
+    def unrolled(a):
+        b = output_tensor((a.shape[0],), "float32")
+        n = a.shape[0]
+        if len(a.shape) == 2:
+            for i in range(n):
+                b[i] = 0.0
+                for j in const_range(width):
+                    b[i] += a[i, j] ** 2.0
+        else:
+            nothing()
+        return b
+
+    a = f32(4, 3)
+    np.testing.assert_allclose(run(unrolled, a)[0], (a * a).sum(1), rtol=1e-5)
+
+
+def test_a_tuple_of_tensors():
+    @te.hybrid.script
+    def total(xs):
+        c = output_tensor(xs[0].shape, xs[0].dtype)
+        for i in range(xs[0].shape[0]):
+            c[i] = xs[0][i]
+            for k in const_range(1, len(xs)):
+                c[i] += xs[k][i]
+        return c
+
+    xs = [te.placeholder((5,), name=f"x{i}") for i in range(3)]
+    made, out = total(xs), tvm.nd.empty((5,))
+    values = [f32(5, seed=i) for i in range(3)]
+    tvm.build(te.create_schedule(made.op), [*xs, made], "llvm")(*map(tvm.nd.array, values), out)
+    np.testing.assert_allclose(out.numpy(), sum(values), rtol=1e-6)
+
+
+def test_a_script_among_other_tensors():
+    @tvm.te.hybrid.script
+    def shifted(a):
+        b = output_tensor(a.shape, a.dtype)
+        for i in range(a.shape[0]):
+            if i > 0:
+                b[i] = a[i - 1]
+            else:
+                b[i] = a[a.shape[0] - 1]
+        return b
+
+    x = te.placeholder((6,), name="x")
+    made = te.compute((6,), lambda i: shifted(te.compute((6,), lambda i: x[i] * 2.0))[i] + 1.0)
+    out, value = tvm.nd.empty((6,)), f32(6)
+    tvm.build(te.create_schedule(made.op), [x, made], "llvm")(tvm.nd.array(value), out)
+    np.testing.assert_allclose(out.numpy(), np.roll(2 * value, 1) + 1, rtol=1e-6)
+
+
+def test_what_a_script_has_not():
+    @te.hybrid.script
+    def bound(a):
+        b = output_tensor(a.shape, a.dtype)
+        for i in bind("threadIdx.x", a.shape[0]):
+            b[i] = a[i]
+        return b
+
+    @te.hybrid.script
+    def nothing(a):
+        b = output_tensor(a.shape, a.dtype)
+        b[0] = unknown
+
+    x = te.placeholder((6,), name="x")
+    with pytest.raises(tvm.error.UnsupportedError, match="`bound`, line .*no loop over `bind"):
+        bound(x)
+    with pytest.raises(tvm.error.UnsupportedError, match="`unknown` is not known here"):
+        nothing(x)
