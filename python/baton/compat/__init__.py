@@ -317,7 +317,6 @@ ABSENT = {
     "baton.script": "loops are written with tir.ir_builder, or with te",
     "baton.target.datatype": "dtypes are those of baton.DataType; casts and lookups of others are operators of a program",
     "baton.target.intrin": "tir has functions for what processors compute: tir.exp, tir.sqrt, tir.popcount",
-    "baton.te.autodiff": "relay.transform.gradient differentiates programs of Relay",
     "baton.te.hybrid": "te.compute, te.extern and tir.ir_builder say the same",
     "baton.testing.auto_scheduler": _NO_TUNING,
     "baton.testing.tir": "loops are written with tir.ir_builder, or with te",
