@@ -170,8 +170,8 @@ def test_type_of_lambda():
 
 def test_checked_type_of_let_var():
     v = relay.var("v")
-    l = run_infer_type(relay.Let(v, relay.const(1.0), v))
-    assert l.var.checked_type == relay.scalar_type("float32")
+    let = run_infer_type(relay.Let(v, relay.const(1.0), v))
+    assert let.var.checked_type == relay.scalar_type("float32")
 
 
 def test_wellformed_pass():
