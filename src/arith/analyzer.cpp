@@ -4,6 +4,8 @@
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "arith/bounds.h"
@@ -17,6 +19,25 @@ using tir::NodeKind;
 
 /// How many of the conditions that hold are used, innermost first.
 constexpr size_t kMaxFacts = 64;
+
+/// Bounds of a quotient whose divisor is 1 or more: those of the corners. `floor`: rounded down, else to zero.
+ConstIntBound Quotient(ConstIntBound a, ConstIntBound b, bool floor) {
+  const auto divide = [&](int64_t x, int64_t y) -> int64_t {
+    if (x == kPosInf || x == kNegInf) return x;
+    if (y == kPosInf) return floor && x < 0 ? -1 : 0;
+    return floor ? FloorDivC(x, y) : x / y;
+  };
+  ConstIntBound r{divide(a.min, b.min), divide(a.max, b.min)};
+  return {std::min(r.min, divide(a.min, b.max)), std::max(r.max, divide(a.max, b.max))};
+}
+
+/// Bounds of what bits make, where the second operand is a literal; `type` where nothing is known.
+ConstIntBound OfBits(std::string_view name, ConstIntBound a, const int64_t* c, ConstIntBound type) {
+  if (!c || *c < 0) return type;
+  if (name == "tir.bitwise_and") return {0, a.min >= 0 ? std::min(a.max, *c) : *c};
+  if (name != "tir.shift_right" || *c > 62) return type;
+  return {FloorDivC(a.min, int64_t{1} << *c), FloorDivC(a.max, int64_t{1} << *c)};
+}
 
 }  // namespace
 
@@ -176,8 +197,7 @@ ConstIntBound Analyzer::FindBound(const PrimExpr& e) {
         }
         const auto* n = static_cast<const tir::FloorDivNode*>(e.get());
         ConstIntBound a = Bound(n->a), b = Bound(n->b);
-        if (a.min >= 0 && b.min >= 1) return {0, FloorDivC(a.max, b.min)};
-        return type;
+        return b.min >= 1 ? Quotient(a, b, true) : type;
       }
       case NodeKind::kFloorMod: {
         const auto* n = static_cast<const tir::FloorModNode*>(e.get());
@@ -192,14 +212,14 @@ ConstIntBound Analyzer::FindBound(const PrimExpr& e) {
       case NodeKind::kDiv: {
         const auto* n = static_cast<const tir::DivNode*>(e.get());
         ConstIntBound a = Bound(n->a), b = Bound(n->b);
-        if (a.min >= 0 && b.min >= 1) return {0, FloorDivC(a.max, b.min)};
-        return type;
+        return b.min >= 1 ? Quotient(a, b, false) : type;
       }
       case NodeKind::kMod: {
         const auto* n = static_cast<const tir::ModNode*>(e.get());
         ConstIntBound a = Bound(n->a), b = Bound(n->b);
-        if (a.min >= 0 && b.min >= 1) return {0, a.max < AddInf(b.max, -1) ? a.max : AddInf(b.max, -1)};
-        return type;
+        if (b.min < 1) return type;
+        const int64_t most = AddInf(b.max, -1), least = most == kPosInf ? kNegInf : -most;
+        return {a.min >= 0 ? 0 : std::max(a.min, least), a.max <= 0 ? 0 : std::min(a.max, most)};
       }
       case NodeKind::kMin: {
         const auto* n = static_cast<const tir::MinNode*>(e.get());
@@ -236,6 +256,9 @@ ConstIntBound Analyzer::FindBound(const PrimExpr& e) {
         const auto* n = static_cast<const tir::CallNode*>(e.get());
         if (n->args.size() == 3 && tir::IntrinName(n) == "tir.if_then_else")
           return Union(Bound(n->args[1]), Bound(n->args[2]));
+        if (n->args.size() == 2) {
+          return OfBits(tir::IntrinName(n), Bound(n->args[0]), tir::as_const_int(n->args[1]), type);
+        }
         return type;
       }
       default:

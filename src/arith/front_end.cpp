@@ -3,10 +3,15 @@
 #include <baton/arith/analyzer.h>
 #include <baton/arith/int_set.h>
 #include <baton/runtime/registry.h>
+#include <baton/tir/functor.h>
+#include <baton/tir/op.h>
 
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <string>
+
+#include "arith/bounds.h"
 
 namespace baton::arith {
 namespace {
@@ -28,13 +33,79 @@ PrimExpr Condition(const Args& args) {
   return e;
 }
 
+/// Comparisons as they are read: `x - y < 0` is `x < y`, `x * 4 < 17` is `x < 5`, `!(x < y)` is `y <= x`. For people
+/// and programs that look at conditions; loops are made from what Simplify gives.
+class Comparisons : public tir::ExprMutator {
+ public:
+  explicit Comparisons(Analyzer* a) : a_(a) {}
+
+ private:
+  using tir::ExprMutator::VisitExpr_;
+  using Kind = tir::NodeKind;
+  PrimExpr VisitExpr_(const tir::LTNode* op) final { return Read(op->a, op->b, Kind::kLT, GetRef<PrimExpr>(op)); }
+  PrimExpr VisitExpr_(const tir::LENode* op) final { return Read(op->a, op->b, Kind::kLE, GetRef<PrimExpr>(op)); }
+  PrimExpr VisitExpr_(const tir::GTNode* op) final { return Read(op->a, op->b, Kind::kGT, GetRef<PrimExpr>(op)); }
+  PrimExpr VisitExpr_(const tir::GENode* op) final { return Read(op->a, op->b, Kind::kGE, GetRef<PrimExpr>(op)); }
+  PrimExpr VisitExpr_(const tir::EQNode* op) final { return Read(op->a, op->b, Kind::kEQ, GetRef<PrimExpr>(op)); }
+  PrimExpr VisitExpr_(const tir::NENode* op) final { return Read(op->a, op->b, Kind::kNE, GetRef<PrimExpr>(op)); }
+  PrimExpr VisitExpr_(const tir::NotNode* op) final {
+    const PrimExpr a = VisitExpr(op->a);
+    if (const auto* n = a.as<tir::LTNode>()) return tir::LE(n->b, n->a);
+    if (const auto* n = a.as<tir::LENode>()) return tir::LT(n->b, n->a);
+    if (const auto* n = a.as<tir::GTNode>()) return tir::LE(n->a, n->b);
+    if (const auto* n = a.as<tir::GENode>()) return tir::LT(n->a, n->b);
+    if (const auto* n = a.as<tir::EQNode>()) return tir::NE(n->a, n->b);
+    if (const auto* n = a.as<tir::NENode>()) return tir::EQ(n->a, n->b);
+    return a.same_as(op->a) ? GetRef<PrimExpr>(op) : !a;
+  }
+
+  /// The difference of both sides, without a common factor, with its positive terms on the left.
+  PrimExpr Read(const PrimExpr& a, const PrimExpr& b, Kind kind, const PrimExpr& as_it_is) {
+    if (a.dtype() != DataType::Int(64)) return as_it_is;
+    LinearForm d = a_->Linear(a);
+    for (const LinearForm::Term& t : a_->Linear(b).terms) d.terms.push_back({t.atom, -t.coeff});
+    const int64_t less = a_->Linear(b).constant;
+    if (__builtin_sub_overflow(d.constant, less, &d.constant)) return as_it_is;
+    d = Summed(d);
+    int64_t factor = 0;
+    for (const LinearForm::Term& t : d.terms) factor = std::gcd(factor, t.coeff);
+    if (factor == 0) return as_it_is;
+    const int64_t rest = (d.constant % factor + factor) % factor;
+    const bool equality = kind == Kind::kEQ || kind == Kind::kNE;
+    if (equality && rest) return tir::make_int(DataType::Bool(), kind == Kind::kNE);
+    // sum * factor + c < 0 where sum + floor(c / factor) < 0, and so for `>=`; for `<=` and `>` the quotient is rounded
+    // up.
+    const bool up = rest != 0 && (kind == Kind::kLE || kind == Kind::kGT);
+    d.constant = (d.constant - rest) / factor + (up ? 1 : 0);
+    LinearForm left, right;
+    for (const LinearForm::Term& t : d.terms) {
+      (t.coeff > 0 ? left : right).terms.push_back({t.atom, std::abs(t.coeff) / factor});
+    }
+    if (right.terms.empty() || (!left.terms.empty() && d.constant < 0)) {
+      right.constant = -d.constant;
+    } else {
+      left.constant = d.constant;
+    }
+    const PrimExpr l = a_->FromLinear(left, a.dtype()), r = a_->FromLinear(right, a.dtype());
+    return tir::FoldBinary(kind, l, r);
+  }
+  static LinearForm Summed(const LinearForm& f) {
+    LinearForm out;
+    out.constant = f.constant;
+    for (const LinearForm::Term& t : f.terms) AddTerm(&out, t.atom, t.coeff);
+    return out;
+  }
+  Analyzer* a_;
+};
+
 /// The method of an analyzer by its name; null for one that it has not.
 PackedFunc Method(const std::shared_ptr<Analyzer>& a, std::string_view name) {
   if (name == "bind") {
     return PackedFunc(
         [a](Args args, RetValue*) { a->Bind(Downcast<tir::Var>(Given(args, 0)), Given(args, 1), Given(args, 2)); });
   }
-  if (name == "simplify") return PackedFunc([a](Args args, RetValue* rv) { *rv = a->Simplify(Given(args, 0)); });
+  if (name == "simplify")
+    return PackedFunc([a](Args args, RetValue* rv) { *rv = Comparisons(a.get())(a->Simplify(Given(args, 0))); });
   if (name == "const_int_bound") {
     return PackedFunc([a](Args args, RetValue* rv) {
       const ConstIntBound b = a->Bound(Given(args, 0));

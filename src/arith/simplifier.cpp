@@ -105,6 +105,7 @@ PrimExpr Simplifier::VisitExpr_(const tir::LetNode* op) {
 
 PrimExpr Simplifier::VisitExpr_(const tir::CastNode* op) {
   PrimExpr v = VisitExpr(op->value);
+  if (v.dtype() == op->dtype) return v;
   return v.same_as(op->value) ? GetRef<PrimExpr>(op) : cast(op->dtype, v);
 }
 

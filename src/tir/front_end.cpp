@@ -120,7 +120,10 @@ BATON_REGISTER_GLOBAL("tir.Call").set_body([](runtime::Args args, runtime::RetVa
   DataType t = args[0].As<DataType>();
   auto operands = args[2].As<Array<PrimExpr>>();
   if (runtime::ValueTraits<std::string>::Is(args[1].raw())) {
-    *rv = Any(Call(t, Op::Get(args[1].As<std::string>()), operands));
+    // An intrinsic becomes an operator when it is first used.
+    const auto name = args[1].As<std::string>();
+    const bool known = name.starts_with("tir.") && runtime::Registry::Get("tir.op." + name.substr(4));
+    *rv = Any(Call(t, known ? Op::GetOrCreate(name) : Op::Get(name), operands));
   } else {
     *rv = Any(Call(t, args[1].As<RelayExpr>(), operands));
   }

@@ -42,6 +42,7 @@ MODULES = {
     "baton.relay.analysis_ffi_api": "baton.compat.relay_analysis_api",
     "baton.relay.backend.compile_engine": "baton.driver.te_compiler",
     "baton.relay.backend.executor": "baton.driver.executors",
+    "baton.relay.backend.executor_factory": "baton.compat.executor_factory",
     "baton.relay.backend.name_transforms": "baton.compat.name_transforms",
     "baton.relay.backend.options": "baton.compat.backend_options",
     "baton.relay.backend.te_compiler": "baton.driver.te_compiler",
@@ -109,6 +110,7 @@ NAMES = {
         "mtl": "baton.runtime.devices:metal",
     },
     "baton._ffi.base": {
+        "__version__": "baton:__version__",
         "c_str": "baton.compat.ffi_base:c_str",
         "integer_types": "baton.compat.ffi_base:integer_types",
         "numeric_types": "baton.compat.ffi_base:numeric_types",
@@ -123,6 +125,7 @@ NAMES = {
     },
     "baton.ir.base": {"Node": "baton.runtime:Object"},
     "baton.relay": {
+        "Feature": "baton.relay.analysis:Feature",
         "Prelude": "baton.relay.prelude:Prelude",
         "TypeConstraint": "baton.ir:TypeConstraint",
         "bind_params_by_name": "baton.driver.relay_build:bind_params_by_name",
@@ -282,7 +285,6 @@ ABSENT = {
     "baton.meta_schedule": _NO_TUNING,
     "baton.micro": "target=\"c\" writes C code for small machines",
     "baton.relay.backend.contrib": _NO_SUCH_DEVICE,
-    "baton.relay.backend.executor_factory": "relay.build gives a baton.runtime.Module, which has code, graph and weights",
     "baton.relay.backend.graph_executor_codegen": "relay.build gives code, get_graph_json() the graph",
     "baton.relay.collage": "relay.op.contrib and MergeComposite choose what other compilers take",
     "baton.relay.frontend.caffe": _BY_ONNX,

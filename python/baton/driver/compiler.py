@@ -54,7 +54,7 @@ class Source:
         if isinstance(source, IRModule):
             return Source("module", source)
         if isinstance(source, Function):
-            return Source("module", IRModule.from_expr(source))
+            return Source("module", IRModule.of_main(source))
         raise TypeError(f"a model is a path, bytes, an ONNX ModelProto, Relay text, an IRModule or a Relay function, not {type(source).__name__}")
 
     def read(self, shapes: Mapping[str, tuple[int, ...]]):

@@ -19,7 +19,7 @@ def _module(mod):
     if isinstance(mod, IRModule):
         return mod
     if isinstance(mod, Function):
-        return IRModule.from_expr(mod)
+        return IRModule.of_main(mod)
     raise errors.TypeError(f"a program is an IRModule or a Function of Relay, not {type(mod).__name__}")
 
 
@@ -49,8 +49,12 @@ def build(
     without one the current target, else this machine; "opencl" puts the whole program on an OpenCL device. A dict gives a
     target for each device, {"cpu": "llvm", "opencl": "opencl"}, a list the same for the devices of its targets; such a
     program is planned by `relay.transform.PlanDevices`, and runs on `lib["default"](baton.cpu(), baton.opencl(0))`.
-    `executor`, `runtime` and `target_host` are accepted for old programs: there is one engine, and the host is cpu.
+    `executor`, `runtime` and `target_host` are accepted for old programs: there is one engine, and the host is cpu. By position the order
+    of 0.8 is taken, too: `build(mod, target, target_host, params, mod_name)`.
     """
+    if isinstance(executor, dict):  # the order of 0.8: ir_mod, target, target_host, params, mod_name
+        params, mod_name = executor, runtime or mod_name
+        executor = runtime = None
     mod = compiled_outside(_bind(_module(ir_mod), params))
     targets = targets_of(target)
     with capsule():
@@ -107,7 +111,7 @@ class BuildModule:
 
 def bind_params_by_name(func, params):
     """The function with parameters of these names replaced by constants."""
-    return _bind(IRModule.from_expr(func), params)["main"]
+    return _bind(IRModule.of_main(func), params)["main"]
 
 
 def create_executor(kind="debug", mod=None, device=None, target="llvm", params=None):
@@ -127,7 +131,7 @@ def create_executor(kind="debug", mod=None, device=None, target="llvm", params=N
 
 def evaluator(func):
     """What computes a function from arrays: an array, or a list of them."""
-    return create_executor("vm", IRModule.from_expr(func)).evaluate()
+    return create_executor("vm", IRModule.of_main(func)).evaluate()
 
 
 __all__ = ["BuildModule", "Executor", "bind_params_by_name", "build", "create_executor", "evaluator", "optimize"]

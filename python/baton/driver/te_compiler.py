@@ -63,7 +63,7 @@ class TECompiler:
     def lower(self, source_func, target=None, mod_name="default"):
         """The function as tensor expressions and loops: a CachedFunc."""
         target = target_of(target)
-        func = InferType()(IRModule.from_expr(source_func))["main"]
+        func = InferType()(IRModule.of_main(source_func))["main"]
         found = self._key(self._lowered, func, target)
         if found is None:
             inputs = [t for p in func.params for t in _placeholders(p.checked_type, p.name_hint)]
@@ -78,7 +78,7 @@ class TECompiler:
     def jit(self, source_func, target=None, mod_name="default"):
         """Compiled code of the function, which is called with arrays for the inputs, then for the outputs."""
         target = target_of(target)
-        func = InferType()(IRModule.from_expr(source_func))["main"]
+        func = InferType()(IRModule.of_main(source_func))["main"]
         found = self._key(self._compiled, func, target)
         if found is None:
             lib = build(func, target, mod_name=mod_name)

@@ -126,4 +126,7 @@ def make_node(type_key, **kwargs):
     """
     if type_key == "DictAttrs" and "dict" not in kwargs:
         return DictAttrs(kwargs)
+    for name, value in kwargs.items():
+        if isinstance(value, str) and not value and name.endswith("dtype"):
+            kwargs[name] = "void"  # of attributes: it is not given
     return _core.make_node(type_key if _core.type_known(type_key) else _current_key(type_key), **kwargs)

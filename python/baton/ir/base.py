@@ -2,13 +2,14 @@
 """Nodes, where they come from, comparing them, and their JSON form."""
 
 from .. import _core
-from .._core import Object
+from .._core import Array, Object
 from .._ffi import get_global_func
 from .._ffi.hook import Hook
 from . import json_upgrade
 
 _annotated_text = Hook("ir.annotated_text")
 _typed_text = Hook("ir.typed_text")
+_PLAIN = (int, float, list, tuple)
 
 
 class SourceName(Object, key="SourceName"):
@@ -37,15 +38,35 @@ class Span(Object, key="Span"):
         super().__init__(source_name=source_name, line=line, column=column, end_line=end_line, end_column=end_column)
 
 
+def _beside(value, other):
+    """A number that is compared with a literal, as a literal of the same dtype; the same for the items of lists and tuples."""
+    if isinstance(value, (int, float)):
+        kind = getattr(other, "type_key", None)
+        fits = kind == "IntImm" and value == int(value) if value == value and abs(value) != float("inf") else False
+        return make_node(kind, dtype=other.dtype, value=int(value) if kind == "IntImm" else float(value)) if fits or kind == "FloatImm" else value
+    sequences = (list, tuple, Array)
+    if isinstance(value, sequences) and isinstance(other, sequences) and len(value) == len(other):
+        if any(isinstance(v, (int, float, list, tuple, Array)) for v in value):
+            return [_beside(v, o) for v, o in zip(value, other, strict=True)]
+    return value
+
+
+def _both(lhs, rhs):
+    """Two values to compare. Numbers of Python have no dtype: beside a literal they have its."""
+    if isinstance(lhs, _PLAIN) or isinstance(rhs, _PLAIN):
+        return _beside(lhs, rhs), _beside(rhs, lhs)
+    return lhs, rhs
+
+
 def structural_equal(lhs, rhs, map_free_vars=False) -> bool:
     """Whether two objects are equal but for the names of what they bind. With `map_free_vars` free variables may be renamed
-    too; without, a free variable equals itself alone."""
-    return get_global_func("node.StructuralEqual")(lhs, rhs, map_free_vars, False)
+    too; without, a free variable equals itself alone. A number of Python equals a literal of the same value."""
+    return get_global_func("node.StructuralEqual")(*_both(lhs, rhs), map_free_vars, False)
 
 
 def assert_structural_equal(lhs, rhs, map_free_vars=False):
     """Raises ValueError that says where two objects first differ, unless they are structurally equal."""
-    get_global_func("node.StructuralEqual")(lhs, rhs, map_free_vars, True)
+    get_global_func("node.StructuralEqual")(*_both(lhs, rhs), map_free_vars, True)
 
 
 def get_first_structural_mismatch(lhs, rhs, map_free_vars=False):

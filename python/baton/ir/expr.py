@@ -56,6 +56,10 @@ class NotEqualOp(EqualOp):
         return not EqualOp.__bool__(self)
 
 
+class DivisionAmbiguityError(TypeError, RuntimeError):
+    """`/` of integers: which of the divisions is meant is not said."""
+
+
 class PrimExpr(BaseExpr, key="PrimExpr"):
     """A scalar in a PrimFunc or a dimension of a type. Python's operators on it build expressions and fold literals."""
 
@@ -84,7 +88,7 @@ class PrimExpr(BaseExpr, key="PrimExpr"):
 
     def _divide(self, a, b):
         if self.dtype.startswith(("int", "uint")):
-            raise TypeError("`/` of integers: say which, as a // b (floor) or tir.truncdiv(a, b)")
+            raise DivisionAmbiguityError("`/` of integers: say which, as a // b (floor) or tir.truncdiv(a, b)")
         return _arithmetic("div", a, b)
 
     def __truediv__(self, other):

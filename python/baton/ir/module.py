@@ -130,11 +130,19 @@ class IRModule(Object, key="IRModule"):
 
     @staticmethod
     def from_expr(expr, functions=None, type_defs=None) -> "IRModule":
-        """A module whose `main` is the expression, as a function of its free variables if it is not one."""
-        mod = _ffi_api.Module_FromExpr(expr, {_global_var(k): v for k, v in (functions or {}).items()})
+        """A module whose `main` is the expression, as a function of its free variables if it is not one. A function with the attribute
+        "global_symbol" has that name."""
+        functions = {_global_var(k): v for k, v in (functions or {}).items()}
+        symbol = expr.attrs["global_symbol"] if isinstance(expr, BaseFunc) and expr.attrs and "global_symbol" in expr.attrs else None
+        mod = IRModule({symbol: expr, **functions}) if symbol else _ffi_api.Module_FromExpr(expr, functions)
         for var, data in (type_defs or {}).items():
             mod._add(var, data)
         return mod
+
+    @staticmethod
+    def of_main(expr) -> "IRModule":
+        """A module whose `main` is the expression, whatever name a function has."""
+        return _ffi_api.Module_FromExpr(expr, {})
 
     def import_from_std(self, file_to_import="prelude.rly"):
         """Adds a file of the standard library: the prelude."""

@@ -77,6 +77,17 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+class _ConfigType(str):
+    """Type of an option. Programs for Relay read it as a dict with the name of the class of nodes: `["type"]`."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key):
+        if key != "type":
+            return super().__getitem__(key)
+        return {"int": "IntImm", "bool": "IntImm"}.get(str(self), str(self))
+
+
 @register_object("transform.PassContext")
 class PassContext(Object):
     """The environment of passes; entered by `with`.
@@ -168,8 +179,8 @@ class PassContext(Object):
 
     @staticmethod
     def list_configs():
-        """The options that `config` takes: a dict of the type, by key."""
-        return dict(_api("ListConfigs")().items())
+        """The options that `config` takes: a dict of the type, by key. `["type"]` of a type is the name of its class."""
+        return {key: _ConfigType(name) for key, name in _api("ListConfigs")().items()}
 
 
 @register_object("transform.Pass")

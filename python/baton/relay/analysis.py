@@ -111,6 +111,11 @@ def free_type_vars(expr, mod=None):
     return [v for k, v in found.items() if k not in bound]
 
 
+def all_dtypes(expr):
+    """The set of the element types in a typed expression."""
+    return {str(dtype) for dtype in _api("all_dtypes")(expr)}
+
+
 def well_formed(expr) -> bool:
     """Whether every variable is bound once and used in its scope."""
     return bool(_api("well_formed")(expr))

@@ -21,7 +21,7 @@ def _numpy(value):
 
 def optimize(func, passes):
     """A function after passes."""
-    return Sequential([transform.InferType(), *passes])(IRModule.from_expr(func))["main"]
+    return Sequential([transform.InferType(), *passes])(IRModule.of_main(func))["main"]
 
 
 def _simplify(func, params):

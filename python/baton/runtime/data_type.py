@@ -42,12 +42,26 @@ _CODES = {
 _NUMBERED = re.compile(r"(int|uint|float|bfloat|complex|handle)(\d+)?$")
 
 
+_known = {"void", "", "bool"}  # of those that were asked for
+
+
+def _is_known(name):
+    head, x, lanes = name.rpartition("x")
+    head = head if x and lanes.isdigit() else name
+    if _NUMBERED.match(head) or head in _CODES or head == "void" or head.startswith("custom["):
+        _known.add(name)
+        return True
+    return False
+
+
 class DataType(str):
     """An element type: its name, as "float32", "int8x4", "bool", "bfloat16"; equal to the plain string."""
 
     __slots__ = ()
 
     def __new__(cls, name="void"):
+        if cls is DataType and name not in _known and not _is_known(str(name)):
+            raise ValueError(f"there is no element type {str(name)!r}")
         return str.__new__(_NoType if cls is DataType and name == "void" else cls, name)
 
     def _parts(self):

@@ -72,6 +72,13 @@ def _attribute(name, doc):
     return property(get, doc=doc)
 
 
+def _numbers():
+    names = ("cpu", "llvm", "c", "cuda", "nvptx", "opencl", "cl", "vulkan", "metal", "vpi", "rocm", "ext_dev", "hexagon", "webgpu")
+    return {name: Device(name).device_type for name in names}
+
+
+Device.STR2MASK = _numbers()
+Device.MASK2STR = {number: _name for _name, number in reversed(Device.STR2MASK.items())}
 _kind_name = Device.device_name.__get__
 Device.exist = property(exists)
 Device.sync = sync

@@ -16,6 +16,8 @@ def constant_array(value, dtype=None):
         return value
     plain = isinstance(value, (bool, int, float, list, tuple)) and not isinstance(value, np.generic)
     made = np.asarray(value)
+    if made.dtype.kind in "OUSV" and made.dtype.name not in ("bfloat16",):
+        raise ValueError(f"a constant is a number, nested lists of them or an array, not {value!r}")
     if dtype is None and plain:
         dtype = {"int64": "int32", "float64": "float32"}.get(made.dtype.name)
     if dtype is not None:

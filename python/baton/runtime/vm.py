@@ -30,8 +30,10 @@ class Executable:
     @property
     def stats(self):
         """What the program has, in words."""
-        lines = str(self.bytecode).splitlines()
-        return f"{len(self.globals)} functions ({', '.join(self.globals)}), {len(lines)} lines of bytecode"
+        lines = [f"Relay VM executable statistics: {len(str(self.bytecode).splitlines())} lines of bytecode"]
+        for what, names in (("Globals", self.globals), ("Primitive ops", self.primitive_ops)):
+            lines.append(f"  {what} (#{len(names)}): [{', '.join(names)}]")
+        return "\n".join(lines)
 
     @property
     def globals(self):

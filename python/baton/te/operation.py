@@ -84,8 +84,8 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     C = te.compute((n, m), lambda i, j: A[i, j] + B[j], name="C")
     """
     shape = _shape(shape)
-    variables = list(_ffi_api.MakeIndexVars(len(shape)))
     spec = inspect.getfullargspec(fcompute)
+    variables = [Var(name) for name in _index_names(fcompute, spec, len(shape), varargs_names)]
     if spec.varargs is None:
         wanted = len(spec.args) - (1 if inspect.ismethod(fcompute) else 0)
         if not wanted - len(spec.defaults or ()) <= len(shape) <= wanted:
@@ -94,7 +94,18 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     bodies = list(body) if isinstance(body, (list, tuple)) or type(body).__name__ == "Array" else [body]
     bodies = [op.convert(b.asobject() if isinstance(b, TensorSlice) else b) for b in bodies]
     tensors = _ffi_api.compute(shape, variables, bodies, name, tag or (_tags[-1] if _tags else ""))
+    if attrs:
+        made = tensors[0].op
+        made = make_node("te.ComputeOp", name=made.name, tag=made.tag, attrs=dict(attrs), axis=made.axis, body=made.body)
+        tensors = [made.output(i) for i in range(len(bodies))]
     return tensors[0] if len(bodies) == 1 else tuple(tensors)
+
+
+def _index_names(fcompute, spec, count, varargs_names):
+    """Names of the loops of a computation: those of the function's parameters, i0, i1, ... where it takes any number."""
+    names = spec.args[1:] if inspect.ismethod(fcompute) else spec.args
+    names = [*names, *(varargs_names or [])][:count]
+    return [*names, *(f"i{i}" for i in range(len(names), count))]
 
 
 def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, out_buffers=None, tag="", attrs=None):

@@ -162,6 +162,11 @@ class Tensor(Object, key="te.Tensor"):
     def __neg__(self):
         return _arithmetic("negative", self)
 
+    def __repr__(self):
+        return f"Tensor(shape=[{', '.join(map(str, self.shape))}], op.name={self.op.name})"
+
+    __str__ = __repr__
+
     def __eq__(self, other):
         return isinstance(other, Tensor) and self.op.same_as(other.op) and self.value_index == other.value_index
 

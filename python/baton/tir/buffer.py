@@ -15,8 +15,8 @@ class Buffer(Object, key="tir.Buffer"):
         self.__init_handle_by_constructor__(_ffi_api.Buffer, _shape(shape), dtype, name, scope)
 
     def scope(self):
-        """ "" or "global": memory; "local": registers and stack."""
-        return _ffi_api.BufferScope(self)
+        """ "global": memory; "local": registers and stack."""
+        return _ffi_api.BufferScope(self) or "global"
 
     @property
     def strides(self):

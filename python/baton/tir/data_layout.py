@@ -3,6 +3,7 @@
 
 import re
 
+from .._core import Array
 from . import op
 
 
@@ -68,19 +69,19 @@ class BijectiveLayout:
 
     def forward_index(self, index):
         """The index of an element in the second layout, from that in the first."""
-        return _index(self.src_layout, self.dst_layout, index)
+        return Array(_index(self.src_layout, self.dst_layout, index))
 
     def backward_index(self, index):
         """The index of an element in the first layout."""
-        return _index(self.dst_layout, self.src_layout, index)
+        return Array(_index(self.dst_layout, self.src_layout, index))
 
     def forward_shape(self, shape):
         """The shape in the second layout."""
-        return _shape(self.src_layout, self.dst_layout, shape)
+        return Array(_shape(self.src_layout, self.dst_layout, shape))
 
     def backward_shape(self, shape):
         """The shape in the first layout."""
-        return _shape(self.dst_layout, self.src_layout, shape)
+        return Array(_shape(self.dst_layout, self.src_layout, shape))
 
 
 def _given(layout, values, what):

@@ -112,9 +112,16 @@ class BinaryOpExpr(PrimExpr):
     __slots__ = ()
 
 
+def _as_wide(literal, other):
+    """An integer literal with the width of the other operand, an integer."""
+    if not isinstance(literal, IntImm) or not isinstance(other, PrimExpr) or literal.dtype == other.dtype:
+        return literal
+    return IntImm(other.dtype, literal.value) if literal.dtype.startswith("int") and other.dtype in ("int32", "int64") else literal
+
+
 def _binary(name, doc):
     def __init__(self, a, b, span=None):
-        self.__init_handle_by_constructor__(getattr(_ffi_api, name), a, b)
+        self.__init_handle_by_constructor__(getattr(_ffi_api, name), _as_wide(a, b), _as_wide(b, a))
 
     body = {"__slots__": (), "__doc__": doc, "__init__": __init__, "__module__": __name__}
     cls = type(PrimExpr)(name, (BinaryOpExpr,), body)

@@ -2,7 +2,7 @@
 """Functions of loops."""
 
 from .._ffi import get_global_func
-from ..ir import BaseFunc, make_node
+from ..ir import BaseFunc, TupleType, make_node
 from . import _ffi_api
 from .buffer import Buffer
 from .expr import Var
@@ -24,6 +24,11 @@ class PrimFunc(BaseFunc, key="tir.PrimFunc"):
         if isinstance(attrs, dict):
             attrs = make_node("DictAttrs", dict=attrs)
         self.__init_handle_by_constructor__(_ffi_api.PrimFunc, variables, body, buffers, attrs)
+
+    @property
+    def ret_type(self):
+        """The empty tuple: results are written to buffers."""
+        return TupleType([])
 
     def with_body(self, new_body, span=None):
         """The function with another body."""

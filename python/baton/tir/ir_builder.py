@@ -66,6 +66,8 @@ class BufferVar:
 
     def __setitem__(self, index, value):
         value = op.const(value, self.dtype) if isinstance(value, (bool, int, float)) else value
+        if value.dtype == "int64" and self.dtype in ("int32", "int16", "int8"):
+            value = op.cast(self.dtype, value)  # loops and sizes are int64
         if value.dtype != self.dtype:
             raise ValueError(f"`{self.buffer.name}` holds {self.dtype}, the value is {value.dtype}; cast it")
         self._builder.emit(BufferStore(self.buffer, value, self._at(index)))

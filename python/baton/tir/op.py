@@ -234,6 +234,11 @@ def max_value(dtype, span=None):
     return _api("max_value")(str(dtype))
 
 
+def infinity(dtype, span=None):
+    """Infinity of a floating dtype."""
+    return const(float("inf"), str(dtype))
+
+
 def all(*args, span=None):  # noqa: A001
     """Whether every condition holds."""
     return _fold("logical_and", args)
@@ -325,6 +330,7 @@ __all__ = [
     "if_then_else",
     "indexdiv",
     "indexmod",
+    "infinity",
     "ldexp",
     "likely",
     "max",

@@ -3,12 +3,21 @@
 
 from .. import _core
 from .._core import Array, Map, Object
-from . import _ffi_api
+from . import _ffi_api, op
 
 
 def substitute(node, vmap):
-    """A statement or expression with variables replaced."""
-    return _ffi_api.Substitute(node, dict(vmap))
+    """A statement or expression with variables replaced. A value of another integer width is converted to the variable's."""
+    return _ffi_api.Substitute(node, {var: _as_wide_as(value, var) for var, value in dict(vmap.items()).items()})
+
+
+def _as_wide_as(value, var):
+    if isinstance(value, (int, float)):
+        return op.const(value, var.dtype)
+    narrow = getattr(value, "dtype", var.dtype)
+    if narrow == var.dtype or not narrow.startswith("int") or not var.dtype.startswith("int"):
+        return value
+    return op.const(value.value, var.dtype) if value.type_key == "IntImm" else op.cast(var.dtype, value)
 
 
 def ir_transform(stmt, preorder, postorder, only_enable=None):

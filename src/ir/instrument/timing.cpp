@@ -277,6 +277,7 @@ std::string TimingNode::Text() const {
     if (trees_.size() > 1) out += "thread " + std::to_string(t->thread) + ":\n";
     AppendText(t->root, trees_.size() > 1 ? 1 : 0, total, Wants(), &out);
   }
+  if (out.empty()) return {};  // no pass has run
   char line[64];
   snprintf(line, sizeof line, "Total: %.3fms\n", total);
   out += line;
@@ -370,7 +371,7 @@ BATON_REGISTER_GLOBAL("instrument.MakePassTimingInstrument").set_body([](runtime
 });
 BATON_REGISTER_GLOBAL("instrument.RenderTimePassProfiles").set_body([](runtime::Args args, runtime::RetValue* rv) {
   ObjectRef of = args.size() > 0 ? args[0].As<ObjectRef>() : transform::ThreadState::Get().timing;
-  *rv = String(of.defined() ? AsTiming(of)->Text() : "Total: 0.000ms\n");
+  *rv = String(of.defined() ? AsTiming(of)->Text() : "");
 });
 BATON_REGISTER_GLOBAL("instrument.TimingJson").set_body_typed([](ObjectRef t) { return String(AsTiming(t)->Json()); });
 BATON_REGISTER_GLOBAL("instrument.TimingChromeTrace").set_body_typed([](ObjectRef t) {

@@ -439,6 +439,8 @@ constexpr FixedOption kFixedOptions[] = {
     {"tir.instrument_bound_checkers", false, "compiled loops have no checks of bounds; state what has to hold by tir.AssertStmt"},
     {"tir.detect_global_barrier", false, "PrimFuncs have no threads that a barrier could hold"},
     {"tir.is_entry_func", false, "every function with a name can be called from outside"},
+    {"tir.debug_keep_trivial_loop", false, "a loop of one round is its body"},
+    {"tir.disable_storage_rewrite", false, "memory is planned by relay.build and tir.StorageRewrite, always"},
     {"tir.usmp.enable", false, "memory is planned by relay.build and tir.StorageRewrite, always"},
     {"relay.FuseOps.link_params", true, "weights are always part of the module"},
     {"relay.backend.disable_compile_engine_cache", true, "kernels are compiled once for each model"},

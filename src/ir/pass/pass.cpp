@@ -371,10 +371,28 @@ const RegisterPass<PrintIR> registered_print_ir("transform."), registered_relay_
 // ---- Front ends
 
 namespace {
+/// Whether the last pass that a sequence runs is a built-in one over functions of Relay.
+bool EndsInFunctions(const Pass& pass, const PassContext& ctx) {
+  const auto* s = pass.as<SequentialNode>();
+  if (!s) return pass.get()->GetTypeKey() == "relay.FunctionPass" && IsBuiltIn(pass->Info()->name.view());
+  for (size_t i = s->passes.size(); i-- > 0;) {
+    const Pass& last = s->passes[i];
+    if (last.defined() && ctx.PassEnabled(last->Info())) {
+      return support::WithStack([&] { return EndsInFunctions(last, ctx); });
+    }
+  }
+  return false;
+}
+
 /// A built-in Relay pass that is called outside of a sequence: its input is typed if the pass needs types, and the
 /// result of a function pass is typed, also where the pass changed nothing in it. Instruments do not observe this
-/// inference. A program that cannot be typed is passed on unchanged.
+/// inference. A program that cannot be typed is passed on unchanged. The same
+/// goes for a sequence that ends in such a pass.
 IRModule CallPass(const Pass& pass, const IRModule& mod) {
+  if (infer_types && pass.as<SequentialNode>()) {
+    IRModule out = pass(mod);
+    return out.same_as(mod) || !EndsInFunctions(pass, PassContext::Current()) ? out : Inferred(out);
+  }
   const PassInfo info = pass->Info();
   const bool functions = pass.get()->GetTypeKey() == "relay.FunctionPass";
   const bool built_in = infer_types && (functions || pass.as<ModulePassNode>()) && IsBuiltIn(info->name.view());

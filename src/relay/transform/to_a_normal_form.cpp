@@ -18,7 +18,9 @@ Pass ToANormalForm() {
 namespace {
 const RegisterPass<ToANormalForm> registered_to_a_normal_form;
 BATON_REGISTER_GLOBAL("relay._transform.ToANormalFormExpr").set_body_typed([](Expr e) {
-  return InsertLets(e, LetForm::kAll);
+  if (e->IsInstance<FunctionNode>()) return InsertLets(e, LetForm::kAll);
+  // The value itself is bound, too, as that of a function is.
+  return InsertLets(Function({}, e), LetForm::kAll).as<FunctionNode>()->body;
 });
 }  // namespace
 

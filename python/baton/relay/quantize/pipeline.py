@@ -17,7 +17,7 @@ from .realize import realize
 def prerequisite_optimize(mod, params=None):
     """What comes before quantization: parameters bound as constants, batch normalization and dropout as plain arithmetic, factors folded
     into weights, constants evaluated."""
-    mod = IRModule.from_expr(mod) if isinstance(mod, Function) else mod
+    mod = IRModule.of_main(mod) if isinstance(mod, Function) else mod
     if not isinstance(mod, IRModule):
         raise errors.TypeError(f"a program is an IRModule or a Function of Relay, not {type(mod).__name__}")
     if params:

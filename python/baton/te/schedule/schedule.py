@@ -80,6 +80,11 @@ class Schedule:
         operation = tensor.op if isinstance(tensor, Tensor) else tensor
         return operation.handle in self._by_op or any(s.cell and s.cell.find(operation) for s in self.stages)
 
+    @property
+    def stage_map(self):
+        """The stage of each operation, by operation."""
+        return {stage.op: stage for stage in self.stages}
+
     def normalize(self):
         """The schedule itself: loops begin at 0 in any case."""
         return self

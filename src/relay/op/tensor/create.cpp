@@ -254,6 +254,17 @@ runtime::NDArray ShapeOfTypes(const Attrs& attrs, const Array<Type>& types) {
   return out;
 }
 
+runtime::NDArray SizeOfTypes(const Attrs& attrs, const Array<Type>& types) {
+  const auto* t = AsTensor(types[0]);
+  Ints shape;
+  if (!t || !StaticShape(t->shape, &shape)) return runtime::NDArray();
+  double size = 1;
+  for (const int64_t d : shape) size *= static_cast<double>(d);
+  runtime::NDArray out = runtime::NDArray::Empty({}, AttrsAs<NdarraySizeAttrs>(attrs).dtype);
+  out.SetDouble(0, size);
+  return out;
+}
+
 const Op op::full = DefineOp({
     .name = "full",
     .doc = "A tensor that holds one value everywhere.",
@@ -336,7 +347,7 @@ const Op op::ndarray_size = DefineOp({
     .lower = LowerSize,
     .pattern = OpPattern::kOpaque,
     .source = "Relay; ONNX Size-21",
-    .traits = {.shape_only = true},
+    .traits = {.value_of_types = SizeOfTypes, .shape_only = true},
 });
 
 }  // namespace baton::relay
