@@ -14,8 +14,6 @@ import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 
-from .deep_paths import PATHS, enter
-
 # Path of a module -> the module.
 MODULES = {
     "baton._ffi.libinfo": "baton.compat.libinfo",
@@ -357,7 +355,12 @@ def instead_of(module):
     return ABSENT.get(module)
 
 
-for _path in PATHS:
+# Packages whose files have paths: `deep_paths` has them.
+_WITH_FILES = frozenset(
+    "baton.compat.op_strategy baton.compat.topi_targets baton.relay.op baton.relay.quantize baton.relay.testing baton.topi baton.topi.image baton.topi.nn "
+    "baton.topi.sparse baton.topi.testing baton.topi.vision".split()
+)
+for _path in _WITH_FILES:
     NAMES.setdefault(_path, {})
 for _path in (*MODULES, *ABSENT):
     _parent, _, _last = _path.rpartition(".")
@@ -420,7 +423,8 @@ class _WithNames:
         if not hasattr(module, "__path__") and any(path.rpartition(".")[0] == module.__name__ for path in (*MODULES, *ABSENT)):
             module.__path__ = []  # an old path goes through it
         _show_names(module)
-        enter(module)
+        if module.__name__ in _WITH_FILES:
+            import_module("baton.compat.deep_paths").enter(module)
 
 
 class _Finder:

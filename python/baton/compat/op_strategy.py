@@ -4,6 +4,8 @@
 from ..relay.op.implementations import naive_schedule, wrap_topi_compute, wrap_topi_schedule
 from .absent import child
 
+__path__ = []
+
 
 def __getattr__(name):
     if name.startswith("__"):

@@ -63,7 +63,16 @@ from baton.te import SpecializedCondition
 
 @pytest.mark.parametrize("line", IMPORTS)
 def test_paths_of_files(line):
-    exec(line, {})
+    names = {}
+    exec(line, names)
+    assert all(names[name.strip()] is not None for name in line.partition(" import ")[2].split(","))
+
+
+def test_packages_with_files_are_known():
+    from baton import compat
+    from baton.compat import deep_paths
+
+    assert set(deep_paths.PATHS) == compat._WITH_FILES
 
 
 def test_functions_keep_their_names_behind_such_paths():

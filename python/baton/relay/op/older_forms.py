@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators as older programs call them, where their inputs or attributes are others here; helpers that stood beside them."""
 
+import numpy as np
+
 from ... import error as errors
 from ...ir import RelayExpr, TupleType
-from ..expr import Constant, Tuple, TupleGetItem, TupleWrapper, _dtype_of, infer_type
+from ..expr import Constant, Tuple, TupleGetItem, TupleWrapper, _dtype_of, const, infer_type
 from .composed import COMPOSED
 from .make import input_expr, operator
 from .sugar import SUGAR, _device_type, uniform
@@ -55,6 +57,14 @@ def shape_func(func, inputs, outputs, is_inputs=()):
 # ---- Other orders and names of arguments
 
 
+def _known(expr, what):
+    """The extents of an expression as numbers."""
+    shape = infer_type(input_expr(expr)).shape
+    if not all(hasattr(d, "value") or isinstance(d, int) for d in shape):
+        raise errors.UnsupportedError(f"{what} needs extents that are known, got {list(shape)}")
+    return [int(d) for d in shape]
+
+
 def trilu(data, k=0, upper=True):
     """The upper or lower triangle of each matrix from the diagonal `k` on, which may be an expression; the rest is 0."""
     if isinstance(k, bool):
@@ -63,9 +73,9 @@ def trilu(data, k=0, upper=True):
         k = int(k.data.numpy())
     if not isinstance(k, RelayExpr):
         return operator("trilu")(data, upper=upper, k=k)
-    count = operator("ones_like")(operator("cast")(data, dtype="int32"))
-    column, row = (operator("cumsum")(count, axis=axis) for axis in (-1, -2))
-    kept = operator("greater_equal" if upper else "less_equal")(operator("subtract")(column, row), operator("cast")(k, dtype="int32"))
+    extents = _known(data, "trilu of a diagonal that is an expression")[-2:]
+    distance = np.arange(extents[1])[None, :] - np.arange(extents[0])[:, None]
+    kept = operator("greater_equal" if upper else "less_equal")(const(distance, "int32"), operator("cast")(k, dtype="int32"))
     return operator("where")(kept, data, operator("zeros_like")(data))
 
 
@@ -119,8 +129,10 @@ def multinomial(key, probs=None, num_samples=1, **given):
     probs = input_expr(probs)
     if _dtype_of(probs) is None:
         raise errors.TypeError("random.multinomial needs to know the dtype of its probabilities: infer its type first")
-    rows = [int(d) for d in infer_type(probs).shape[:-1]]
-    sums = operator("cumsum")(probs, axis=-1)
+    *rows, count = _known(probs, "random.multinomial")
+    # Running sums, as a product with ones on and below the diagonal.
+    ones = const(np.tril(np.ones((count, count))), _dtype_of(probs))
+    sums = operator("sum")(operator("multiply")(operator("reshape")(probs, newshape=[*rows, 1, count]), ones), axis=[-1])
     unit = operator("divide")(sums, operator("max")(sums, axis=-1, keepdims=True))
     next_key, numbers = uniform(key, (*rows, num_samples), _dtype_of(probs))
     return TupleWrapper(Tuple([next_key, operator("searchsorted")(unit, numbers, right=True, dtype="int32")]), 2)
