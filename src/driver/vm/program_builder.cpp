@@ -219,8 +219,8 @@ int32_t ProgramBuilder::Packed(const CallNode* call) {
     const Op called = GetRef<Op>(op);
     const relay::HostCall host = relay::HostCallOf(called, call->attrs);
     if (!host.name.empty()) return HostSlot(op->name.str(), host, DeviceOf(call));
-    const relay::OpDef* def = relay::DefOf(called);
-    if (def && !def->lower && !def->decompose) return ProcessSlot(called, call->attrs, DeviceOf(call));
+    // Those that no pass has put into a group, too: a pipeline without FuseOps runs here all the same.
+    if (relay::DefOf(called)) return ProcessSlot(called, call->attrs, DeviceOf(call));
   }
   const std::string name = op ? op->name.str() : OperatorsOf(Downcast<Function>(call->op), kNameChars);
   DiagnosticList errors;

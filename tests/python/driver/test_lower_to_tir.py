@@ -136,6 +136,15 @@ def test_programs_become_kernels_and_bytecode():
         get_global_func("driver.Generate")(read, None)
 
 
+def test_operators_without_a_group_become_kernels(tmp_path):
+    made = get_global_func("driver.Generate")(relay.transform.InferType()(relay.fromtext(HEAD + DENSE)), None)
+    x, w = np.ones((4, 8), "float32"), np.full((16, 8), 0.5, "float32")
+    np.testing.assert_array_equal(made["default"](tvm.cpu())["call"](x, w).numpy(), np.full((4, 16), 4, "float32"))
+    made.export_library(tmp_path / "m.so")
+    loaded = tvm.runtime.load_module(tmp_path / "m.so")
+    np.testing.assert_array_equal(loaded["default"](tvm.cpu())["call"](x, w).numpy(), np.full((4, 16), 4, "float32"))
+
+
 def test_a_module_without_lowering_is_no_model():
     a = tvm.te.placeholder((8,), name="a")
     plus = tvm.lower(tvm.te.create_schedule(tvm.te.compute((8,), lambda i: a[i] + 1.0).op), [a])
