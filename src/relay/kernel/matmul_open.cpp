@@ -52,7 +52,7 @@ class OpenMatmulWriter : public MatmulTiles {
       k_blocks_ = I(1);
     }
     last_kb_ = k_blocks_ - I(1);
-    rest_of_k_ = k < 0 || k % 8 != 0;
+    rest_of_k_ = k <= 0 || k % 8 != 0;
     m_ = Hold(&steps, "m", p_.m);
     tiles_ = Hold(&steps, "tiles", RoundUp(m_, I(plan_.rows)));
     low_ = Hold(&steps, "low", Quotient(m_, tiles_));
@@ -105,8 +105,8 @@ class OpenMatmulWriter : public MatmulTiles {
       PrimExpr left = p_.n - n0_;
       left = steps.Let("columns", shared ? min(left, I(width_)) : left);
       tail = Panel(plan_.vectors, left);
-      // Narrow tiles for few columns.
-      for (int64_t v = plan_.vectors / 2; n < 0 && v >= 1; v /= 2) tail = If(left <= I(v * lanes_), Panel(v, left), tail);
+      // One vector for few columns. Widths between would take no part of the time that their code takes to compile.
+      if (n < 0 && plan_.vectors > 1) tail = If(left <= I(lanes_), Panel(1, left), tail);
     } else if (n % width_) {
       tail = Panel(of_tail, I(n % width_));
     }
@@ -169,7 +169,8 @@ class OpenMatmulWriter : public MatmulTiles {
       if (!in_place) copy = Buffer::Make({I(highest * vectors_ * lanes_)}, dtype_, "tile");
       Stmt all;
       for (int64_t r = lowest; r <= highest; ++r) {
-        Stmt one = SumTile(m0, r, count, r * vectors_ >= 16 ? 2 : 4, copy);
+        // Few multiply-adds a round are worth a second one in the loop; so are those of the tile that most rows are in.
+        Stmt one = SumTile(m0, r, count, r == 1 || r == plan_.rows ? 2 : 1, copy);
         all = all.defined() ? If(equal(rows, I(r)), one, all) : one;
       }
       steps.Add(all);

@@ -167,14 +167,17 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
     return s.Done();
   };
   int64_t count = Known(k_count), u = std::max<int64_t>(1, count >= 0 ? std::min(unroll, count) : unroll);
-  out.body.Add(Loop("k", floordiv(k_count, I(u)), [&](const PrimExpr& k) {
+  // Blocks of whole rounds are never empty: sums need no second way around the loop.
+  PrimExpr times = floordiv(k_count, I(u));
+  if (count < 0 && !rest_of_k_) times = max(times, I(1));
+  out.body.Add(Loop("k", times, [&](const PrimExpr& k) {
     Steps s;
     for (int64_t i = 0; i < u; ++i) s.Add(step(k * I(u) + I(i)));
     return s.Done();
   }));
   if (count >= 0) {
     for (int64_t k = count / u * u; k < count; ++k) out.body.Add(step(I(k)));
-  } else if (rest_of_k_) {
+  } else if (rest_of_k_ && u > 1) {
     PrimExpr done = floordiv(k_count, I(u)) * I(u);
     out.body.Add(Loop("k", k_count - done, [&](const PrimExpr& k) { return step(done + k); }));
   }
