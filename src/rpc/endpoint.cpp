@@ -22,6 +22,19 @@ constexpr size_t kReleaseBatch = 64;
 constexpr size_t kLaterCalls = 64, kLaterBytes = 64 << 10;  // on their way: fewer bytes than a socket holds
 }  // namespace
 
+namespace {
+/// Waits for a lock a while.
+bool TryLock(std::recursive_timed_mutex* mutex) {
+#ifdef __SANITIZE_THREAD__  // its library does not see pthread_mutex_clocklock, which waits
+  if (mutex->try_lock()) return true;
+  usleep(1000);
+  return false;
+#else
+  return mutex->try_lock_for(std::chrono::milliseconds(50));
+#endif
+}
+}  // namespace
+
 /// The connection for a thread, and its nesting.
 struct Endpoint::Lock {
   explicit Lock(Endpoint* e) : e_(e) {
@@ -31,7 +44,7 @@ struct Endpoint::Lock {
       ~Waits() { --n; }
     } waits{e->waiting_};
     ++waits.n;
-    while (!e->mutex_.try_lock_for(std::chrono::milliseconds(50))) {
+    while (!TryLock(&e->mutex_)) {
       runtime::CheckInterrupt();
       if (deadline.Passed()) Throw(kTimeout, "another thread's call keeps the session busy");
     }

@@ -61,6 +61,7 @@ class KeptBytes {
   void Add(const void* data, size_t size);
   /// Forgets what lies before a place. False for one that is not kept.
   bool DropTo(uint64_t place);
+  bool Forgot(uint64_t place) const { return place < from_; }
   /// What is kept, in one or two parts.
   int Parts(iovec parts[2]);
   void Clear() { from_ = to_ = 0; }

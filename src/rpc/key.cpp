@@ -148,7 +148,8 @@ Key Key::OfCertificate(const std::string& folder, const std::string& name) {
 
 Key Key::Read(const std::string& path) {
   struct stat info{};
-  if (stat(path.c_str(), &info) != 0) ThrowSystem(kDenied, Cat("the key file `", path, "`, which `baton rpc-key new` writes, cannot be read"));
+  if (stat(path.c_str(), &info) != 0)
+    ThrowSystem(kDenied, Cat("the key file `", path, "`, which `baton rpc-key new` writes, cannot be read"));
   if (info.st_mode & 077) {
     Throw(kDenied, Cat("the key file `", path, "` may be read by others; mend with: chmod 600 ", path));
   }

@@ -115,6 +115,8 @@ void Endpoint::Resume(const Error& why, Deadline deadline) {
       channel_.swap(fresh);
     }
     if (lost_) Lose(kSessionLost, "the session was closed");
+    // A connection that its client gave up may come late, behind the one that it took instead.
+    if (KeepsArrays() && kept_.Forgot(peer_taken)) continue;
     if (!kept_.DropTo(peer_taken)) Lose(kProtocolError, "the peer took bytes that were not sent");
     acked_ = peer_taken;
     told_ = taken_;

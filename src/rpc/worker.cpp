@@ -37,6 +37,13 @@ constexpr double kHelloSeconds = 2;
 constexpr const char* kCheckSignals = "runtime.CheckSignals";
 constexpr size_t kMostFile = sizeof(size_t) > 4 ? static_cast<size_t>(uint64_t{1} << 32) : SIZE_MAX / 2;
 
+/// Waits; ends at once when the caller gives up.
+void Rest(int milliseconds) {
+  for (const Deadline end = Deadline::In(milliseconds * 1e-3); milliseconds > 0 && !end.Passed(); CheckInterrupt()) {
+    usleep(static_cast<useconds_t>(end.Left(20)) * 1000);
+  }
+}
+
 class Worker final : public Endpoint {
  public:
   Worker(std::unique_ptr<Channel> channel, const ServerOptions& options, std::string folder)
@@ -400,12 +407,6 @@ class Worker final : public Endpoint {
     return Any(true);
   }
 
-  /// Waits; ends at once when the caller gives up.
-  static void Rest(int milliseconds) {
-    for (const Deadline end = Deadline::In(milliseconds * 1e-3); milliseconds > 0 && !end.Passed(); CheckInterrupt()) {
-      usleep(static_cast<useconds_t>(end.Left(20)) * 1000);
-    }
-  }
   /// Times a function on arguments that are here; the network takes no part in it.
   Any Time(Incoming* c, const Args& a) {
     const PackedFunc f = a[0].As<PackedFunc>();

@@ -457,6 +457,15 @@ class Resuming final : public Endpoint {
 
 }  // namespace
 
+TEST_CASE("rpc: a connection that comes behind a later one ends no session") {
+  const std::string bye = Frame(FrameType::kBye, 0, "");
+  // The reply and its 2,000 bytes take 2,057, which are said to be taken; the next connection says 10, the one after it
+  // 2,057.
+  std::vector<std::string> streams = {CallFrame(1, Op::kCall, 0, 0, "") + Frame(FrameType::kCredit, 2057, ""),
+                                      std::string("\x0a\0", 2), std::string("\x09\x08", 2) + bye};
+  CHECK_NOTHROW(std::make_shared<Resuming>(std::move(streams))->Run());
+}
+
 TEST_CASE("rpc fuzz: connections that are cut") {
   const std::string whole = CallFrame(1, Op::kCall, 0, 1, Bytes().Int(1).Take()) +
                             CallFrame(2, Op::kCall, 0, 0, "", 100) + Frame(FrameType::kData, 2, std::string(60, 'a')) +
