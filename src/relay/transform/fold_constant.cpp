@@ -98,15 +98,6 @@ class ConstantFolder : public MixedModeMutator {
 
   Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_->Take(pre, post, graph()); }
 
-  // A condition that is known chooses the branch.
-  Expr VisitExpr_(const IfNode* op) final {
-    const Expr post = MixedModeMutator::VisitExpr_(op);
-    const auto* choice = post.as<IfNode>();
-    const auto* cond = choice ? choice->cond.as<ConstantNode>() : nullptr;
-    if (!cond || !cond->is_scalar()) return post;
-    return cond->data.GetDouble(0) != 0 ? choice->true_branch : choice->false_branch;
-  }
-
   // Fusion groups are evaluated as a whole or not at all: their bodies stay.
   Expr VisitExpr_(const FunctionNode* f) final {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);

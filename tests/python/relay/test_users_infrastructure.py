@@ -190,11 +190,6 @@ def test_print_ir(capfd):
     assert "n5 header" in err.err + err.out and "nn.conv2d" in err.err + err.out
 
 
-def test_print_ir_positional():
-    tvm.transform.PrintIR("x", True)
-    relay.transform.InferType()
-
-
 def test_instrument_class():
     log = []
 

@@ -428,15 +428,6 @@ def test_params_api():
     assert param_dict.save_param_dict and param_dict.load_param_dict
 
 
-def test_transform_build_context():
-    with tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True}):
-        relay.build(net(), target="llvm", params={})
-    with tvm.transform.PassContext(opt_level=3, config={"relay.backend.use_auto_scheduler": False}):
-        relay.build(net(), target="llvm")
-    with relay.build_config(opt_level=3):
-        graph, lib, params = relay.build(net(), target="llvm")
-
-
 def test_time_evaluator_graph():
     lib = relay.build(net(), "llvm")
     d = tvm.cpu(0)

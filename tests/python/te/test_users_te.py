@@ -247,19 +247,6 @@ def test_tir_pass_pipeline():
     assert log and log[0] == "main"
 
 
-def test_loop_partition_cfg():
-    with tvm.transform.PassContext(config={"tir.LoopPartition": {"partition_const_loop": True}}):
-        pass
-    with tvm.transform.PassContext(
-        config={
-            "tir.UnrollLoop": {"auto_max_step": 4, "auto_max_depth": 8, "auto_max_extent": 0, "explicit_unroll": True},
-            "tir.HoistIfThenElse": {"support_block_scope_hosting": True},
-            "tir.InjectDoubleBuffer": {"split_loop": 2},
-        }
-    ):
-        pass
-
-
 def test_from_expr_primfunc():
     f = tir.PrimFunc([te.var("x")], tir.Evaluate(0))
     m = IRModule.from_expr(f)
@@ -621,14 +608,6 @@ def test_debug():
     b = te.schedule.InferBound(s)
     st = te.schedule.ScheduleOps(s, b)
     assert isinstance(st, tir.Stmt)
-
-
-def test_specialized():
-    n = te.var("n")
-    A = te.placeholder((n,))
-    B = te.compute((n,), lambda i: A[i] + 1.0)
-    te.create_schedule(B.op)
-    te.create_schedule(B.op)
 
 
 def test_topi_like():
