@@ -15,6 +15,7 @@
 #include <baton/tir/op.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 
@@ -100,6 +101,57 @@ struct Leaf {
 };
 using Leaves = std::vector<Leaf>;
 
+/// The tensors that each expression stands for. A tuple refers to its fields and copies nothing: tuples nested n deep
+/// take n entries.
+class GraphValues {
+ public:
+  bool Has(const Expr& e) const { return values_.count(e.get()); }
+  void Set(const Object* e, Leaves leaves) {
+    lists_.push_back(std::move(leaves));
+    values_[e] = {nullptr, lists_.back().data(), lists_.back().size()};
+  }
+  void SetSame(const Expr& e, const Expr& other) { values_[e.get()] = values_.at(other.get()); }
+  void SetTuple(const TupleNode* t) { values_[t] = {t, nullptr, 0}; }
+  void SetField(const TupleGetItemNode* g) {
+    const Value of = values_.at(g->tuple.get());
+    if (of.tuple) return SetSame(GetRef<Expr>(g), of.tuple->fields[g->index]);
+    // The fields before it may be tuples themselves.
+    const auto* type = g->tuple->checked_type_.as<TupleTypeNode>();
+    std::vector<TensorType> before, own;
+    for (int64_t i = 0; i < g->index; ++i) FlattenSymbolic(type->fields[i], &before);
+    FlattenSymbolic(type->fields[g->index], &own);
+    values_[g] = {nullptr, of.list + before.size(), own.size()};
+  }
+  /// Of a tensor.
+  const Leaf& At(const Expr& e) const { return *values_.at(e.get()).list; }
+  Leaves LeavesOf(const Expr& e) const {
+    Leaves all;
+    std::vector<Value> work{values_.at(e.get())};
+    while (!work.empty()) {
+      const Value v = work.back();
+      work.pop_back();
+      if (v.tuple) {
+        for (size_t i = v.tuple->fields.size(); i-- > 0;) {
+          work.push_back(values_.at(v.tuple->fields[static_cast<int64_t>(i)].get()));
+        }
+      } else {
+        all.insert(all.end(), v.list, v.list + v.count);
+      }
+    }
+    return all;
+  }
+
+ private:
+  /// A tuple of the program's, or tensors in a row.
+  struct Value {
+    const TupleNode* tuple = nullptr;
+    const Leaf* list = nullptr;
+    size_t count = 0;
+  };
+  std::unordered_map<const Object*, Value> values_;
+  std::deque<Leaves> lists_;
+};
+
 PrimExpr Handle(const PrimExpr& base, const PrimExpr& offset) {
   static const Op op = Op::GetOrCreate("tir.ptr_offset");
   return tir::Call(DataType::Handle(), op, {base, offset});
@@ -165,7 +217,7 @@ class GraphLowerer {
         leaves.push_back({{TensorPlace::kIo, static_cast<int>(desc_.inputs.size())}, types[i]});
         desc_.inputs.push_back(InfoOf(name, types[i]));
       }
-      value_[p.get()] = leaves;
+      values_.Set(p.get(), std::move(leaves));
     }
     for (const Expr& e : DataflowOrder(main->body)) {
       if (const auto* let = e.as<LetNode>()) let_value_[let->var.get()] = let->value;
@@ -271,38 +323,22 @@ class GraphLowerer {
   }
 
   void Visit(const Expr& e) {
-    if (value_.count(e.get())) return;
+    if (values_.Has(e)) return;
     if (const auto* c = e.as<ConstantNode>()) {
-      value_[e.get()] = {{{TensorPlace::kConstant, static_cast<int>(constants_->Add(c->data))}, c->tensor_type()}};
+      values_.Set(e.get(), {{{TensorPlace::kConstant, static_cast<int>(constants_->Add(c->data))}, c->tensor_type()}});
     } else if (const auto* let = e.as<LetNode>()) {
-      value_[e.get()] = Leaves(value_.at(let->body.get()));
+      values_.SetSame(e, let->body);
     } else if (auto it = let_value_.find(e.get()); it != let_value_.end()) {
-      value_[e.get()] = Leaves(value_.at(it->second.get()));
+      values_.SetSame(e, it->second);
     } else if (const auto* t = e.as<TupleNode>()) {
-      Leaves all;
-      for (const Expr& f : t->fields) {
-        const Leaves& l = value_.at(f.get());
-        all.insert(all.end(), l.begin(), l.end());
-      }
-      value_[e.get()] = all;
+      values_.SetTuple(t);
     } else if (const auto* g = e.as<TupleGetItemNode>()) {
-      // The fields before it may be tuples themselves.
-      const auto* type = g->tuple->checked_type_.as<TupleTypeNode>();
-      size_t begin = 0;
-      for (int64_t i = 0; i < g->index; ++i) {
-        std::vector<TensorType> types;
-        FlattenSymbolic(type->fields[i], &types);
-        begin += types.size();
-      }
-      std::vector<TensorType> types;
-      FlattenSymbolic(type->fields[g->index], &types);
-      const Leaves& l = value_.at(g->tuple.get());
-      value_[e.get()] = Leaves(l.begin() + begin, l.begin() + begin + types.size());
+      values_.SetField(g);
     } else if (const auto* call = e.as<CallNode>()) {
       std::vector<TensorType> types;
       FlattenSymbolic(e->checked_type(), &types);
       if (relay::IsView(call->op)) {
-        value_[e.get()] = {{value_.at(call->args[0].get())[0].place, types[0]}};
+        values_.Set(e.get(), {{values_.At(call->args[0]).place, types[0]}});
         return;
       }
       if (relay::IsAppend(call->op)) return Append(call, types[0]);
@@ -310,7 +346,7 @@ class GraphLowerer {
       s.kernel = kernels_->Of(Downcast<Function>(call->op));
       s.span = call->span;
       for (const Expr& a : call->args) {
-        for (const Leaf& l : value_.at(a.get())) s.in.push_back(l.place);
+        for (const Leaf& l : values_.LeavesOf(a)) s.in.push_back(l.place);
       }
       Leaves leaves;
       for (const TensorType& t : types) {
@@ -321,13 +357,13 @@ class GraphLowerer {
         leaves.push_back({p, t});
       }
       steps_.push_back(s);
-      value_[e.get()] = leaves;
+      values_.Set(e.get(), std::move(leaves));
     }
   }
 
   /// The rows of a state are written behind it by what makes them, or else copied there.
   void Append(const CallNode* call, const TensorType& type) {
-    const Leaf &state = value_.at(call->args[0].get())[0], &rows = value_.at(call->args[1].get())[0];
+    const Leaf &state = values_.At(call->args[0]), &rows = values_.At(call->args[1]);
     if (state.place.kind != TensorPlace::kIo || !dynamic_) throw CompileError("what is appended to is no open input");
     TensorPlace behind = state.place;
     behind.word = BytesOfTensor(state.type).word;
@@ -338,7 +374,7 @@ class GraphLowerer {
       steps_.push_back({GlobalVar(), {rows.place}, {behind}, BytesOfTensor(rows.type), call->span});
     }
     states_[state.place.index] = {sizes_.WordOf(type->shape[0]), !in_place};
-    value_[call] = {{state.place, type}};
+    values_.Set(call, {{state.place, type}});
   }
 
   /// What sessions have to know of states, for the manifest; their results are no outputs.
@@ -348,7 +384,7 @@ class GraphLowerer {
     support::JsonWriter w(&desc_.state);
     w.BeginArray();
     for (int64_t i : inputs) {
-      const int input = value_.at(main->params[i].get())[0].place.index;
+      const int input = values_.At(main->params[i]).place.index;
       if (!states_.count(input)) throw CompileError("a state is not appended to in place");
       w.BeginArray();
       for (int64_t n : {int64_t{input}, int64_t{states_.at(input).rows}, int64_t{states_.at(input).copied}}) w.Int(n);
@@ -362,7 +398,7 @@ class GraphLowerer {
   }
 
   void Outputs(const Function& main) {
-    Leaves results = value_.at(main->body.get());
+    Leaves results = values_.LeavesOf(main->body);
     desc_.result_tree = ResultTree(Downcast<Type>(main->body->checked_type_));
     States(main, &results);
     std::vector<bool> taken(buffers_.size());
@@ -512,7 +548,7 @@ class GraphLowerer {
   KernelTable* kernels_;
   ConstantTable* constants_;
   runtime::ExecutableDesc desc_;
-  std::unordered_map<const Object*, Leaves> value_;
+  GraphValues values_;
   std::unordered_map<const Object*, Expr> let_value_;  // by the variable
   /// A buffer in the arena: steps that write it and read it last.
   struct Lifetime {
@@ -571,9 +607,12 @@ bool CanLowerGraph(const Function& main, std::string* why) {
     return all;
   };
   for (const Expr& e : DataflowOrder(main->body)) {
+    // Tuples, their fields and bindings are made of values that are asked: a type nested n deep is not walked n times.
+    const bool of_values = e.as<TupleNode>() || e.as<TupleGetItemNode>() || e.as<LetNode>();
     types.clear();
-    const bool known = e->checked_type_.defined() && FlattenSymbolic(e->checked_type(), &types) &&
-                       std::all_of(types.begin(), types.end(), knows);
+    const bool known =
+        e->checked_type_.defined() &&
+        (of_values || (FlattenSymbolic(e->checked_type(), &types) && std::all_of(types.begin(), types.end(), knows)));
     if (!known) {
       return no(
           "a value of the program has a shape that its inputs' shapes do not decide, or is no tensor" +
@@ -584,8 +623,7 @@ bool CanLowerGraph(const Function& main, std::string* why) {
         const auto* op = call->op.as<OpNode>();
         return no(op ? "operator `" + op->name.str() + "` runs on the host" : "a function is called");
       }
-    } else if (!e.as<TupleNode>() && !e.as<TupleGetItemNode>() && !e.as<ConstantNode>() && !e.as<VarNode>() &&
-               !e.as<LetNode>()) {
+    } else if (!of_values && !e.as<ConstantNode>() && !e.as<VarNode>()) {
       return no("the program has control flow or closures (" + e.get()->GetTypeKey() + ")");
     }
   }

@@ -34,6 +34,23 @@ runtime::TensorInfo InfoOf(const std::string& name, const Type& type) {
   return info;
 }
 
+/// Each function in a function is walked by those around it, so a chain of them takes the square of its length.
+constexpr int64_t kMaxNesting = 10'000;
+
+/// Notes how many functions lie within each other at an expression whose children are noted.
+void CheckNesting(const GlobalVar& name, const relay::ExprNode* n, PointerMap<int64_t>* nesting) {
+  int64_t levels = 0;
+  relay::ForEachChild(n, [&](const relay::ExprNode* child) {
+    if (const int64_t* inner = nesting->Find(child)) levels = std::max(levels, *inner);
+  });
+  if (n->IsInstance<FunctionNode>()) ++levels;
+  if (levels) (*nesting)[n] = levels;
+  if (levels <= kMaxNesting) return;
+  throw CompileError("functions within @" + name->name_hint.str() + " are nested more than " +
+                     std::to_string(kMaxNesting) +
+                     " deep, for which no code is made; the pass LambdaLift takes them apart");
+}
+
 Type TypeOf(const Var& p) { return p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation; }
 
 }  // namespace
@@ -112,7 +129,9 @@ VmProgram ProgramBuilder::Build() {
     const auto* f = func.as<FunctionNode>();
     if (!f || f->HasNonzeroAttr(attr::kPrimitive)) continue;
     auto alias = std::make_shared<PointerMap<Expr>>();
+    PointerMap<int64_t> nesting;
     for (const relay::ExprNode* n : relay::PostOrderNodes(GetRef<Expr>(f))) {
+      CheckNesting(var, n, &nesting);
       if (n->IsInstance<LetNode>()) {
         const auto* l = static_cast<const LetNode*>(n);
         (*alias)[l->var.get()] = l->value;
