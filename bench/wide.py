@@ -26,7 +26,7 @@ from baton.runtime.vm import VirtualMachine
 from baton.transform import PassContext
 
 _HEAD = '#[version = "0.0.5"]\n'
-_OTHER = {"PrintIR", "ToMixedPrecision", "FastMath", "Gradient", "FirstOrderGradient"}
+_OTHER = {"PrintIR", "LowerToTIR", "ToMixedPrecision", "FastMath", "Gradient", "FirstOrderGradient"}
 SIZES = {"tuple": 1_000_000, "functions": 100_000, "outputs": 10_000, "inputs": 5000, "clauses": 10_000}
 LEAST = 0.05  # seconds below which a time says nothing of growth
 STEEP = 1.2  # exponent that is not linear any more

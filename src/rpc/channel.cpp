@@ -366,19 +366,29 @@ std::unique_ptr<Channel> Connect(const Address& address, Deadline deadline) {
   return channel;
 }
 
+/// Takes the place of a socket that no process listens on: it is left from one that was killed.
+static bool BindUnix(int fd, const sockaddr_un& name) {
+  const auto* address = reinterpret_cast<const sockaddr*>(&name);
+  if (Fd probe{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+      connect(probe.fd, address, sizeof name) != 0 && errno == ECONNREFUSED) {
+    unlink(name.sun_path);
+  }
+  return bind(fd, address, sizeof name) == 0;
+}
+
 Listener::Listener(const Address& address) : address_(address), owner_(getpid()) {
   if (address.kind == Address::kExec || address.kind == Address::kSerial)
     Throw("ValueError", "a server listens on unix:/path or tls://host:port");
   if (address.kind == Address::kUnix) {
     const sockaddr_un name = UnixName(address.path);
     fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    // A socket that no process listens on is left from one that was killed.
-    if (Fd probe{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-        connect(probe.fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 && errno == ECONNREFUSED) {
-      unlink(address.path.c_str());
-    }
     const mode_t before = umask(0177);
-    const bool bound = bind(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+    bool bound = BindUnix(fd_, name);
+    // The processes of a server that was killed just now may still be ending, and hold its socket until then.
+    for (int waits = 0; !bound && errno == EADDRINUSE && waits < 50; ++waits) {
+      usleep(20'000);
+      bound = BindUnix(fd_, name);
+    }
     umask(before);
     if (!bound || listen(fd_, 128) != 0) {
       close(fd_);

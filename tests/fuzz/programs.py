@@ -32,7 +32,8 @@ from baton.runtime.vm import VirtualMachine
 from baton.transform import PassContext, Sequential
 
 # PrintIR prints; ToMixedPrecision and the approximations change values; the gradient is another function, and so is one with a continuation.
-_OTHER = {"PrintIR", "ToMixedPrecision", "FastMath", "Gradient", "FirstOrderGradient", "FakeQuantizationToInteger", "ToCPS"}
+# LowerToTIR leaves no Relay behind.
+_OTHER = {"PrintIR", "LowerToTIR", "ToMixedPrecision", "FastMath", "Gradient", "FirstOrderGradient", "FakeQuantizationToInteger", "ToCPS"}
 CHUNK = 100
 
 

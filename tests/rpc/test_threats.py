@@ -151,15 +151,17 @@ def test_the_network_alters_nothing(lab):
 
     data = os.urandom(20000)
     with Liar(lab[1]) as wire:
-        remote = rpc.connect("127.0.0.1", wire.port, key_file=lab[2])
         right = 0
-        try:
-            for n in range(60):
-                remote.upload(data[n:], f"f{n}")
-                assert bytes(remote.download(f"f{n}")) == data[n:]
-                right += 1
-        except rpc.RPCError:  # a handshake that was altered may end it, as one typed error
-            pass
+        for _ in range(20):
+            # A handshake that was altered may end a session, as one typed error.
+            with contextlib.suppress(rpc.RPCError):
+                remote = rpc.connect("127.0.0.1", wire.port, key_file=lab[2])
+                for n in range(60):
+                    remote.upload(data[n:], f"f{n}")
+                    assert bytes(remote.download(f"f{n}")) == data[n:]
+                    right += 1
+            if Liar.lies > 3 and right > 3:
+                break
         assert Liar.lies > 3 and right > 3
     assert works(lab)
 

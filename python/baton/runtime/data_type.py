@@ -45,9 +45,14 @@ _NUMBERED = re.compile(r"(int|uint|float|bfloat|complex|handle)(\d+)?$")
 _known = {"void", "", "bool"}  # of those that were asked for
 
 
-def _is_known(name):
+def _without_lanes(name):
+    """("int8", "4") of "int8x4"; the x of complex64 is none that says how many lanes."""
     head, x, lanes = name.rpartition("x")
-    head = head if x and lanes.isdigit() else name
+    return (head, lanes) if x and lanes.isdigit() and head != "comple" else (str(name), "1")
+
+
+def _is_known(name):
+    head = _without_lanes(name)[0]
     if _NUMBERED.match(head) or head in _CODES or head == "void" or head.startswith("custom["):
         _known.add(name)
         return True
@@ -65,9 +70,7 @@ class DataType(str):
         return str.__new__(_NoType if cls is DataType and name == "void" else cls, name)
 
     def _parts(self):
-        head, x, lanes = self.rpartition("x")
-        if not (x and lanes.isdigit()):
-            head, lanes = str(self), "1"
+        head, lanes = _without_lanes(self)
         match = _NUMBERED.match(head)
         if match:
             return match[1], int(match[2] or 64), int(lanes)

@@ -10,8 +10,8 @@ from programs import effects
 import baton as tvm
 from baton import relay
 
-# What prints, and what gives another function.
-_OTHER = {"PrintIR", "Gradient", "FirstOrderGradient", "ToCPS"}
+# What prints, what gives another function, and what leaves no Relay behind.
+_OTHER = {"PrintIR", "LowerToTIR", "Gradient", "FirstOrderGradient", "ToCPS"}
 _PASSES = [n for n in map(str, tvm._ffi.get_global_func("transform.PassNames")()) if not n.startswith(("Test", "tir.")) and n not in _OTHER]
 
 
