@@ -147,6 +147,48 @@ tir::PrimFunc OfSteps(const tir::Stmt& steps, const Array<tir::Var>& params, con
   return WithAttr(f, "model_entry", Any(1));
 }
 
+/// Bytes of a tensor: a literal, else the word that holds them.
+struct Bytes {
+  uint64_t literal = 0;
+  int32_t word = -1;
+};
+struct Step {
+  GlobalVar kernel;  // null: copy `in` to `out`
+  std::vector<TensorPlace> in, out;
+  Bytes bytes;  // of a copy
+  Span span;
+};
+/// A buffer in the arena: steps that write it and read it last.
+struct Lifetime {
+  Bytes bytes;
+  int first = 0, last = 0;
+  uint64_t offset = 0;  // of a static graph
+  size_t planned = 0;   // of a dynamic one, in `sizes_`
+};
+/// An input that is appended to: the word with its rows after it, and whether new ones are copied there.
+struct AppendedTo {
+  int32_t rows = -1;
+  bool copied = false;
+};
+
+/// What steps read and write of inputs and outputs, where `final` says where a tensor lies in the end.
+template <class Final>
+std::vector<StepUse> UsesOf(const std::vector<Step>& steps, const KernelTable& kernels, const Final& final) {
+  std::vector<StepUse> uses;
+  for (const Step& s : steps) {
+    StepUse use;
+    if (s.kernel.defined()) use.function = kernels.FunctionOf(s.kernel);
+    auto number = [&](const TensorPlace& p) {
+      const TensorPlace at = final(p);
+      return at.kind == TensorPlace::kIo ? at.index : -1;
+    };
+    for (const TensorPlace& p : s.in) use.in.push_back(number(p));
+    for (const TensorPlace& p : s.out) use.out.push_back(number(p));
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
 class GraphLowerer {
  public:
   /// `constants` is shared with other graphs: their data lies before.
@@ -251,18 +293,6 @@ class GraphLowerer {
   }
 
  private:
-  /// Bytes of a tensor: a literal, else the word that holds them.
-  struct Bytes {
-    uint64_t literal = 0;
-    int32_t word = -1;
-  };
-  struct Step {
-    GlobalVar kernel;  // null: copy `in` to `out`
-    std::vector<TensorPlace> in, out;
-    Bytes bytes;  // of a copy
-    Span span;
-  };
-
   Bytes BytesOfTensor(const TensorType& t) {
     if (dynamic_) return {0, sizes_.BytesOf(t)};
     return {BytesOf(t), -1};
@@ -397,18 +427,6 @@ class GraphLowerer {
   void Donations(const Function& main) {
     const auto names = main->GetAttr<Array<String>>(kDonated, Array<String>());
     if (names.empty()) return;
-    std::vector<StepUse> uses;
-    for (const Step& s : steps_) {
-      StepUse use;
-      if (s.kernel.defined()) use.function = kernels_->FunctionOf(s.kernel);
-      auto number = [&](const TensorPlace& p) {
-        const TensorPlace at = Final(p);
-        return at.kind == TensorPlace::kIo ? at.index : -1;
-      };
-      for (const TensorPlace& p : s.in) use.in.push_back(number(p));
-      for (const TensorPlace& p : s.out) use.out.push_back(number(p));
-      uses.push_back(std::move(use));
-    }
     PointerSet states;
     for (int64_t i : main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>())) {
       states.Add(main->params[i].get());
@@ -420,7 +438,9 @@ class GraphLowerer {
     }
     for (const runtime::TensorInfo& out : desc_.outputs)
       io.push_back({out.name, result_types_[io.size() - desc_.inputs.size()], false});
-    for (const auto& [input, output] : PairDonations(names, io, desc_.inputs.size(), uses)) {
+    for (const auto& [input, output] :
+         PairDonations(names, io, desc_.inputs.size(),
+                       UsesOf(steps_, *kernels_, [this](const TensorPlace& p) { return Final(p); }))) {
       kept_.push_back({input, output});
     }
   }
@@ -550,24 +570,12 @@ class GraphLowerer {
   runtime::ExecutableDesc desc_;
   std::unordered_map<const Object*, Leaves> value_;
   std::unordered_map<const Object*, Expr> let_value_;  // by the variable
-  /// A buffer in the arena: steps that write it and read it last.
-  struct Lifetime {
-    Bytes bytes;
-    int first = 0, last = 0;
-    uint64_t offset = 0;  // of a static graph
-    size_t planned = 0;   // of a dynamic one, in `sizes_`
-  };
   std::vector<Lifetime> buffers_;
   bool dynamic_ = false;
   SizeWords sizes_;
   uint64_t workspace_ = 0;  // of all kernels: its offset, or of a dynamic graph its buffer
   std::vector<Step> steps_, copies_;
   std::unordered_map<int, TensorPlace> redirect_;  // buffers that lie elsewhere
-  /// An input that is appended to: the word with its rows after it, and whether new ones are copied there.
-  struct AppendedTo {
-    int32_t rows = -1;
-    bool copied = false;
-  };
   std::unordered_map<int, AppendedTo> states_;
   std::vector<TensorType> result_types_;    // of the outputs
   std::vector<std::vector<int64_t>> kept_;  // facts of each state, then input and output of each donation
