@@ -41,6 +41,37 @@ def _onnxruntime(model: Model, threads: int) -> Callable[[], list]:
     return lambda: session.run(None, model.inputs)
 
 
+def _onnxruntime_open(path: str, threads: int) -> Callable[[dict], list]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda feed: session.run(None, feed)
+
+
+def _openvino_open(path: str, threads: int) -> Callable[[dict], list]:
+    import openvino
+
+    core = openvino.Core()
+    config = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    request = core.compile_model(core.read_model(path), "CPU", config).create_infer_request()
+    return lambda feed: list(request.infer(feed, share_inputs=True, share_outputs=True).values())
+
+
+def open_peers(path: str, threads: int) -> dict[str, Callable[[dict], list]]:
+    """By the name of each peer that is installed: a callable of inputs by name, whose shapes may differ from call to call."""
+    found = {}
+    for name, make in {"ONNX Runtime": _onnxruntime_open, "OpenVINO": _openvino_open}.items():
+        try:
+            found[name] = make(path, threads)
+        except ImportError:
+            pass
+    if not found:
+        raise NotReady("no peer is installed; mend with: python -m pip install onnxruntime openvino")
+    return found
+
+
 ENGINES = {"baton": _baton, "onnxruntime": _onnxruntime}
 
 

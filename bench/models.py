@@ -207,6 +207,39 @@ def _minilm(seq: int) -> Model:
     return Model("minilm" if seq == 128 else f"minilm{seq}", path, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
 
 
+class _RandomBert:
+    """BERT-base's sizes with seeded weights, for `write_onnx`: the time does not depend on values."""
+
+    def __init__(self):
+        from baton.demo.minilm import Config
+
+        self.config = Config(768, 3072, 12, 12, 512, 30522, 1e-12)
+
+    def weight(self, name: str) -> np.ndarray:
+        c, kind = self.config, name.rsplit(".", 1)[1]
+        inner = c.intermediate_size if ".intermediate." in name else c.hidden_size
+        if "_embeddings." in name:
+            rows = {"word": c.vocab_size, "position": c.max_position_embeddings, "token": 2}[name.split(".")[1].split("_")[0]]
+            shape: tuple[int, ...] = (rows, c.hidden_size)
+        elif kind == "bias" or ".LayerNorm." in name:
+            shape = (inner,)
+        else:
+            wide = name.endswith(".output.dense.weight") and ".attention." not in name
+            shape = (inner, c.intermediate_size if wide else c.hidden_size)
+        values = np.random.default_rng(list(name.encode())).standard_normal(shape, np.float32) * np.float32(0.03)
+        return values + 1 if ".LayerNorm.weight" in name else values
+
+
+def _bert() -> Model:
+    from baton.demo.minilm import write_onnx
+
+    path = _folder() / f"bert-v{_FORMAT}.onnx"
+    if not path.exists():
+        write_onnx(_RandomBert(), path)
+    ids = np.random.default_rng(0).integers(1000, 30000, (1, 128))
+    return Model("bert", path, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+
+
 def _light(name: str) -> Model:
     path = _light_file(name)
     return Model(f"light_{name}", path, _image_inputs(path))
@@ -246,9 +279,84 @@ def _convs(name: str, shape: tuple[int, ...], layers: list[tuple[int, int, int]]
     return Model(name, _write(name, functools.partial(_conv_stack, shape, layers)), {"x": x})
 
 
+def _mobilenet():
+    """MobileNet-v2 (Sandler et al., 2018, table 2) as exporters write it: batch normalisation folded, ReLU6 as Clip."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng, nodes, weights = np.random.default_rng(0), [], []
+
+    def const(array) -> str:
+        weights.append(numpy_helper.from_array(np.asarray(array, np.float32), f"w{len(weights)}"))
+        return weights[-1].name
+
+    def op(kind, *inputs, **attrs) -> str:
+        nodes.append(helper.make_node(kind, inputs, [f"v{len(nodes)}"], **attrs))
+        return nodes[-1].output[0]
+
+    zero, six = const(0), const(6)
+
+    def conv(x, channels, out, edge=1, stride=1, group=1, clip=True):
+        shape = (out, channels // group, edge, edge)
+        w, b = const(rng.normal(0, np.sqrt(2 / np.prod(shape[1:])), shape)), const(rng.normal(0, 0.05, out))
+        y = op("Conv", x, w, b, kernel_shape=[edge] * 2, strides=[stride] * 2, pads=[edge // 2] * 4, group=group)
+        return op("Clip", y, zero, six) if clip else y
+
+    x, channels = conv("x", 3, 32, 3, 2), 32
+    for wider, out, count, stride in [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]:
+        for i in range(count):
+            step, inner = stride if i == 0 else 1, wider * channels
+            y = conv(x, channels, inner) if wider > 1 else x
+            y = conv(conv(y, inner, inner, 3, step, inner), inner, out, clip=False)
+            x, channels = op("Add", x, y) if step == 1 and channels == out else y, out
+    x = op("Flatten", op("GlobalAveragePool", conv(x, channels, 1280)))
+    op("Gemm", x, const(rng.normal(0, 0.1 * np.sqrt(2 / 1280), (1000, 1280))), const(np.zeros(1000)), transB=1)
+    nodes[-1].output[0] = "y"
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 224, 224))]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 1000))]
+    graph = helper.make_graph(nodes, "mobilenet_v2", inputs, outputs, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def _mobilenet_v2() -> Model:
+    path = _write("mobilenet_v2", _mobilenet)
+    return Model("mobilenet_v2", path, _image_inputs(path))
+
+
+def _with_open_sides(path: Path):
+    """An image model with open batch, height and width; its last pool is over the whole image, whatever its size."""
+    import onnx
+    from onnx import helper
+
+    proto = onnx.load(path)
+    graph = proto.graph
+    last = max((i for i, node in enumerate(graph.node) if node.op_type == "AveragePool"), default=-1)
+    for i, node in enumerate(graph.node):
+        if i == last:
+            node.CopyFrom(helper.make_node("GlobalAveragePool", node.input, node.output))
+        elif node.op_type == "Reshape":
+            node.CopyFrom(helper.make_node("Flatten", node.input[:1], node.output))
+    weights = {tensor.name for tensor in graph.initializer}
+    for value in (*graph.input, *graph.output):
+        names = ("batch", None, "height", "width") if value.name not in weights and value in graph.input else ("batch",)
+        for dim, name in zip(value.type.tensor_type.shape.dim, names, strict=False):
+            if name:
+                dim.dim_param = name
+    del graph.value_info[:]
+    return proto
+
+
+def open_file(model: Model) -> Path:
+    """The network with open dimensions: `batch` and `seq` of an encoder, `batch`, `height` and `width` of an image model."""
+    if "input_ids" in model.inputs:
+        return model.path
+    return _write(f"{model.name}-open", functools.partial(_with_open_sides, model.path))
+
+
 _BUILDERS: dict[str, Callable[[], Model]] = {
     "minilm": functools.partial(_minilm, 128),
     "minilm16": functools.partial(_minilm, 16),
+    "bert": _bert,
+    "mobilenet_v2": _mobilenet_v2,
     **{name: functools.partial(_random_light, name) for name in RANDOM},
     "conv1d": functools.partial(_convs, "conv1d", (1, 64, 1000), [(128, 5, 1), (128, 5, 2), (256, 3, 1), (256, 3, 2)]),
     "conv3d": functools.partial(_convs, "conv3d", (1, 3, 8, 56, 56), [(32, 3, 1), (64, 3, 2), (64, 3, 1), (128, 3, 2)]),

@@ -127,6 +127,7 @@ _NAMES = {
     "compile": "driver",
     "Dim": "driver",
     "Limits": "driver",
+    "give": "driver",
     "load": "driver",
     "build": "driver",
     "lower": "driver",

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "driver/donations.h"
 #include "driver/lower_graph.h"
 #include "driver/size_words.h"
 
@@ -269,6 +270,10 @@ BATON_REGISTER_GLOBAL("driver.SetDims").set_body_typed([](IRModule m, Map<String
 /// States of main: names of inputs, each with that of the output which becomes the input of the next call.
 BATON_REGISTER_GLOBAL("driver.SetState").set_body_typed([](IRModule m, Map<String, String> pairs) {
   return WithMain(m, WithAttr(MainOf(m), relay::transform::kState, Any(pairs)));
+});
+/// Inputs of main whose memory outputs take, by name.
+BATON_REGISTER_GLOBAL("driver.SetDonated").set_body_typed([](IRModule m, Array<String> names) {
+  return WithMain(m, WithAttr(MainOf(m), kDonated, Any(names)));
 });
 /// What callers call the unknown extents of main's inputs.
 BATON_REGISTER_GLOBAL("driver.NameInputs").set_body_typed([](IRModule m, Map<String, Array<String>> names) {

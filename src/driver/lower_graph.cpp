@@ -21,8 +21,10 @@
 
 #include "driver/compiled_graph.h"
 #include "driver/debug_source.h"
+#include "driver/donations.h"
 #include "driver/kernel_table.h"
 #include "driver/size_words.h"
+#include "runtime/dynamic_json.h"
 
 namespace baton::driver {
 
@@ -197,6 +199,48 @@ tir::PrimFunc OfSteps(const tir::Stmt& steps, const Array<tir::Var>& params, con
   return WithAttr(f, "model_entry", Any(1));
 }
 
+/// Bytes of a tensor: a literal, else the word that holds them.
+struct Bytes {
+  uint64_t literal = 0;
+  int32_t word = -1;
+};
+struct Step {
+  GlobalVar kernel;  // null: copy `in` to `out`
+  std::vector<TensorPlace> in, out;
+  Bytes bytes;  // of a copy
+  Span span;
+};
+/// A buffer in the arena: steps that write it and read it last.
+struct Lifetime {
+  Bytes bytes;
+  int first = 0, last = 0;
+  uint64_t offset = 0;  // of a static graph
+  size_t planned = 0;   // of a dynamic one, in `sizes_`
+};
+/// An input that is appended to: the word with its rows after it, and whether new ones are copied there.
+struct AppendedTo {
+  int32_t rows = -1;
+  bool copied = false;
+};
+
+/// What steps read and write of inputs and outputs, where `final` says where a tensor lies in the end.
+template <class Final>
+std::vector<StepUse> UsesOf(const std::vector<Step>& steps, const KernelTable& kernels, const Final& final) {
+  std::vector<StepUse> uses;
+  for (const Step& s : steps) {
+    StepUse use;
+    if (s.kernel.defined()) use.function = kernels.FunctionOf(s.kernel);
+    auto number = [&](const TensorPlace& p) {
+      const TensorPlace at = final(p);
+      return at.kind == TensorPlace::kIo ? at.index : -1;
+    };
+    for (const TensorPlace& p : s.in) use.in.push_back(number(p));
+    for (const TensorPlace& p : s.out) use.out.push_back(number(p));
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
 class GraphLowerer {
  public:
   /// `constants` is shared with other graphs: their data lies before.
@@ -301,18 +345,6 @@ class GraphLowerer {
   }
 
  private:
-  /// Bytes of a tensor: a literal, else the word that holds them.
-  struct Bytes {
-    uint64_t literal = 0;
-    int32_t word = -1;
-  };
-  struct Step {
-    GlobalVar kernel;  // null: copy `in` to `out`
-    std::vector<TensorPlace> in, out;
-    Bytes bytes;  // of a copy
-    Span span;
-  };
-
   Bytes BytesOfTensor(const TensorType& t) {
     if (dynamic_) return {0, sizes_.BytesOf(t)};
     return {BytesOf(t), -1};
@@ -381,16 +413,11 @@ class GraphLowerer {
   void States(const Function& main, Leaves* results) {
     const auto inputs = main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>());
     if (inputs.empty()) return;
-    support::JsonWriter w(&desc_.state);
-    w.BeginArray();
     for (int64_t i : inputs) {
       const int input = values_.At(main->params[i]).place.index;
       if (!states_.count(input)) throw CompileError("a state is not appended to in place");
-      w.BeginArray();
-      for (int64_t n : {int64_t{input}, int64_t{states_.at(input).rows}, int64_t{states_.at(input).copied}}) w.Int(n);
-      w.EndArray();
+      kept_.push_back({int64_t{input}, int64_t{states_.at(input).rows}, int64_t{states_.at(input).copied}});
     }
-    w.EndArray();
     results->resize(results->size() - inputs.size());
     const auto n = static_cast<int64_t>(results->size());
     desc_.result_tree = n == 1 ? std::vector<int64_t>{} : std::vector<int64_t>{n};
@@ -410,6 +437,7 @@ class GraphLowerer {
       TensorPlace slot{TensorPlace::kIo, base + static_cast<int>(i)};
       std::string name = i < names.size() ? names[static_cast<int64_t>(i)].str() : "output" + std::to_string(i);
       desc_.outputs.push_back(InfoOf(name, results[i].type));
+      result_types_.push_back(results[i].type);
       if (p.kind == TensorPlace::kArena && !taken[p.index]) {
         // Written in place; all readers read the output.
         taken[p.index] = true;
@@ -423,6 +451,34 @@ class GraphLowerer {
       }
     }
     for (Step& c : copies_) steps_.push_back(c);
+    Donations(main);
+    if (kept_.empty()) return;
+    support::JsonWriter w(&desc_.state);
+    w.BeginArray();
+    for (const std::vector<int64_t>& facts : kept_) runtime::WriteInts(&w, facts);
+    w.EndArray();
+  }
+
+  /// Which outputs may lie in the memory of donated inputs, for the manifest: beside states, in pairs.
+  void Donations(const Function& main) {
+    const auto names = main->GetAttr<Array<String>>(kDonated, Array<String>());
+    if (names.empty()) return;
+    PointerSet states;
+    for (int64_t i : main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>())) {
+      states.Add(main->params[i].get());
+    }
+    std::vector<DonationSide> io;
+    for (const relay::Var& p : main->params) {
+      for (const Leaf& l : value_.at(p.get()))
+        io.push_back({desc_.inputs[io.size()].name, l.type, states.Has(p.get())});
+    }
+    for (const runtime::TensorInfo& out : desc_.outputs)
+      io.push_back({out.name, result_types_[io.size() - desc_.inputs.size()], false});
+    for (const auto& [input, output] :
+         PairDonations(names, io, desc_.inputs.size(),
+                       UsesOf(steps_, *kernels_, [this](const TensorPlace& p) { return Final(p); }))) {
+      kept_.push_back({input, output});
+    }
   }
 
   TensorPlace Final(TensorPlace p) const {
@@ -550,25 +606,15 @@ class GraphLowerer {
   runtime::ExecutableDesc desc_;
   GraphValues values_;
   std::unordered_map<const Object*, Expr> let_value_;  // by the variable
-  /// A buffer in the arena: steps that write it and read it last.
-  struct Lifetime {
-    Bytes bytes;
-    int first = 0, last = 0;
-    uint64_t offset = 0;  // of a static graph
-    size_t planned = 0;   // of a dynamic one, in `sizes_`
-  };
   std::vector<Lifetime> buffers_;
   bool dynamic_ = false;
   SizeWords sizes_;
   uint64_t workspace_ = 0;  // of all kernels: its offset, or of a dynamic graph its buffer
   std::vector<Step> steps_, copies_;
   std::unordered_map<int, TensorPlace> redirect_;  // buffers that lie elsewhere
-  /// An input that is appended to: the word with its rows after it, and whether new ones are copied there.
-  struct AppendedTo {
-    int32_t rows = -1;
-    bool copied = false;
-  };
   std::unordered_map<int, AppendedTo> states_;
+  std::vector<TensorType> result_types_;    // of the outputs
+  std::vector<std::vector<int64_t>> kept_;  // facts of each state, then input and output of each donation
   Array<tir::Var> entry_params_;
   Array<tir::Stmt> entry_steps_;
   std::vector<std::pair<GlobalVar, tir::PrimFunc>> segments_;

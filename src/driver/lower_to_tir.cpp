@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "driver/donations.h"
 #include "driver/size_words.h"
 #include "driver/write_artifact.h"
 #include "runtime/artifact_format.h"
@@ -89,15 +90,17 @@ LoweredProgram LowerForHost(const IRModule& mod, const Target& target, const Deb
   const Function main = MainOf(mod);
   std::string why;
   const bool state = !main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>()).empty();
+  const bool donates = !main->GetAttr<Array<String>>(kDonated, Array<String>()).empty();
   if (CanLowerGraph(main, &why)) {
     try {
       return OneFunction(main, target, debug);
     } catch (const Error& e) {
-      if (e.ends_work() || state || !IsDynamic(main)) throw;
+      if (e.ends_work() || state || donates || !IsDynamic(main)) throw;
       why = e.what();  // the loops of some operators need lengths: the rest of the program does without them
     }
   }
   if (state) throw UnsupportedError("states are for models that become one function: " + why);
+  if (donates) throw UnsupportedError("donate= is for models that become one function: " + why);
   LoweredProgram out = LowerProgram(mod, target, {}, kDLCPU, debug);
   out.why = why;
   return out;

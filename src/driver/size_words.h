@@ -49,6 +49,7 @@ class SizeWords {
   int32_t WordOf(const PrimExpr& extent);
   /// The word with the bytes of a tensor.
   int32_t BytesOf(const TensorType& t) { return Formula(BytesFormula(t)); }
+  static PrimExpr BytesFormula(const TensorType& t);
   int32_t Bytes(int64_t literal) { return Formula(PrimExpr(literal)); }
   /// An input or an output, in their order.
   runtime::TensorInfo AddTensor(const std::string& name, const TensorType& t);
@@ -69,7 +70,6 @@ class SizeWords {
   tir::PrimFunc Function() const;
 
  private:
-  static PrimExpr BytesFormula(const TensorType& t);
   int32_t Formula(const PrimExpr& formula);
 
   std::vector<tir::Var> dims_;

@@ -325,6 +325,10 @@ PyObject* MoveOut(PyObject* self, PyObject*) {
   reinterpret_cast<PyObj*>(self)->obj = nullptr;
   return WrapOwned(o);
 }
+PyObject* Again(PyObject* self, PyObject*) {
+  Object* o = CheckedObjectOf(self);
+  return o ? FromOwned(Any(GetRef<ObjectRef>(o)).Release()) : nullptr;
+}
 PyObject* ObjSetState(PyObject* self, PyObject* text) {
   if (!MayChange(self)) return nullptr;
   if (PyObject_TypeCheck(self, array_type)) ClearItems(reinterpret_cast<PyArray*>(self));
@@ -364,6 +368,7 @@ PyMethodDef obj_methods[] = {
     {"_field", RawField, METH_O, "_field(name): a field as C++ has it, whatever the class made of the name."},
     {"_use_count", UseCount, METH_NOARGS, "References to the object of C++, this one included."},
     {"_move", MoveOut, METH_NOARGS, "Gives the reference to a new Python object; this one is empty afterwards."},
+    {"_again", Again, METH_NOARGS, "Another Python object of the same object of C++, with a reference of its own."},
     {"__getstate__", ObjGetState, METH_NOARGS, nullptr},
     {"__setstate__", ObjSetState, METH_O, nullptr},
     {},

@@ -9,6 +9,7 @@
 #include <baton/support/text.h>
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 
 namespace baton::runtime {
@@ -217,6 +218,7 @@ void Executor::Reserve(Args args) {
   if (!shapes_) return;
   shapes_->Reserve(args[0].As<Array<int64_t>>().ToVector());
   GrowArena();
+  std::memset(arena_.data(), 0, arena_.nbytes());  // pages come now, not with the first call
 }
 
 Array<int64_t> Executor::InferShapes(Args args) {

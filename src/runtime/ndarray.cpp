@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/array.h>
+#include <baton/runtime/executor_queries.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
@@ -157,12 +158,22 @@ NDArray NDArray::Empty(const std::vector<int64_t>& shape, DataType dtype, Device
   n->dl_tensor.data = api->Alloc(device, bytes + kAlignment, kAlignment);
   polls.bytes += static_cast<int64_t>(bytes);
   n->owner_ = api;
-  n->release_ = [](NDArrayObj* self) {
+  // Not the deleter of arrays over elements that others lend: OwnsElements tells them apart by it.
+  ObjectAccess::Init(n, NDArrayObj::RuntimeTypeIndex(), [](Object* o) {
+    auto* self = static_cast<NDArrayObj*>(o);
     const DataType type = self->dl_tensor.dtype;
     detail::interrupt_polls.bytes -= self->numel * ((type.bits() + 7) / 8 * type.lanes());
     static_cast<DeviceAPI*>(self->owner_)->Free(self->dl_tensor.device, self->dl_tensor.data);
-  };
+    FreeBlock(self);
+  });
   return a;
+}
+
+bool OwnsElements(const NDArray& a) {
+  struct Deleter : Object {
+    static FDeleter Of(const NDArray& x) { return x.obj()->*&Deleter::deleter_; }
+  };
+  return Deleter::Of(a) == Deleter::Of(NDArray::Empty({}, a.dtype()));
 }
 
 NDArray NDArray::Zeros(const std::vector<int64_t>& shape, DataType dtype, Device device) {

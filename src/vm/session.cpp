@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: executors of models with states that are kept between calls.
+// Sessions: executors of models with states that are kept between calls, or with inputs whose memory outputs take.
 //
 // A state is an input whose memory the code appends to (memory.append in Relay): rows lie one behind the other, and
 // `length` of them count. A call writes its new rows behind these, and length grows when it has succeeded. So a call
 // that fails leaves the session as it was, and to forget rows is to set the length. The memory's room is never known to
 // the code.
+//
+// An output takes an input's memory (`donate=`) where nothing but the session, its results and the argument of the call
+// refers to the array, and its elements are its own. Else the code writes into other memory: it reads each element
+// before it writes there, and nothing in it depends on where the two lie.
 #include <baton/runtime/array.h>
 #include <baton/runtime/executor_queries.h>
 #include <baton/runtime/module.h>
@@ -14,6 +18,7 @@
 #include <baton/support/text.h>
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 
 namespace baton::vm {
@@ -44,17 +49,20 @@ class Session final : public runtime::ModuleNode {
     kRun,
     kRunWith,
     kCall,
+    kCallGiven,
     kSetInput,
     kSetInputZeroCopy,
     kGetOutput,
     kGetInput,
-    kTruncate,
-    kReset,
     kReserve,
     kTrim,
-    kLength,
     kGetMemory,
     kGetDims,
+    kGetDonated,
+    kInferShapes,
+    kTruncate,  // and behind it, what models without states have not
+    kReset,
+    kLength,
     kGetStates,
     kQuery  // and behind it, what all executors answer alike
   };
@@ -69,30 +77,45 @@ class Session final : public runtime::ModuleNode {
     support::GrowingMemory memory;
   };
   struct Input {
-    size_t at = 0;  // among those of the code
-    NDArray array;  // what is read; null for one that is lent for a call
-    bool set = false;
+    size_t at = 0;                   // among those of the code
+    NDArray array;                   // what is read; null for one that is lent for a call
+    bool set = false, gone = false;  // gone: to an output
     std::vector<int64_t> shape;
+  };
+  /// An input, and the output that may take its memory.
+  struct Donation {
+    size_t input = 0, output = 0;
+    bool taken = false;  // in the latest call
   };
 
   void ReadStates(const std::string& json);
+  void ReadDonations(const support::Json& list);
   void Call(Op op, Args args, RetValue* rv);
+  void CheckTensor(size_t i, const DLTensor* t) const;
+  [[noreturn]] void FailInput(size_t i, std::string_view what) const {
+    throw ValueError(Cat("input ", i, " `", given_[i].name, "`: ", what));
+  }
   void Bind(size_t i, const ArgValue& v, bool for_call, bool copy);
   void BindAll(Args args);
-  /// `all_bound`: all inputs were bound by this call.
-  void Run(bool all_bound);
+  /// Lets outputs lie in the memory of inputs. `given`: whose arguments the caller gives away, a bit a donation.
+  void TakeInputs(uint64_t given);
+  /// Shapes of the outputs for shapes of all inputs: rank and extents of one after the other.
+  Array<int64_t> InferShapes(Args args) const;
+  /// `all_bound`: all inputs were bound by this call. `given`: as of TakeInputs.
+  void Run(bool all_bound, uint64_t given);
   void ShapeStates();
   void Grow(int64_t total);
   void Forget(int64_t length);
   void Trim();
   void GrowArena() {
-    if (frame_->arena_bytes() <= arena_.nbytes()) return;
+    const uint64_t bytes = frame_ ? frame_->arena_bytes() : desc_->arena_bytes;
+    if (bytes <= arena_.nbytes()) return;
     arena_ = NDArray();
-    arena_ = NDArray::Empty({static_cast<int64_t>(frame_->arena_bytes())}, DataType::UInt(8));
+    arena_ = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8));
   }
   std::vector<int64_t> OutputShape(size_t i) const {
     std::vector<int64_t> shape = desc_->outputs[i].shape;
-    frame_->FillShape(desc_->inputs.size() + i, &shape);
+    if (frame_) frame_->FillShape(desc_->inputs.size() + i, &shape);
     return shape;
   }
   Array<int64_t> Memory() const;
@@ -101,10 +124,11 @@ class Session final : public runtime::ModuleNode {
   Module code_;
   const runtime::ExecutableDesc* desc_;
   runtime::EntryFunction entry_;
-  std::unique_ptr<runtime::ShapeFrame> frame_;
-  std::vector<TensorInfo> given_;  // what a caller gives
+  std::unique_ptr<runtime::ShapeFrame> frame_;  // null: all shapes are fixed
+  std::vector<TensorInfo> given_;               // what a caller gives
   std::vector<Input> inputs_;
   std::vector<State> states_;
+  std::vector<Donation> donations_;
   std::vector<NDArray> outputs_;
   std::vector<void*> io_;
   NDArray arena_;
@@ -120,10 +144,13 @@ Session::Session(const Module& code) : code_(code) {
   runtime::CheckFeatures(desc_->features, "the model");
   runtime::CheckResultTree(desc_->result_tree, desc_->outputs.size());
   entry_ = reinterpret_cast<runtime::EntryFunction>(code_->GetSymbol(desc_->entry.c_str()));
-  auto* sizes = reinterpret_cast<runtime::SizesFunction>(
-      desc_->dynamic.defined() ? code_->GetSymbol(desc_->dynamic.sizes.c_str()) : nullptr);
-  if (!entry_ || !sizes) throw RuntimeError("the model lacks the code that its description names");
-  frame_ = std::make_unique<runtime::ShapeFrame>(&desc_->dynamic, &desc_->inputs, sizes);
+  const bool dynamic = desc_->dynamic.defined();
+  auto* sizes =
+      reinterpret_cast<runtime::SizesFunction>(dynamic ? code_->GetSymbol(desc_->dynamic.sizes.c_str()) : nullptr);
+  if (!entry_ || dynamic != (sizes != nullptr)) {
+    throw RuntimeError("the model lacks the code that its description names");
+  }
+  if (dynamic) frame_ = std::make_unique<runtime::ShapeFrame>(&desc_->dynamic, &desc_->inputs, sizes);
   arena_ = NDArray::Empty({0}, DataType::UInt(8));
   outputs_.resize(desc_->outputs.size());
   io_.resize(desc_->inputs.size() + outputs_.size(), nullptr);
@@ -137,7 +164,8 @@ void Session::ReadStates(const std::string& json) {
   const support::Json list = support::Json::Parse(json, "state");
   for (const support::Json& facts : list.AsArray()) {
     const auto& f = facts.AsArray();
-    if (f.size() != 3) fail();
+    if (f.size() == 2) continue;  // a donation
+    if (f.size() != 3 || !frame_) fail();
     const int64_t input = f[0].AsInt(), rows = f[1].AsInt();
     if (input < 0 || input >= static_cast<int64_t>(kept.size()) || kept[static_cast<size_t>(input)] || rows < 0 ||
         rows >= shapes.words) {
@@ -160,7 +188,6 @@ void Session::ReadStates(const std::string& json) {
     dim_ = static_cast<size_t>(words[0]);
     states_.push_back(std::move(s));
   }
-  if (states_.empty()) fail();
   for (size_t i = 0; i < kept.size(); ++i) {
     if (kept[i]) continue;
     Input in;
@@ -168,6 +195,8 @@ void Session::ReadStates(const std::string& json) {
     inputs_.push_back(std::move(in));
     given_.push_back(desc_->inputs[i]);
   }
+  ReadDonations(list);
+  if (states_.empty() && donations_.empty()) fail();
   // The other extents of a state are those of what callers give.
   for (State& s : states_) {
     const std::vector<int32_t>& words = shapes.extents[s.input];
@@ -189,13 +218,25 @@ void Session::ReadStates(const std::string& json) {
   }
 }
 
-void Session::Bind(size_t i, const ArgValue& v, bool for_call, bool copy) {
-  Input& in = inputs_[i];
+void Session::ReadDonations(const support::Json& list) {
+  std::vector<bool> taken(outputs_.size());
+  for (const support::Json& facts : list.AsArray()) {
+    const auto& f = facts.AsArray();
+    if (f.size() != 2) continue;
+    Donation d;
+    while (d.input < inputs_.size() && static_cast<int64_t>(inputs_[d.input].at) != f[0].AsInt()) ++d.input;
+    d.output = static_cast<size_t>(f[1].AsInt());
+    bool fits = d.input < inputs_.size() && d.output < outputs_.size() && !taken[d.output];
+    for (const Donation& other : donations_) fits = fits && other.input != d.input;
+    if (!fits) throw RuntimeError("the description of the model's donated inputs contradicts itself");
+    taken[d.output] = true;
+    donations_.push_back(d);
+  }
+}
+
+void Session::CheckTensor(size_t i, const DLTensor* t) const {
   const TensorInfo& want = given_[i];
-  const auto fail = [&](const std::string& what) { throw ValueError(Cat("input ", i, " `", want.name, "`: ", what)); };
-  if (!v.Is<DLTensor*>()) fail(Cat("expected a tensor, got ", runtime::ValueKindName(v.raw())));
-  const DLTensor* t = v.As<DLTensor*>();
-  if (t->ndim < 0 || t->ndim > 64 || (t->ndim && !t->shape)) fail("not a tensor");
+  if (t->ndim < 0 || t->ndim > 64 || (t->ndim && !t->shape)) FailInput(i, "not a tensor");
   bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype, empty = false;
   for (int d = 0; same && d < t->ndim; ++d) {
     const int64_t extent = want.shape[static_cast<size_t>(d)];
@@ -203,12 +244,20 @@ void Session::Bind(size_t i, const ArgValue& v, bool for_call, bool copy) {
     empty = empty || t->shape[d] == 0;
   }
   if (!same) {
-    fail(Cat("expected ", runtime::TensorInfoString(want), ", got ",
-             runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
+    FailInput(i, Cat("expected ", runtime::TensorInfoString(want), ", got ",
+                     runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
   }
-  if (!t->data && !empty) fail("a tensor without data");
+  if (!t->data && !empty) FailInput(i, "a tensor without data");
+}
+
+void Session::Bind(size_t i, const ArgValue& v, bool for_call, bool copy) {
+  Input& in = inputs_[i];
+  const TensorInfo& want = given_[i];
+  if (!v.Is<DLTensor*>()) FailInput(i, Cat("expected a tensor, got ", runtime::ValueKindName(v.raw())));
+  const DLTensor* t = v.As<DLTensor*>();
+  CheckTensor(i, t);
   in.shape.assign(t->shape, t->shape + t->ndim);
-  frame_->SetInput(in.at, t->shape);
+  if (frame_) frame_->SetInput(in.at, t->shape);
   const uintptr_t p = reinterpret_cast<uintptr_t>(t->data) + t->byte_offset;
   const bool usable = t->device.device_type == kDLCPU && p % desc_->io_alignment == 0 && runtime::IsContiguous(t);
   const bool counted = v.type_code() == kBatonObject;
@@ -221,6 +270,7 @@ void Session::Bind(size_t i, const ArgValue& v, bool for_call, bool copy) {
     io_[in.at] = in.array.data();
   }
   in.set = in.array.defined();
+  in.gone = false;
 }
 
 void Session::BindAll(Args args) {
@@ -274,27 +324,57 @@ void Session::Grow(int64_t total) {
   }
 }
 
-void Session::Run(bool all_bound) {
+void Session::TakeInputs(uint64_t given) {
+  for (Donation& d : donations_) {
+    const auto away = static_cast<int64_t>(given & 1);
+    given >>= 1;
+    d.taken = false;
+    Input& in = inputs_[d.input];
+    if (!in.array.defined()) continue;  // lent for the call
+    // Those that refer to it: this one, the argument, and results of calls before.
+    int64_t known = 1 + away;
+    for (const NDArray& out : outputs_) known += out.same_as(in.array) ? 1 : 0;
+    const std::vector<int64_t> shape = OutputShape(d.output);
+    const DataType dtype = desc_->outputs[d.output].dtype;
+    if (in.array.obj()->use_count() != known || in.array.obj()->read_only || !runtime::OwnsElements(in.array) ||
+        runtime::TensorBytes(shape, dtype) != in.array.nbytes()) {
+      continue;
+    }
+    const bool same = in.array.dtype() == dtype && in.array.shape() == shape;
+    outputs_[d.output] = same ? in.array : in.array.View(shape, dtype);
+    in.array = NDArray();
+    in.set = false, in.gone = d.taken = true;
+  }
+}
+
+void Session::Run(bool all_bound, uint64_t given) {
   ran_ = false;
   for (size_t i = 0; i < inputs_.size() && !all_bound; ++i) {
-    if (!inputs_[i].set) {
-      throw ValueError(Cat("input ", i, " `", given_[i].name, "`: it has not been set; expected ",
-                           runtime::TensorInfoString(given_[i])));
-    }
+    if (inputs_[i].set) continue;
+    FailInput(i, Cat(inputs_[i].gone ? "an output took its memory; set it again, " : "it has not been set; ",
+                     "expected ", runtime::TensorInfoString(given_[i])));
   }
   ShapeStates();
-  const bool changed = frame_->Update(io_.data());
-  const int64_t total = frame_->words()[states_[0].rows];
-  Grow(total);
-  if (changed) GrowArena();
+  const bool changed = frame_ && frame_->Update(io_.data());
+  const int64_t total = states_.empty() ? 0 : frame_->words()[states_[0].rows];
+  if (!states_.empty()) Grow(total);
+  if (changed || !frame_) GrowArena();
+  TakeInputs(given);
+  std::vector<bool> taken(outputs_.size());
+  for (const Donation& d : donations_) taken[d.output] = d.taken;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     NDArray& out = outputs_[i];
+    if (taken[i]) {
+      io_[desc_->inputs.size() + i] = out.data();
+      continue;
+    }
     if (!out.defined() || out.obj()->use_count() > 1 || (changed && out.shape() != OutputShape(i))) {
       out = NDArray::Empty(OutputShape(i), desc_->outputs[i].dtype);
     }
     io_[desc_->inputs.size() + i] = out.data();
   }
-  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data()), frame_->words()) != 0) {
+  const int64_t* words = frame_ ? frame_->words() : nullptr;
+  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data()), words) != 0) {
     if (*BatonErrorMessage() == '\0') throw RuntimeError("the model failed without saying why");
     runtime::ThrowFromSlot();
   }
@@ -314,7 +394,7 @@ void Session::Forget(int64_t length) {
 }
 
 void Session::Trim() {
-  frame_->Trim();
+  if (frame_) frame_->Trim();
   arena_ = NDArray::Empty({0}, DataType::UInt(8));
   for (NDArray& out : outputs_) out = NDArray();
   for (State& s : states_) {
@@ -324,16 +404,41 @@ void Session::Trim() {
 }
 
 /// Bytes: constants, workspace, outputs; plans that are kept; bytes of states, and of new rows that were copied so far;
-/// how often memory was planned.
+/// how often memory was planned; bytes of the latest results that lie in the memory of inputs.
 Array<int64_t> Session::Memory() const {
-  int64_t outputs = 0, states = 0;
+  int64_t outputs = 0, states = 0, donated = 0;
+  for (const Donation& d : donations_) {
+    if (d.taken && outputs_[d.output].defined()) donated += static_cast<int64_t>(outputs_[d.output].nbytes());
+  }
   for (const NDArray& out : outputs_) outputs += out.defined() ? static_cast<int64_t>(out.nbytes()) : 0;
   for (const State& s : states_) states += length_ * static_cast<int64_t>(s.row_bytes);
   Array<int64_t> out;
-  for (int64_t n :
-       {static_cast<int64_t>(desc_->constants_bytes), static_cast<int64_t>(arena_.nbytes()), outputs,
-        static_cast<int64_t>(frame_->num_plans()), states, copied_, static_cast<int64_t>(frame_->planned())}) {
+  for (int64_t n : {static_cast<int64_t>(desc_->constants_bytes), static_cast<int64_t>(arena_.nbytes()), outputs,
+                    frame_ ? static_cast<int64_t>(frame_->num_plans()) : 0, states, copied_,
+                    frame_ ? static_cast<int64_t>(frame_->planned()) : 0, donated}) {
     out.push_back(n);
+  }
+  return out;
+}
+
+Array<int64_t> Session::InferShapes(Args args) const {
+  if (desc_->dynamic.reads_values) throw UnsupportedError("the shapes of the results depend on values of the inputs");
+  if (args.size() != static_cast<int>(inputs_.size())) throw runtime::TypeError("a shape for each input is wanted");
+  std::unique_ptr<runtime::ShapeFrame> frame = frame_ ? frame_->Fresh() : nullptr;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    std::vector<int64_t> shape = args[static_cast<int>(i)].As<Array<int64_t>>().ToVector();
+    int64_t data = 0;  // stands for elements that are not read
+    const DLTensor t{&data, Cpu(), static_cast<int>(shape.size()), given_[i].dtype, shape.data(), nullptr, 0};
+    CheckTensor(i, &t);
+    if (frame) frame->SetInput(inputs_[i].at, shape.data());
+  }
+  if (frame) frame->Update(nullptr);
+  Array<int64_t> out;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    std::vector<int64_t> shape = desc_->outputs[i].shape;
+    if (frame) frame->FillShape(desc_->inputs.size() + i, &shape);
+    out.push_back(static_cast<int64_t>(shape.size()));
+    for (int64_t n : shape) out.push_back(n);
   }
   return out;
 }
@@ -341,17 +446,22 @@ Array<int64_t> Session::Memory() const {
 void Session::Call(Op op, Args args, RetValue* rv) {
   if (op >= kQuery) return runtime::AnswerExecutorQuery(op - kQuery, given_, desc_->outputs, args, rv);
   runtime::ExecutorLock lock(&busy_);
+  uint64_t given = 0;
   switch (op) {
     case kRun:
-      return Run(false);
+      return Run(false, 0);
+    case kCallGiven:
+      given = static_cast<uint64_t>(args[0].As<int64_t>());
+      args = Args{args.values + 1, args.size() - 1};
+      [[fallthrough]];
     case kRunWith:
     case kCall:
       BindAll(args);
-      Run(true);
-      if (op == kCall) {
-        *rv = runtime::ResultValue(desc_->result_tree, outputs_);
-      } else {
+      Run(true, given);
+      if (op == kRunWith) {
         *rv = Array<NDArray>(outputs_);
+      } else {
+        *rv = runtime::ResultValue(desc_->result_tree, outputs_);
       }
       return;
     case kSetInput:
@@ -377,8 +487,10 @@ void Session::Call(Op op, Args args, RetValue* rv) {
       length_ = 0;
       return;
     case kReserve:
-      frame_->Reserve(args[0].As<Array<int64_t>>().ToVector());
-      return GrowArena();
+      if (frame_) frame_->Reserve(args[0].As<Array<int64_t>>().ToVector());
+      GrowArena();
+      std::memset(arena_.data(), 0, arena_.nbytes());  // pages come now, not with the first call
+      return;
     case kTrim:
       return Trim();
     case kLength:
@@ -390,6 +502,18 @@ void Session::Call(Op op, Args args, RetValue* rv) {
     case kGetDims:
       *rv = runtime::DimFields(desc_->dynamic.dims);
       return;
+    case kInferShapes:
+      *rv = InferShapes(args);
+      return;
+    case kGetDonated: {
+      Array<Any> names;  // of each input, then of the output
+      for (const Donation& d : donations_) {
+        names.push_back(Any(given_[d.input].name));
+        names.push_back(Any(desc_->outputs[d.output].name));
+      }
+      *rv = names;
+      return;
+    }
     default: {
       Array<Any> names;  // of the states, then of their length
       for (const State& s : states_) names.push_back(Any(InfoOf(s).name));
@@ -401,10 +525,13 @@ void Session::Call(Op op, Args args, RetValue* rv) {
 
 PackedFunc Session::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
   static constexpr std::string_view kNames[] = {
-      "run",   "run_with", "call", "set_input", "set_input_zero_copy", "get_output", "get_input", "truncate",
-      "reset", "reserve",  "trim", "length",    "get_memory",          "get_dims",   "get_states"};
+      "run",         "run_with",     "call",     "call_given", "set_input",  "set_input_zero_copy",
+      "get_output",  "get_input",    "reserve",  "trim",       "get_memory", "get_dims",
+      "get_donated", "infer_shapes", "truncate", "reset",      "length",     "get_states"};
   int op = kRun;
   while (op < kQuery && name != kNames[op]) ++op;
+  if (states_.empty() && op >= kTruncate && op < kQuery) return PackedFunc();
+  if (!states_.empty() && op == kInferShapes) return PackedFunc();
   if (op == kQuery) {
     const int query = runtime::FindExecutorQuery(name);
     if (query < 0) return PackedFunc();

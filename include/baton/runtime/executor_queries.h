@@ -46,6 +46,9 @@ BATON_DLL void AnswerExecutorQuery(int query, const std::vector<TensorInfo>& inp
 /// Four fields a dimension: name, least, largest, multiple.
 BATON_DLL Array<Any> DimFields(const std::vector<Dim>& dims);
 
+/// Whether nothing but the array leads to its elements: it is no view, and no memory of another library.
+BATON_DLL bool OwnsElements(const NDArray& a);
+
 /// Throws RuntimeError unless `tree` (ExecutableDesc::result_tree) is empty, or one tree of so many outputs.
 BATON_DLL void CheckResultTree(const std::vector<int64_t>& tree, size_t outputs);
 /// The result of a model, built from its flat outputs; `tree` has been checked.

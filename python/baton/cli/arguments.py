@@ -268,6 +268,23 @@ def add_state_option(parser: Parser) -> None:
     )  # fmt: skip
 
 
+def add_donate_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--donate", action="append", default=[], metavar="INPUT",
+        help="an input whose memory an output takes, where a caller gives it away (baton.give)",
+    )  # fmt: skip
+
+
+def donate(args: argparse.Namespace, model, options) -> None:
+    """Notes in a model (a `compiler.Source`) what --donate says."""
+    from ..driver.compiler import set_donated
+
+    try:
+        set_donated(model, args.donate, (info.name for info in model.signature(args.shape)[0]), options)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+
+
 def states_of(args: argparse.Namespace, model) -> dict[str, str] | None:
     """The states of a model (a `compiler.Source`) that --state says, input to output; None without it."""
     from ..driver.session import paired

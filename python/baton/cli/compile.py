@@ -38,6 +38,7 @@ def add_parser(verbs, verb, text):
     )  # fmt: skip
     parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads to compile with")
     arguments.add_state_option(parser)
+    arguments.add_donate_option(parser)
     arguments.add_compile_options(parser, stay_open=True)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     capsules.add_options(parser)
@@ -79,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
         model = compiler.Source.of(args.model)
         state = arguments.states_of(args, model)
         options = compiler.Options(**compile_options(args), instruments=progress.instruments())
+        arguments.donate(args, model, options)
         shapes = open_shapes(model.signature(args.shape)[0], args.shape, args.dim)
         if emit in TEXT:
             text = compiler.emit_text(model, shapes, options, emit, state)

@@ -2,6 +2,7 @@
 """From a model to something that is called: `baton.compile`, `baton.load`."""
 
 from .dims import Dim
+from .donation import give
 from .executable import Executable, TensorInfo, load
 from .limits import Limits
 
@@ -19,4 +20,4 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["Dim", "Executable", "Limits", "TensorInfo", "build", "compile", "load", "lower"]  # noqa: F822 - made on first use
+__all__ = ["Dim", "Executable", "Limits", "TensorInfo", "build", "compile", "give", "load", "lower"]  # noqa: F822 - made on first use

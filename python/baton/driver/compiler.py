@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .._ffi import get_global_func
 from .._ffi.base import load_compiler
 from ..error import CompileError, RuntimeError, UnsupportedError
 from . import forms, passes
 from .dims import Dim, OpenShapes
+from .donation import donated_names
 from .executable import Executable, TensorInfo
 from .limits import Limits
 from .options import Options, capsule
@@ -28,6 +29,7 @@ class Source:
 
     def __init__(self, kind: str, what, label: str = "<text>", folder: str = ""):
         self.kind, self.what, self.label, self.folder = kind, what, label, folder
+        self.donate: tuple[str, ...] = ()  # inputs that give their memory to an output
         self._no_tensors: set[str] = set()  # inputs that are sequences, optionals or data, which have no shapes
 
     @staticmethod
@@ -67,8 +69,8 @@ class Source:
                     return get_global_func("relay.frontend.from_onnx_bytes")(self.what, given, True, 0, self.folder)[0]
                 return get_global_func("relay.frontend.from_onnx_file")(self.what, given, True, 0)[0]
 
-            return self._with_bodies(read)
-        return get_global_func("driver.BindShapes")(self.module(), given, False)
+            return self._donating(self._with_bodies(read))
+        return self._donating(get_global_func("driver.BindShapes")(self.module(), given, False))
 
     def read_open(self, shapes: OpenShapes):
         """The Relay module with symbols for dimensions that stay open, weights in it.
@@ -90,7 +92,11 @@ class Source:
 
             module = transform.NameDims()(get_global_func("driver.BindShapes")(self.module(), given, True))
             module = transform.DynamicToStatic(symbolic=True)(module)
+        module = self._donating(module)
         return get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
+
+    def _donating(self, module):
+        return get_global_func("driver.SetDonated")(module, list(self.donate)) if self.donate else module
 
     def _with_bodies(self, read):
         """What `read` gives; where the importer lacks operators that ONNX defines by a body, of the model with these bodies."""
@@ -189,6 +195,7 @@ def compile(  # noqa: A001 - the name users expect
     instruments: Sequence[object] = (),
     limits: Limits | Mapping[str, float] | None = None,
     state: bool | Mapping[str, str] | None = None,
+    donate: str | Sequence[str] = (),
 ) -> Executable:
     """Compiles a model for this machine, or for `target`.
 
@@ -204,7 +211,8 @@ def compile(  # noqa: A001 - the name users expect
     `baton.transform.PassContext`. limits: what a call of the model may take (`baton.Limits`). state: inputs that outputs
     append to, as the keys and values of a decoder; they stay with a
     session from call to call, and calls neither take nor give them (`Executable.session`). A map of names, in which `*` stands for
-    any text ({"past_*": "present_*"}), or True for the usual names.
+    any text ({"past_*": "present_*"}), or True for the usual names. donate: inputs whose memory an output of as many bytes takes, where a
+    call is given them by `baton.give` and nothing else refers to them.
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
@@ -218,6 +226,7 @@ def compile(  # noqa: A001 - the name users expect
     given = OpenShapes(shape)
     inputs, outputs = model.signature(given.shapes)
     _check_shapes(inputs, given)
+    set_donated(model, donate, (info.name for info in inputs), options)
     if model.lowered() is not None:
         return Executable(_generated(model, options), device=device, limits=limits)
 
@@ -240,6 +249,15 @@ def compile(  # noqa: A001 - the name users expect
         return specialize({info.name: info.shape for info in merged})
     built, said = build_open(model, merged, given, options)
     return foreign(built) or Executable(built, device=device, specialize=specialize, forms=said, limits=limits)
+
+
+def set_donated(model: Source, donate: str | Sequence[str], inputs: Iterable[str], options: Options) -> None:
+    """Notes in `model` which inputs give their memory to outputs."""
+    model.donate = donated_names(donate, tuple(inputs))
+    if model.donate and (options.targets or not get_global_func("target.OnHost")(options.target)):
+        raise UnsupportedError("memory is given to outputs on the CPU alone; compile the model for it, or without donate=")
+    if model.donate and model.lowered() is not None:
+        raise UnsupportedError("a lowered module says itself which inputs give their memory; compile it without donate=")
 
 
 def _merged(shape, given):

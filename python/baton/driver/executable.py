@@ -17,6 +17,7 @@ from ..runtime import (
     load_module,
 )
 from .dims import MAX_EXTENT, Dim
+from .donation import Given, taken
 from .limits import Limits
 from .session import Session
 
@@ -78,7 +79,8 @@ class Executable:
 
     Attributes: `inputs`, `outputs` (TensorInfo each), `artifact` (the path it was loaded from, or None), `limits` (what a call may
     take: a `baton.Limits`, or a dict as {"seconds": 2, "bytes": 1 << 30, "rounds": 10**6}; None: no bounds). `device`: where it
-    runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for.
+    runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for. `donated`: inputs
+    whose memory an output takes where they are given (`baton.give`), each with that output.
     """
 
     def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None, forms: str = "", limits=None):
@@ -101,9 +103,14 @@ class Executable:
 
             self._forms = Forms(forms)
             self.inputs, self.outputs = self._forms.dtypes(self.inputs, self.outputs)
+        get = self._function_of(executor, "get_donated")
+        flat = list(map(str, get())) if get else []
+        self.donated = dict(zip(flat[::2], flat[1::2], strict=True))
+        self._given = tuple(self._order.index(name) for name in self.donated)
+        self._entry = "call_given" if self.donated else "call"
         # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
         self._executors = [executor]
-        self._idle = [executor["call"]]
+        self._idle = [executor[self._entry]]
         self._stateful = self._function("get_states") is not None
 
     @property
@@ -176,14 +183,16 @@ class Executable:
 
     def memory(self) -> dict[str, int]:
         """Bytes that this model holds: `constants` (weights, shared by all threads), `workspace` and `outputs` of all its executors,
-        and how many `plans` of memory they keep.
+        and how many `plans` of memory they keep. Of a model with donated inputs, how many of `outputs` lie in their memory, too.
         """
-        total = {"constants": 0, "workspace": 0, "outputs": 0, "plans": 0}
+        total = {"constants": 0, "workspace": 0, "outputs": 0, "plans": 0} | ({"donated": 0} if self.donated else {})
         for executor in self._executors:
             try:
-                constants, workspace, outputs, plans, *_ = executor["get_memory"]()
+                constants, workspace, outputs, plans, *more = executor["get_memory"]()
             except AttributeError:
                 continue
+            if self.donated:
+                total["donated"] += int(more[-1])
             total["constants"] = int(constants)
             total["workspace"] += int(workspace)
             total["outputs"] += int(outputs)
@@ -199,8 +208,12 @@ class Executable:
                 continue
 
     def _function(self, name: str):
+        return self._function_of(self._executors[0], name)
+
+    @staticmethod
+    def _function_of(executor, name: str):
         try:
-            return self._executors[0][name]
+            return executor[name]
         except AttributeError:
             return None
 
@@ -220,7 +233,7 @@ class Executable:
         if not self._stateful:
             raise UnsupportedError("the model keeps no state; compile it with state=..., as state={'past_*': 'present_*'}")
         executor = self._make()
-        return Session(executor, lambda args, kwargs: self._call(executor["call"], args, kwargs), self._sizes_of)
+        return Session(executor, lambda args, kwargs: self._call(executor[self._entry], args, kwargs), self._sizes_of)
 
     def __call__(self, *args, **kwargs):
         if self._stateful:
@@ -230,7 +243,7 @@ class Executable:
         except IndexError:
             executor = self._within(self._make)
             self._executors.append(executor)
-            run = executor["call"]
+            run = executor[self._entry]
         try:
             return self._call(run, args, kwargs)
         finally:
@@ -241,6 +254,9 @@ class Executable:
         given = arrays
         if self._forms is not None:
             arrays = self._forms.encode(arrays)
+        if self._given:
+            mask, given = taken(arrays, self._given)
+            arrays = (mask, *given)
         try:
             out = run(*arrays) if self._limits is None else self._within(run, *arrays)
         except Exception as error:
@@ -275,6 +291,8 @@ class Executable:
         for i, (info, value) in enumerate(zip(self.inputs, arrays, strict=True)):
             if self._forms is not None and not self._forms.tensor(i):
                 continue
+            if isinstance(value, Given):
+                raise TypeError(f"input `{info.name}` gives its memory to no output: compile the model with donate=({info.name!r},)") from error
             dtype, shape = getattr(value, "dtype", None), shape_of(value)
             name = str(dtype).removeprefix("torch.")
             if dtype is not None and name != info.dtype and info.dtype != "string":

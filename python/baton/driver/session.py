@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-_MEMORY = ("constants", "workspace", "outputs", "plans", "state", "state_copied", "planned")
+_MEMORY = ("constants", "workspace", "outputs", "plans", "state", "state_copied", "planned", "donated")
 
 
 class Session:
@@ -52,7 +52,7 @@ class Session:
     def memory(self) -> dict[str, int]:
         """Bytes: `constants` (weights, shared by all sessions), `workspace`, `outputs`, `state` (rows that are held), `state_copied` (of new
         rows that were copied to their place so far; most are made there). Then how many `plans` of memory are kept, and how often memory was
-        `planned`.
+        `planned`; bytes of the latest outputs that lie in the memory of `donated` inputs.
         """
         return dict(zip(_MEMORY, map(int, self._executor["get_memory"]()), strict=True))
 

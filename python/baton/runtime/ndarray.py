@@ -60,7 +60,8 @@ class NDArray(_core.NDArrayBase):
             return self.copyto(cpu()).__array__(dtype)
         own, interface = self._interface()
         # An empty array has no memory to lend.
-        view = np.asarray(_Memory(self, interface)).view(own) if self.size else np.empty(self.shape, own)
+        # What it lends has a reference of its own: this object may be emptied (`_move`) while NumPy reads.
+        view = np.asarray(_Memory(self._again(), interface)).view(own) if self.size else np.empty(self.shape, own)
         if dtype is not None and np.dtype(dtype) != own:
             if copy is False:
                 raise ValueError(f"the array has dtype {self.dtype}; {dtype} takes a copy")

@@ -16,6 +16,7 @@ import engines  # noqa: E402
 import flops  # noqa: E402
 import latency  # noqa: E402
 import models  # noqa: E402
+import open_shapes  # noqa: E402
 
 
 def test_flops_of_known_networks():
@@ -124,3 +125,27 @@ def test_ffi_judges_by_its_bars():
     run = ffi.timer("f(a)", f=abs, a=-1)
     assert 0 < run(80) < 1e6
     assert set(ffi.BARS) >= {"0 ints", "string", "object", "C++ to C++", "C++ to Python"}
+
+
+@pytest.mark.parametrize("name", ["resnet50", "squeezenet", "mobilenet_v2"])
+def test_open_image_models_are_the_static_ones(name):
+    ort = pytest.importorskip("onnxruntime")
+    model = models.load(name)
+    static, opened = (ort.InferenceSession(str(path)) for path in (model.path, models.open_file(model)))
+    assert opened.get_inputs()[0].shape == ["batch", 3, "height", "width"]
+    np.testing.assert_allclose(opened.run(None, model.inputs)[0], static.run(None, model.inputs)[0], rtol=1e-4, atol=1e-6)
+    ((key, x),) = model.inputs.items()
+    assert opened.run(None, {key: x[:, :, :161, :203].repeat(2, 0)})[0].shape[:2] == (2, 1000)
+
+
+def test_open_shapes():
+    assert len(open_shapes.LENGTHS) == 40 and {1, 2, 7, 13, 509} <= set(open_shapes.LENGTHS)
+    case = open_shapes.Case("mobilenet_v2", full=True)
+    assert {sizes[0] for sizes in case.shapes} == set(range(1, 9)) and case.largest() == {"batch": 8, "height": 320, "width": 320}
+    assert [x.shape for x in case.feed((2, 161, 203)).values()] == [(2, 3, 161, 203)]
+    text = open_shapes.Case("minilm", full=True)
+    assert {sizes[0] for sizes in text.shapes} == set(range(1, 17)) and all(x.shape == (3, 5) for x in text.feed((3, 5)).values())
+    assert open_shapes.missed(case, [("time", 1.2, 1.1), ("ratio", 1.0, 1.0), ("none", float("nan"), 1.0)]) == [
+        "mobilenet_v2: time 1.20, the bar is 1.10",
+        "mobilenet_v2: none nan, the bar is 1.00",
+    ]

@@ -274,3 +274,18 @@ def test_guards_say_what_must_hold(tmp_path):
     with pytest.raises(ValueError, match="must be equal"):
         loaded(np.zeros((1, 2), "float32"), np.zeros((3, 2), "float32"))
     assert baton.compile("def @main(%x: Tensor[(n, 2), float32]) { nn.relu(%x) }\n").guards == ()
+
+
+def test_reserve_takes_the_pages():
+    """Or the first call would meet each page for the first time."""
+    model = baton.compile('#[version = "0.0.5"]\ndef @main(%x: Tensor[(n, 1024), float32]) { sum(nn.softmax(nn.softmax(%x))) }')
+
+    def resident():
+        with open("/proc/self/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmRSS")) << 10
+
+    before = resident()
+    model.reserve(n=16_000)
+    workspace = model.memory()["workspace"]
+    assert workspace > 60 << 20
+    assert resident() - before > 0.9 * workspace
