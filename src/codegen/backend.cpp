@@ -15,6 +15,10 @@ std::map<std::string, Backend, std::less<>>& Backends() {
 
 }  // namespace
 
+bool Backend::HasFormat(const std::string& format) const {
+  return std::find(formats.begin(), formats.end(), format) != formats.end();
+}
+
 void RegisterBackend(Backend backend) {
   RegisterTargetKind(backend.kind);
   const std::string name = backend.kind.name;
@@ -28,17 +32,15 @@ const Backend& BackendOf(const Target& target) {
   return it->second;
 }
 
-std::string DeviceCode(const IRModule& mod, const Target& target) {
-  const Backend& backend = BackendOf(target);
-  if (!backend.device_code) throw InternalError("target `" + target.str() + "` makes machine code");
-  return backend.device_code(mod);
+const Backend* BackendFor(int64_t device_type) {
+  const TargetKind* kind = TargetKindFor(device_type);
+  const auto it = kind ? Backends().find(kind->name) : Backends().end();
+  return it == Backends().end() ? nullptr : &it->second;
 }
 
 bool IsDeviceFormat(const std::string& format) {
-  return std::any_of(Backends().begin(), Backends().end(), [&](const auto& entry) {
-    const auto& formats = entry.second.formats;
-    return std::find(formats.begin(), formats.end(), format) != formats.end();
-  });
+  return std::any_of(Backends().begin(), Backends().end(),
+                     [&](const auto& entry) { return !entry.second.kind.on_host && entry.second.HasFormat(format); });
 }
 
 }  // namespace baton::codegen

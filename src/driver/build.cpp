@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user says of a model before it is compiled, and the passes between import and lowering.
+// What a user says of a model before it is compiled.
 #include <baton/driver/driver.h>
-#include <baton/ir/pipeline.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
@@ -188,75 +187,6 @@ IRModule BindShapes(const IRModule& open, const Map<String, Array<Any>>& shapes,
   });
 }
 
-namespace {
-
-/// Decomposes until nothing does any more.
-transform::Pass DecomposeAll() {
-  transform::Pass pass = transform::CreateModulePass(
-      TypedPackedFunc<IRModule(IRModule, transform::PassContext)>([](IRModule mod, transform::PassContext) {
-        transform::Pass infer = relay::transform::InferType(), decompose = relay::transform::DecomposeOps();
-        for (int round = 0; round < 16; ++round) {
-          mod = infer(mod);
-          IRModule next = decompose(mod);
-          if (next.same_as(mod)) return mod;
-          mod = next;
-        }
-        return infer(mod);
-      }),
-      0, "DecomposeAll", {});
-  return transform::Described(pass, {.doc = "DecomposeOps and InferType in turns, until nothing is left to decompose.",
-                                     .keeps = {"Typed"},
-                                     .reassociates = true});
-}
-const transform::RegisterPass<DecomposeAll> registered_decompose;
-
-}  // namespace
-
-transform::Pass DefaultPipeline() {
-  using namespace relay::transform;  // NOLINT: passes
-  // Types are inferred where a pass needs them and something made expressions without; see `baton explain-pipeline`.
-  Array<Pass> passes;
-  auto add = [&](Pass p) { passes.push_back(p); };
-  auto add_if_there = [&](const char* name) {
-    if (Registry::Get(std::string("relay._transform.") + name)) add(baton::transform::GetPass(name));
-  };
-  // From here on, regions for external compilers that are not available are compiled like the rest.
-  add(InlineCompilerFunctions());
-  // From here on every program is one that type inference accepts.
-  add(InferType());
-  // From here on operators have static forms where shapes allow it.
-  add(DynamicToStatic());
-  // From here on half floats are what is handed in and out, and what is not known to compute.
-  add(WidenHalfFloats());
-  add(SimplifyInference());
-  add(FoldConstant());
-  add(DecomposeAll());
-  add(WidenHalfFloats());  // what was decomposed
-  // From here on weights are constants, also those that the model computes.
-  add(FoldWeights());
-  add(IntegersInFloat());
-  add_if_there("FoldScaleAxis");
-  add_if_there("SimplifyExpr");
-  add_if_there("FastMath");  // level 4: off by default
-  // From here on heavy operators are those that have kernels: transposed convolutions are convolutions.
-  add(Legalize());
-  add(FoldConstant());
-  add(EliminateCommonSubexpr());
-  // CombineParallelDense stays out: MiniLM's products, three in one, take no less time, and slicing them costs.
-  // From here on data flows in the layouts of the kernels.
-  add_if_there("AlterOpLayout");
-  // From here on states are memory that is appended to.
-  add(StateToBuffers());
-  add(PackDense());
-  add(SplitArgs());  // code of functions with thousands of parameters takes the square of them to make
-  add(FoldConstant());
-  add(NarrowWeights());
-  // From here on every operator that has loops is in a primitive function.
-  add(FuseOps(FuseOpsOptions::ViewsOutside()));
-  return baton::transform::Scheduled(baton::transform::WithJoined("DefaultPipeline", passes), "DefaultPipeline",
-                                     {"Typed"});
-}
-
 BATON_REGISTER_GLOBAL("driver.BindParams").set_body_typed([](IRModule m, Map<String, NDArray> p) {
   return BindParams(m, p);
 });
@@ -279,6 +209,5 @@ BATON_REGISTER_GLOBAL("driver.SetDonated").set_body_typed([](IRModule m, Array<S
 BATON_REGISTER_GLOBAL("driver.NameInputs").set_body_typed([](IRModule m, Map<String, Array<String>> names) {
   return WithMain(m, WithAttr(MainOf(m), kInputExtents, Any(names)));
 });
-BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
 
 }  // namespace baton::driver

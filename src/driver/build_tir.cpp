@@ -48,9 +48,12 @@ runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
     for (const auto& [var, func] : mod->functions) {
       if (func.as<tir::PrimFuncNode>()) tir::VerifyWellFormed(Downcast<tir::PrimFunc>(func));
     }
-    return vm::CreateDeviceModule(target->device_type(), codegen::DeviceCode(mod, target));
+    return vm::CreateDeviceModule(target->device_type(),
+                                  codegen::BackendOf(target).emit(LowerTir(mod, target), target, {}).text);
   }
-  return MakeCompiledModule({.loops = mod, .tir = LowerTir(WithCallers(mod), target)}, target);
+  Stages stages{.loops = mod, .tir = LowerTir(WithCallers(mod), target)};
+  Emit(target, &stages);
+  return MakeCompiledModule(std::move(stages), target);
 }
 
 namespace {

@@ -11,79 +11,69 @@
 
 #include "driver/compiled_module.h"
 #include "driver/devices.h"
+#include "driver/pipelines.h"
 
 namespace baton::driver {
 namespace {
 
-Map<String, String> Texts(const Map<String, Target>& targets) {
-  Map<String, String> out;
-  for (const auto& [device, target] : targets) out.Set(device, String(target.str()));
-  return out;
+/// What a model becomes, a line a step.
+IRModule ToGroups(const IRModule& mod, const Targets& targets) {
+  With<Target> scope(targets.first());
+  const IRModule checked = ForTheseTargets(mod, targets);
+  return RelayPipeline(targets)(checked);
 }
 
-/// Behind fusion: kernels and what calls them, then their code.
-runtime::Module Finish(const IRModule& optimized, const Target& host, const LowerToTIROptions& options) {
-  With<Target> scope(host);
-  const IRModule lowered = LowerToTIR(options)(optimized);
-  Stages stages{.tir = lowered, .lowering = Lowering::Of(lowered)};
-  if (!lowered.same_as(optimized)) stages.relay = optimized;
-  return MakeCompiledModule(std::move(stages), host);
+Stages ToTIR(const IRModule& optimized, const Targets& targets, bool by_name = false) {
+  With<Target> scope(targets.host);
+  Stages stages;
+  stages.tir = TIRPipeline(targets, by_name)(optimized);
+  stages.lowering = Lowering::Of(stages.tir);
+  if (!stages.tir.same_as(optimized)) stages.relay = optimized;
+  return stages;
+}
+
+runtime::Module ToCode(Stages stages, const Targets& targets) {
+  With<Target> scope(targets.host);
+  Emit(targets.host, &stages);
+  return MakeCompiledModule(std::move(stages), targets.host);
 }
 
 }  // namespace
 
-IRModule Optimize(const IRModule& mod, const Target& target) {
-  With<Target> scope(target);
-  const IRModule here = ForOneDevice(mod, target->device_type());
-  return DefaultPipeline()(here);
-}
+IRModule Optimize(const IRModule& mod, const Target& target) { return ToGroups(mod, {target, {}}); }
 
 runtime::Module Generate(const IRModule& optimized, const Target& target) {
   transform::failure::Entry entry("driver.Generate", optimized, target);
-  return Finish(optimized, target, {});
+  const Targets targets = Targets::Of(target);
+  return ToCode(ToTIR(optimized, targets), targets);
 }
 
 runtime::Module Compile(const IRModule& mod, const Target& target) {
   if (!target->traits().on_host) return CompileForDevices(mod, OfItsDevice(target));
   transform::failure::Entry entry("driver.Compile", mod, target);
-  const IRModule optimized = Optimize(mod, target);
-  return Generate(optimized, target);
+  return Generate(Optimize(mod, target), target);
 }
 
 runtime::Module GenerateForDevices(const IRModule& planned, const Map<String, Target>& given) {
   transform::failure::Entry entry("driver.GenerateForDevices", planned, given);
-  LowerToTIROptions options;
-  options.devices = Texts(given);
-  return Finish(planned, HostOf(CheckDeviceTargets(given)), options);
+  const Targets targets = Targets::Of(given);
+  return ToCode(ToTIR(planned, targets), targets);
 }
 
 runtime::Module CompileForDevices(const IRModule& mod, const Map<String, Target>& given) {
   transform::failure::Entry entry("driver.CompileForDevices", mod, given);
-  const std::vector<DeviceTarget> targets = CheckDeviceTargets(given);
-  const IRModule planned = OptimizeForDevices(mod, targets, FallbackDevice(targets));
-  return GenerateForDevices(planned, given);
+  return GenerateForDevices(ToGroups(mod, Targets::Of(given)), given);
 }
 
 std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage) {
   transform::failure::Entry entry("driver.EmitText", mod, target, stage);
-  const DebugOptions debug = DebugOptions::FromContext("none");
-  LowerToTIROptions options;
-  Stages stages;
-  Target host = target;
-  if (target->traits().on_host) {
-    stages.relay = Optimize(mod, target);
-    if (stage == "relay") return AsText(stages.relay);
-  } else {
-    const Map<String, Target> given = OfItsDevice(target);
-    const std::vector<DeviceTarget> targets = CheckDeviceTargets(given);
-    stages.relay = OptimizeForDevices(mod, targets, FallbackDevice(targets));
-    options.devices = Texts(given);
-    host = HostOf(targets);
-  }
-  With<Target> scope(host);
-  stages.tir = LowerToTIR(options)(stages.relay);
-  stages.lowering = Lowering::Of(stages.tir);
-  return StageText(stages, host, stage, debug.level);
+  const codegen::DebugLevel debug = DebugOptions::FromContext("none").level;
+  const Targets targets = Targets::Of(target);
+  const IRModule optimized = ToGroups(mod, targets);
+  if (stage == "relay" && !targets.planned()) return AsText(optimized);
+  Stages stages = ToTIR(optimized, targets);
+  With<Target> scope(targets.host);
+  return StageText(stages, targets.host, stage, debug);
 }
 
 namespace {
@@ -108,9 +98,8 @@ BATON_REGISTER_GLOBAL("driver.CompileVm").set_body_typed([](IRModule m, Target t
                            "\"; use driver.CompileForDevices with a map from device to target");
   }
   transform::failure::Entry entry("driver.CompileVm", m, t);
-  LowerToTIROptions options;
-  options.program = true;
-  return Finish(Optimize(m, t), t, options);
+  const Targets targets{t, {}};
+  return ToCode(ToTIR(ToGroups(m, targets), targets, true), targets);
 });
 BATON_REGISTER_GLOBAL("driver.Generate").set_body_typed([](IRModule m, Target t) { return Generate(m, Given(t)); });
 BATON_REGISTER_GLOBAL("driver.GenerateForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {

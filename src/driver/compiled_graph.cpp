@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/compiled_graph.h"
 
+#include <baton/codegen/backend.h>
 #include <baton/ir/transform.h>
 #include <baton/support/file.h>
 #include <baton/support/json.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/transform.h>
 
 #include <algorithm>
 #include <cstring>
@@ -27,7 +27,7 @@ IRModule LowerTir(const IRModule& mod, const Target& target) {
   {
     With<transform::PassContext> scope(inner);
     With<Target> on(target);
-    lowered = tir::transform::LowerPipeline()(IRModule(others));
+    lowered = codegen::BackendOf(target).tir_pipeline()(IRModule(others));
   }
   Map<GlobalVar, BaseFunc> out;
   for (const auto& [var, func] : mod->functions) {
@@ -91,7 +91,7 @@ CompiledGraph CompileGraph(const relay::Function& main, const Target& target, in
   LoweredModel model = LowerGraph(main, target, debug.Lowering());
   debug.WriteSource(model.debug_source);
   CompiledGraph g;
-  g.code = codegen::LoadObjects(codegen::CompileToObjects(model.mod, target, num_threads, debug.level));
+  g.code = codegen::LoadObjects(codegen::BackendOf(target).emit(model.mod, target, {num_threads, debug.level}).objects);
   g.entry = reinterpret_cast<runtime::EntryFunction>(g.code->GetSymbol(model.desc.entry.c_str()));
   if (!g.entry) throw InternalError("the compiled code has no symbol " + model.desc.entry);
   g.constants = PackConstants(model.constants);

@@ -12,7 +12,7 @@
 
 namespace baton::driver {
 
-/// Runs LowerPipeline over each PrimFunc.
+/// Runs the TIR pipeline of the target's backend over each PrimFunc but the entries of models.
 IRModule LowerTir(const IRModule& mod, const Target& target);
 
 /// Constants of lowered graphs, in one piece of memory as the code wants them.

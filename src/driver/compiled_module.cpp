@@ -47,14 +47,41 @@ std::string ProgramJson(const vm::Program& program) {
   return out;
 }
 
-std::string DeviceText(const vm::Program& program, const std::string& format) {
-  for (const vm::ProgramDevice& d : program.devices) {
-    if (!d.code.empty()) return d.code;
+/// Code of each of a program's devices.
+std::vector<std::string> EmitForDevices(const LoweredProgram& made) {
+  std::vector<std::string> code(made.program.devices.size());
+  for (const DeviceKernels& d : made.devices) {
+    code[d.device] = codegen::BackendOf(d.target).emit(d.mod, d.target, {}).text;
+  }
+  return code;
+}
+
+/// The program with the code of its devices.
+vm::Program WithCode(const Stages& stages, const LoweredProgram& made) {
+  vm::Program program = made.program;
+  const std::vector<std::string> code = stages.device_code.empty() ? EmitForDevices(made) : stages.device_code;
+  for (size_t d = 0; d < code.size(); ++d) program.devices[d].code = code[d];
+  return program;
+}
+
+std::string DeviceText(const Stages& stages, const LoweredProgram& made, const std::string& format,
+                       codegen::DebugLevel debug) {
+  for (const DeviceKernels& d : made.devices) {
+    const codegen::Backend& backend = codegen::BackendOf(d.target);
+    if (!backend.HasFormat(format)) continue;
+    if (format == backend.formats[0] && !stages.device_code.empty()) return stages.device_code[d.device];
+    return backend.print(d.mod, d.target, format, debug);
   }
   throw UnsupportedError("the program has no part that runs on " + format);
 }
 
 }  // namespace
+
+void Emit(const Target& host, Stages* stages) {
+  stages->objects =
+      codegen::BackendOf(host).emit(stages->tir, host, {.debug = DebugOptions::FromContext().level}).objects;
+  if (stages->lowering.defined()) stages->device_code = EmitForDevices(*stages->lowering.Made());
+}
 
 std::string StageText(const Stages& stages, const Target& host, const std::string& format, codegen::DebugLevel debug) {
   const std::shared_ptr<const LoweredProgram> made = stages.lowering.defined() ? stages.lowering.Made() : nullptr;
@@ -63,18 +90,15 @@ std::string StageText(const Stages& stages, const Target& host, const std::strin
   if (format == "tir") {
     std::string text;
     AppendTir(stages.loops.defined() ? stages.loops : stages.tir, &text);
-    if (made) AppendTir(made->kernels, &text);
+    for (const DeviceKernels& d : made ? made->devices : std::vector<DeviceKernels>()) AppendTir(d.mod, &text);
     return text;
   }
   if (program && format == "vm") return made->program.Disassemble();
-  if (program && format == "json") return ProgramJson(made->program);
-  if (program && codegen::IsDeviceFormat(format)) return DeviceText(made->program, format);
-  for (const auto& [name, form] :
-       {std::pair{"", "ll"}, {"llvm", "ll"}, {"ll", "ll"}, {"llvm-raw", "ll-raw"}, {"asm", "asm"}}) {
-    if (format != name) continue;
-    if (stages.tir->functions.empty()) return "";
-    return codegen::CompileToText(stages.tir, host, form, debug);
-  }
+  if (program && format == "json") return ProgramJson(WithCode(stages, *made));
+  if (program && codegen::IsDeviceFormat(format)) return DeviceText(stages, *made, format, debug);
+  const codegen::Backend& backend = codegen::BackendOf(host);
+  if (format.empty()) return backend.print(stages.tir, host, backend.formats[0], debug);
+  if (backend.HasFormat(format)) return backend.print(stages.tir, host, format, debug);
   std::string known = stages.relay.defined() ? "relay, tir, llvm, asm" : "tir, llvm, asm";
   if (program) known = "relay, vm, tir, json, llvm, asm";
   if (program && !made->program.devices.empty()) known += ", and the kind of a device's target";
@@ -89,15 +113,13 @@ class CompiledModule : public runtime::ModuleNode {
       : stages_(std::move(stages)),
         host_(std::move(host)),
         made_(stages_.lowering.defined() ? stages_.lowering.Made() : nullptr) {
-    const DebugOptions debug = DebugOptions::FromContext();
-    objects_ = codegen::CompileToObjects(stages_.tir, host_, 2, debug.level);
     // Code for another kind of machine is for saving.
-    if (host_->mtriple.empty() && !stages_.tir->functions.empty()) code_ = codegen::LoadObjects(objects_);
+    if (host_->mtriple.empty() && !stages_.tir->functions.empty()) code_ = codegen::LoadObjects(stages_.objects);
     if (!made_) return;
     constants_ = PackConstants(made_->host.constants);
     desc_ = made_->desc;
     if (desc_.target.empty()) desc_.target = host_.str();
-    desc_.features = objects_.features;
+    desc_.features = stages_.objects.features;
     desc_.constants = constants_.ptr<uint8_t>();
     desc_.constants_bytes = made_->host.constants.bytes;
   }
@@ -106,7 +128,7 @@ class CompiledModule : public runtime::ModuleNode {
   void Connect(const runtime::Module& self) {
     if (is_program()) {
       auto exe = std::make_shared<vm::Executable>();
-      exe->program = made_->program;
+      exe->program = WithCode(stages_, *made_);
       exe->code = code_;
       exe->constants = desc_.constants;
       exe->constants_bytes = desc_.constants_bytes;
@@ -143,7 +165,6 @@ class CompiledModule : public runtime::ModuleNode {
   Stages stages_;
   Target host_;
   std::shared_ptr<const LoweredProgram> made_;
-  codegen::ObjectCode objects_;
   runtime::Module code_;  // null for another kind of machine
   NDArray constants_;
   runtime::ExecutableDesc desc_;
@@ -170,7 +191,7 @@ PackedFunc CompiledModule::OfProgram(std::string_view name, const ObjectPtr<Obje
       if (!stages_.tir->functions.empty() && !code_.defined()) {
         throw RuntimeError("the program was compiled for " + host_.str() + ", which is not this machine");
       }
-      runtime::CheckFeatures(objects_.features, "the program");
+      runtime::CheckFeatures(stages_.objects.features, "the program");
       std::vector<Device> devices;
       for (int i = 0; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
       *rv = vm::CreateExecutor(executable_, devices);
@@ -199,17 +220,17 @@ PackedFunc CompiledModule::OfFunctions(std::string_view name, const ObjectPtr<Ob
     if (own != name) return OfFunctions(own, self);
   }
   if (!spec) return nullptr;
-  runtime::CheckFeatures(objects_.features, "`" + std::string(name) + "`");
+  runtime::CheckFeatures(stages_.objects.features, "`" + std::string(name) + "`");
   return runtime::MakeNativeFunction(spec, self);
 }
 
 void CompiledModule::SaveLibrary(const std::string& path) const {
-  const std::string elf = codegen::LinkShared(objects_, host_);
+  const std::string elf = codegen::LinkShared(stages_.objects, host_);
   if (!made_) {
     static const uint8_t nothing = 0;
     runtime::ExecutableDesc desc;
     desc.entry = "";  // functions, no model
-    desc.features = objects_.features;
+    desc.features = stages_.objects.features;
     desc.target = host_.str();
     desc.constants = &nothing;
     runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
@@ -219,7 +240,7 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
   std::string data;  // of a program: with its own constants behind those of kernels
   if (is_program()) {
     data.assign(reinterpret_cast<const char*>(desc_.constants), desc_.constants_bytes);
-    desc.program = made_->program.Save(&data);
+    desc.program = executable_->program.Save(&data);
     desc.constants = reinterpret_cast<const uint8_t*>(data.data());
     desc.constants_bytes = data.size();
   }
@@ -238,7 +259,7 @@ void CompiledModule::SaveToFile(const std::string& path, std::string_view format
           "a program with control flow, dynamic shapes or several devices is saved as a shared library (.so), not as "
           "an object file: its bytecode would be lost");
     }
-    support::WriteFileAtomic(path, codegen::LinkObject(objects_));
+    support::WriteFileAtomic(path, codegen::LinkObject(stages_.objects));
     return;
   }
   for (const auto& [name, stage] :

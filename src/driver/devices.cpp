@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs on several devices: planned, fused on each device, and compiled.
+// What code is made for, and whether a program fits it.
 #include "driver/devices.h"
 
 #include <baton/ir/diagnostic.h>
@@ -173,13 +173,10 @@ Function WithoutAnnotations(const Function& f) {
   return Downcast<Function>(Remover().Mutate(f));
 }
 
-}  // namespace
-
-IRModule ForOneDevice(const IRModule& mod, int64_t device) {
+/// A program for one device without what says so.
+IRModule WithoutAnnotations(const IRModule& mod) {
   bool annotated = false;
   ForNamedDevices(mod, [&](int64_t, const Expr& by) { annotated = annotated || by.as<relay::CallNode>(); });
-  RequireBindings(mod);
-  RequireTargets(mod, {device});
   if (!annotated) return mod;
   IRModule out = mod.Copy();
   for (const auto& [var, func] : mod->functions) {
@@ -190,19 +187,26 @@ IRModule ForOneDevice(const IRModule& mod, int64_t device) {
   return out;
 }
 
-IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback) {
-  using namespace relay::transform;    // NOLINT: passes
-  std::vector<int64_t> given{kDLCPU};  // the host, where control flow is decided, is there anyway
-  for (const DeviceTarget& t : targets) given.push_back(t.type);
+}  // namespace
+
+IRModule ForTheseTargets(const IRModule& mod, const Targets& targets) {
+  std::vector<int64_t> given;
+  if (targets.planned()) given.push_back(kDLCPU);  // the host, where control flow is decided, is there anyway
+  for (const DeviceTarget& t : targets.devices) given.push_back(t.type);
+  if (!targets.planned()) given.push_back(targets.host->device_type());
   RequireBindings(mod);
   RequireTargets(mod, given);
-  With<Target> scope(targets[0].target);
-  // Before the plan what takes operators apart where they stand, so that each part is planned.
-  Pass passes = Sequential(
-      Array<Pass>{InlineCompilerFunctions(), InferType(), DynamicToStatic(), SimplifyInference(), FoldConstant(),
-                  baton::transform::GetPass("DecomposeAll"), FoldConstant(), InferType(), PlanDevices(fallback)},
-      "DevicePipeline");
-  return passes(mod);
+  return targets.planned() ? mod : WithoutAnnotations(mod);
+}
+
+Targets Targets::Of(const Target& target) {
+  if (target->traits().on_host) return {target, {}};
+  return Of(OfItsDevice(target));
+}
+
+Targets Targets::Of(const Map<String, Target>& devices) {
+  std::vector<DeviceTarget> checked = CheckDeviceTargets(devices);
+  return {HostOf(checked), checked};
 }
 
 Map<String, Target> OfItsDevice(const Target& target) {

@@ -25,10 +25,21 @@ int64_t FallbackDevice(const std::vector<DeviceTarget>& targets);
 /// The target of code for the host: one of these, else this machine's.
 Target HostOf(const std::vector<DeviceTarget>& targets);
 
-/// The program, planned: each value has a device. Its parts are optimised when they have become regions, each for its
-/// device. Throws ValueError where the program names devices for which there is no target.
-IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback);
-/// A program for one device without what says so. Throws for one that names others.
-IRModule ForOneDevice(const IRModule& mod, int64_t device);
+/// What code is made for.
+struct Targets {
+  Target host;
+  std::vector<DeviceTarget> devices;  ///< of a program that is planned; none: the host runs all of it
+
+  bool planned() const { return !devices.empty(); }
+  /// What passes over Relay see: each region has its own.
+  const Target& first() const { return planned() ? devices[0].target : host; }
+  /// Of one device; one that is not the host has the host beside it.
+  static Targets Of(const Target& target);
+  static Targets Of(const Map<String, Target>& devices);
+};
+
+/// The program, checked, as passes take it: without what says that it is for one device, where it is. Throws ValueError
+/// where it names devices for which there is no target.
+IRModule ForTheseTargets(const IRModule& mod, const Targets& targets);
 
 }  // namespace baton::driver

@@ -709,7 +709,7 @@ LoweredRows LowerRows(const std::vector<std::pair<std::string, Function>>& graph
     lowerers.push_back(std::make_unique<GraphLowerer>(&kernels, &out.constants));
     lowerers.back()->Run(func, entry);
   }
-  out.kernels = IRModule(kernels.Loops(target, nullptr));
+  out.kernels = LowerTir(IRModule(kernels.Loops(target, nullptr)), target);
   Map<GlobalVar, BaseFunc> sizes;
   for (const auto& lowerer : lowerers) {
     out.graphs.emplace_back();

@@ -52,7 +52,7 @@ struct LoweredGraphs {
 
 /// The same for a device that has code of its own: rows of steps in place of entries.
 struct LoweredRows {
-  IRModule kernels;                             ///< PrimFuncs, as they are before they become text
+  IRModule kernels;                             ///< PrimFuncs, as the device's backend takes them
   IRModule sizes;                               ///< functions of the host, of rows whose sizes come when they run
   std::vector<runtime::ExecutableDesc> graphs;  ///< all but the constants' address
   std::vector<std::vector<vm::KernelStep>> rows;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/profile.h"
 
+#include <baton/codegen/backend.h>
 #include <baton/runtime/error.h>
 #include <baton/runtime/threading.h>
 #include <baton/support/json.h>
@@ -52,7 +53,7 @@ std::string ProfileModel(const relay::Function& main, const Target& target, cons
     throw runtime::ValueError("the model has " + std::to_string(desc.inputs.size()) + " inputs, got " +
                               std::to_string(inputs.size()));
   }
-  codegen::ObjectCode objects = codegen::CompileToObjects(model.mod, target);
+  const codegen::ObjectCode objects = codegen::BackendOf(target).emit(model.mod, target, {}).objects;
   runtime::CheckFeatures(objects.features, "the profiled code");
   runtime::Module code = codegen::LoadObjects(objects);
   auto function = [&](const std::string& symbol) {

@@ -49,16 +49,24 @@ void With(const Params& p, Fn fn) {
 
 }  // namespace
 
-Arrays RandomUniform(const Params& p, const Arrays&) {
-  NDArray out = NDArray::Empty(p.Ints("shape"), NumberType(p, "dtype"));
+namespace {
+/// Room for what is drawn: of the shape that a call says, or of that of its argument.
+NDArray Drawn(const Params& p, const Arrays& in) {
+  if (in.empty()) return NDArray::Empty(p.Ints("shape"), NumberType(p, "dtype"));
+  return NDArray::Empty(in[0].shape(), p.Has("dtype") ? NumberType(p, "dtype") : in[0].dtype());
+}
+}  // namespace
+
+Arrays RandomUniform(const Params& p, const Arrays& in) {
+  NDArray out = Drawn(p, in);
   const double low = p.Double("low"), high = p.Double("high");
   With(p, [&](Generator* g) {
     for (int64_t i = 0, n = out.numel(); i < n; ++i) out.SetDouble(i, low + (high - low) * g->Unit());
   });
   return {out};
 }
-Arrays RandomNormal(const Params& p, const Arrays&) {
-  NDArray out = NDArray::Empty(p.Ints("shape"), NumberType(p, "dtype"));
+Arrays RandomNormal(const Params& p, const Arrays& in) {
+  NDArray out = Drawn(p, in);
   const double mean = p.Double("mean"), scale = p.Double("scale");
   With(p, [&](Generator* g) {
     for (int64_t i = 0, n = out.numel(); i < n; ++i) out.SetDouble(i, mean + scale * g->Normal());
@@ -66,7 +74,7 @@ Arrays RandomNormal(const Params& p, const Arrays&) {
   return {out};
 }
 Arrays Bernoulli(const Params& p, const Arrays& in) {
-  NDArray x = in[0], out = NDArray::Empty(x.shape(), p.Has("dtype") ? NumberType(p, "dtype") : x.dtype());
+  NDArray x = in[0], out = Drawn(p, in);
   With(p, [&](Generator* g) {
     for (int64_t i = 0, n = out.numel(); i < n; ++i) out.SetDouble(i, g->Unit() < x.GetDouble(i) ? 1 : 0);
   });
@@ -97,9 +105,8 @@ Arrays Multinomial(const Params& p, const Arrays& in) {
 }
 
 namespace {
-const Register kRandom[] = {{"random.uniform", 0, RandomUniform},
-                            {"random.normal", 0, RandomNormal},
-                            {"random.bernoulli", 1, Bernoulli},
-                            {"random.multinomial", 1, Multinomial}};
+const Register kRandom[] = {{"random.uniform", 0, RandomUniform},      {"random.normal", 0, RandomNormal},
+                            {"random.uniform_like", 1, RandomUniform}, {"random.normal_like", 1, RandomNormal},
+                            {"random.bernoulli", 1, Bernoulli},        {"random.multinomial", 1, Multinomial}};
 }
 }  // namespace baton::host

@@ -3,7 +3,7 @@
 
     python tests/fuzz/calls.py -n 20000
     python tests/fuzz/calls.py --first 1234 -n 1     # one call again
-    python tests/fuzz/calls.py --sanitize            # saved models, by a runtime with AddressSanitizer and UBSan
+    ./dev fuzz calls                                 # saved models, by a runtime with AddressSanitizer and UBSan (--sanitize)
 
 Call K is the same on every machine. About a third of the calls have something wrong: a dimension, a rank, a dtype, a value, an
 argument too few. With --sanitize the runtime, the virtual machine and the functions of the host are built into build-fuzz; the

@@ -31,9 +31,9 @@ from baton.runtime.devices import cpu, device
 from baton.runtime.vm import VirtualMachine
 from baton.transform import PassContext, Sequential
 
-# PrintIR prints; ToMixedPrecision and the approximations change values; the gradient is another function, and so is one with a continuation.
-# LowerToTIR leaves no Relay behind.
-_OTHER = {"PrintIR", "LowerToTIR", "ToMixedPrecision", "FastMath", "Gradient", "FirstOrderGradient", "FakeQuantizationToInteger", "ToCPS"}
+# PrintIR prints; ToMixedPrecision and the approximations change values; the gradient is another function, and so is one with a continuation;
+# LowerToTIR leaves no Relay.
+_OTHER = {"PrintIR", "ToMixedPrecision", "FastMath", "Gradient", "FirstOrderGradient", "FakeQuantizationToInteger", "ToCPS", "LowerToTIR"}
 CHUNK = 100
 
 

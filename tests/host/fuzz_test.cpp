@@ -32,6 +32,8 @@ std::vector<Sample> Samples() {
       {"random.normal",
        R"({"shape":[3],"dtype":"float16","low":0.0,"high":1.0,"mean":0.0,"scale":1.0,"seed":null})",
        {}},
+      {"random.uniform_like", R"({"dtype":null,"low":0.0,"high":1.0,"mean":0.0,"scale":1.0,"seed":null})", {{{2, 2}}}},
+      {"random.normal_like", R"({"dtype":"float64","low":0.0,"high":1.0,"mean":0.0,"scale":1.0,"seed":3})", {{{4}}}},
       {"random.bernoulli", R"({"dtype":"int32","seed":3})", {{{4}}}},
       {"random.multinomial", R"({"sample_size":3,"dtype":"int32","seed":3})", {{{2, 3}}}},
       {"random.threefry_generate", R"({"out_shape":[3,2]})", {{{10}, kU64}}},

@@ -56,7 +56,7 @@ def parser():
     sub = command("bench", "run a benchmark of bench/; without a name, list them", bench)
     sub.add_argument("name", nargs="?")
     sub = command("fuzz", "feed mutated files to the readers, with sanitizers; what follows goes to tests/fuzz/run.py", fuzz)
-    sub.add_argument("suite", nargs="?", choices=["rpc"], help="the parsers of remote sessions instead")
+    sub.add_argument("suite", nargs="?", choices=["rpc", "calls"], help="the parsers of remote sessions instead, or calls of open models")
     sub = command("new", "write the files of a new operator or pass, with a test that passes", new)
     sub.add_argument("kind", choices=["op", "pass"])
     sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape")
@@ -360,6 +360,9 @@ def fuzz(args, rest):
     """Runs the mutators of tests/fuzz, which build what they need with sanitizers."""
     needs("tests/fuzz/run.py", "fuzz")
     machine.setup()
+    if args.suite == "calls":  # models are compiled here, and called by a runtime with sanitizers
+        build(targets=("baton_runtime", "baton", "baton_host", "baton_vm", "_core"))
+        return python(["tests/fuzz/calls.py", "--sanitize", *rest], {**python_environment(), **ccache_environment()})
     return python(["tests/fuzz/run.py", *([args.suite] if args.suite else []), *rest], {**python_environment(), **ccache_environment()})
 
 

@@ -19,7 +19,8 @@ def add_parser(verbs, verb, text):
         '  baton opt in.relay --passes "InferType,FuseOps(max_depth=64)" --timing -o out.relay\n'
         '  baton opt in.relay --passes "InferType,FoldConstant" --print-changed --print-diff\n'
         "  cat in.relay | baton opt --passes InferType -\n"
-        "  baton opt --list",
+        "  baton opt --list\n"
+        "  baton opt --print-pipeline --target opencl",
     )  # fmt: skip
     parser.add_argument("model", metavar="FILE", nargs="?", help="Relay text, - for standard input; or an ONNX file").complete = "file"
     parser.add_argument(
@@ -30,6 +31,8 @@ def add_parser(verbs, verb, text):
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write (default: standard output)").complete = "file"
     parser.add_argument("--list", action="store_true", help="print the names of all passes and stop")
+    parser.add_argument("--print-pipeline", action="store_true", help="print the passes of `baton compile` in order, with their options, and stop")
+    parser.add_argument("--target", metavar="TARGET", help="what passes choose kernels and layouts for (default: this machine)")
     parser.add_argument("--timing", action="store_true", help="print each pass's time on standard error")
     parser.add_argument("--trace", metavar="FILE", help="write times for chrome://tracing and Perfetto").complete = "file"
     parser.add_argument("--verify", action="store_true", help="check the module after each pass, and run each twice")
@@ -60,6 +63,12 @@ def run(args: argparse.Namespace) -> int:
 
         print("\n".join(passes.full_names()))
         return 0
+    if args.print_pipeline:
+        from ..driver import passes
+
+        with passes.context(args.opt_level, args.pass_config, args.disable_pass):
+            sys.stdout.write(passes.pipeline_lines(args.target))
+        return 0
     if args.model is None:
         raise UsageError("a file of Relay text is needed, or - for standard input")
     from ..driver import passes
@@ -75,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     arguments.warn_of_passes(args.disable_pass, args.print_before, args.print_after)
     try:
         module = read_module(args.model, args.shape, args.dim)
-        with passes.context(args.opt_level, args.pass_config, args.disable_pass, instruments):
+        with passes.context(args.opt_level, args.pass_config, args.disable_pass, instruments), passes.target(args.target):
             module = passes.run(pipeline, module)
     finally:
         if timing is not None:

@@ -178,6 +178,7 @@ def read_module(path: str, shapes: dict, dims: dict[str, int], what: str = "Rela
         source = Source("relay", text, "<stdin>" if path == "-" else path)
     else:
         source = Source.of(path)
-    if not shapes and not dims:
-        return source.read({})
-    return source.read(given_shapes(source.signature(shapes)[0], shapes, dims))
+    if source.kind != "onnx":
+        return source.read(given_shapes(source.signature(shapes)[0], shapes, dims) if shapes or dims else {})
+    infos = source.signature(shapes)[0]
+    return source.read_named(infos, given_shapes(infos, shapes, dims))

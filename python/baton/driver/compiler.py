@@ -93,7 +93,19 @@ class Source:
             module = transform.NameDims()(get_global_func("driver.BindShapes")(self.module(), given, True))
             module = transform.DynamicToStatic(symbolic=True)(module)
         module = self._donating(module)
-        return get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
+        bounds = {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()}
+        return get_global_func("driver.SetDims")(module, bounds) if bounds else module
+
+    def read_named(self, inputs: Sequence[TensorInfo], shapes: Mapping[str, Sequence[int]]):
+        """The module as `compile` takes it, with inputs of these shapes (-1: as the model has it): open dimensions keep their names, unless
+        the import needs their lengths."""
+        sizes = (d for info in inputs for d in _merged(info.shape, [None if d == -1 else d for d in shapes.get(info.name, info.shape)]))
+        if not all(isinstance(d, int) for d in sizes):
+            try:
+                return self.read_open(OpenShapes({name: [None if d == -1 else d for d in dims] for name, dims in shapes.items()}))
+            except (CompileError, UnsupportedError):
+                pass
+        return self.read(shapes)
 
     def _donating(self, module):
         return get_global_func("driver.SetDonated")(module, list(self.donate)) if self.donate else module

@@ -50,6 +50,26 @@ def pipeline(text: str):
     return get_global_func("transform.ParsePipeline")(text)
 
 
+def pipeline_lines(target=None) -> str:
+    """The passes between import and code for a target, or for targets by the names of their devices: a line a pass, with its options."""
+    options = Options(target)
+    return str(get_global_func("driver.PipelineLines")(options.target, options.targets or {}))
+
+
+@contextlib.contextmanager
+def target(text: str | None):
+    """A target, entered; none for an empty text."""
+    if not text:
+        yield
+        return
+    one = Options(text).target
+    get_global_func("target.TargetEnterScope")(one)
+    try:
+        yield
+    finally:
+        get_global_func("target.TargetExitScope")(one)
+
+
 def explain(pipeline_, module, json: bool) -> str:
     """Why each pass ran, was inserted or was skipped."""
     return str(get_global_func("transform.ExplainPipeline")(pipeline_, module, json)[1])

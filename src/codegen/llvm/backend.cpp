@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/codegen/backend.h>
+#include <baton/tir/transform.h>
 
 namespace baton::codegen {
 namespace {
 
+Code EmitCode(const IRModule& mod, const Target& target, const EmitOptions& options) {
+  return {.objects = CompileToObjects(mod, target, options.num_threads, options.debug)};
+}
+
+std::string PrintCode(const IRModule& mod, const Target& target, const std::string& format, DebugLevel debug) {
+  // Nothing is made of no functions, not even the text's header.
+  if (mod->functions.empty()) return "";
+  return CompileToText(mod, target, format == "llvm" ? "ll" : format == "llvm-raw" ? "ll-raw" : format, debug);
+}
+
+/// `devices`: those that run the code.
+Backend OfName(const char* name, std::vector<int64_t> devices) {
+  return {.kind = {.name = name, .devices = std::move(devices), .on_host = true, .vector_kernels = true},
+          .tir_pipeline = tir::transform::LowerPipeline,
+          .emit = EmitCode,
+          .formats = {"llvm", "ll", "llvm-raw", "asm"},
+          .print = PrintCode};
+}
+
 // `ext_dev` is the host's processor with a memory of its own.
-const RegisterBackendAs registered_backend({
-    .kind = {.name = "llvm", .devices = {kDLCPU, kDLExtDev}, .on_host = true, .vector_kernels = true},
-});
+const RegisterBackendAs registered_backend(OfName("llvm", {kDLCPU, kDLExtDev}));
 // A name that programs of Relay give the host.
-const RegisterBackendAs registered_c({
-    .kind = {.name = "c", .devices = {kDLCPU}, .on_host = true, .vector_kernels = true},
-});
+const RegisterBackendAs registered_c(OfName("c", {kDLCPU}));
 
 }  // namespace
 }  // namespace baton::codegen

@@ -1,17 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/codegen/backend.h>
-#include <baton/codegen/opencl.h>
+
+#include "codegen/opencl/emitter.h"
 
 namespace baton::codegen {
 namespace {
+
+/// The driver's compiler unrolls and vectorises.
+transform::Pass Pipeline() {
+  using transform::GetPass;
+  return transform::Sequential(
+      Array<transform::Pass>{
+          GetPass("tir.StorageFlatten"),  // one index from here on
+          GetPass("tir.Simplify"),        // loop bounds are literals where they can be
+          GetPass("tir.VectorizeLoop", {{"enable_vectorize", runtime::Any(false)}}),  // plain and parallel loops alone
+          GetPass("tir.BF16Legalize"),  // no arithmetic on half floats from here on
+          GetPass("tir.LowerIntrin"),   // what is left is a function of OpenCL C
+          GetPass("tir.Simplify"),
+      },
+      "opencl.LowerPipeline");
+}
 
 const RegisterBackendAs registered_backend({
     .kind = {.name = "opencl",
              .devices = {kDLOpenCL},
              .work_items = true,
              .no_processor = "the device's driver compiles for it"},
+    .tir_pipeline = Pipeline,
+    .emit = [](const IRModule& mod, const Target&, const EmitOptions&) { return Code{.text = opencl::EmitText(mod)}; },
     .formats = {"opencl", "cl"},
-    .device_code = CompileToOpenCL,
+    .print = [](const IRModule& mod, const Target&, const std::string&, DebugLevel) { return opencl::EmitText(mod); },
 });
 
 }  // namespace

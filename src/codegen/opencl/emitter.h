@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <baton/ir/module.h>
 #include <baton/tir/stmt.h>
 
 #include <map>
@@ -37,5 +38,12 @@ struct KernelBody {
 /// the buffer and the offset of the first byte. Behind them come all of `sizes`.
 std::string EmitKernel(const KernelBody& kernel, const std::vector<tir::Var>& sizes, const std::string& function,
                        Needs* needs, std::vector<const Object*>* args);
+
+/// OpenCL C 1.2 of PrimFuncs as the backend's pipeline leaves them; shapes follow from sizes that are parameters. A
+/// function becomes a row of kernels: one for each parallel loop at its top, whose rounds are work-items, and one of a
+/// single work-item for what stands between them. The first line says, in a comment, how functions are launched: it is
+/// the text that "opencl.CreateModule" takes. Throws UnsupportedError that names the function for what OpenCL cannot
+/// do.
+std::string EmitText(const IRModule& mod);
 
 }  // namespace baton::codegen::opencl

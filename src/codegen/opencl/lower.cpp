@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/arith/analyzer.h>
-#include <baton/codegen/opencl.h>
 #include <baton/support/json.h>
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
@@ -13,36 +12,14 @@
 
 #include "codegen/opencl/emitter.h"
 
-namespace baton::codegen {
+namespace baton::codegen::opencl {
 
-using opencl::KernelBody;
-using opencl::Needs;
 using tir::Buffer;
 using tir::PrimFunc;
 using tir::Stmt;
 using tir::Var;
 
 namespace {
-
-/// Loops that were marked for a processor's vectors are plain loops here.
-class LoopsAsWritten : public tir::StmtMutator {
- public:
-  using StmtMutator::VisitStmt_;
-  Stmt VisitStmt_(const tir::ForNode* op) final {
-    Stmt s = StmtMutator::VisitStmt_(op);
-    const auto* f = s.as<tir::ForNode>();
-    if (!f || f->kind == tir::ForKind::kSerial || f->kind == tir::ForKind::kParallel) return s;
-    tir::ForNode n = *f;
-    n.kind = tir::ForKind::kSerial;
-    return tir::For(std::move(n));
-  }
-};
-
-PrimFunc Prepare(PrimFunc f) {
-  f = tir::SimplifyFunc(tir::FlattenStorage(f));
-  f.CopyOnWrite()->body = LoopsAsWritten()(f->body);
-  return tir::SimplifyFunc(tir::LowerIntrinsics(tir::ComputeHalfInFloat(f)));
-}
 
 bool ReadsMemory(const PrimExpr& e) {
   bool found = false;
@@ -156,7 +133,7 @@ class Cutter {
     w->BeginArray();
     for (const KernelBody& k : kernels_) {
       std::vector<const Object*> args;
-      *text += "\n" + opencl::EmitKernel(k, sizes_, name_, needs_, &args);
+      *text += "\n" + EmitKernel(k, sizes_, name_, needs_, &args);
       w->BeginObject();
       w->Key("name");
       w->String(k.name);
@@ -308,7 +285,7 @@ class Cutter {
 
 }  // namespace
 
-std::string CompileToOpenCL(const IRModule& mod) {
+std::string EmitText(const IRModule& mod) {
   Needs needs;
   std::string text, functions;
   support::JsonWriter w(&functions);
@@ -317,8 +294,8 @@ std::string CompileToOpenCL(const IRModule& mod) {
     const auto* f = func.as<tir::PrimFuncNode>();
     if (!f)
       throw runtime::TypeError("@" + var->name_hint.str() + " is no PrimFunc; a model of Relay is for relay.build");
-    const std::string name = func->GetAttr<String>(attr::kGlobalSymbol, var->name_hint).str();
-    Cutter(name, &needs).Run(Prepare(GetRef<PrimFunc>(f)), &text, &w);
+    const std::string name = func->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
+    Cutter(name, &needs).Run(GetRef<PrimFunc>(f), &text, &w);
   }
   w.EndArray();
   std::string out = "// baton-opencl {\"needs\":[";
@@ -327,7 +304,7 @@ std::string CompileToOpenCL(const IRModule& mod) {
   // What is written is what is computed: no sums and products joined behind our back.
   out += "#pragma OPENCL FP_CONTRACT OFF\n";
   if (needs.fp64) out += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
-  return out + "\n" + opencl::Definitions(needs.builtins) + text;
+  return out + "\n" + Definitions(needs.builtins) + text;
 }
 
-}  // namespace baton::codegen
+}  // namespace baton::codegen::opencl

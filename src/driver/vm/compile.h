@@ -25,15 +25,20 @@ struct VmProgram {
 /// `devices`: those that a planned module runs on, none for a module for the CPU. `fallback`: of what nothing decides.
 VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices = {}, int64_t fallback = kDLCPU);
 
-/// What lowering makes: kernels as PrimFuncs, or for devices that have code of their own as text, and how they are
-/// called.
+/// Kernels of a device that has code of its own.
+struct DeviceKernels {
+  size_t device = 0;  ///< its number in the program
+  Target target;
+  IRModule mod;  ///< PrimFuncs, as the target's backend takes them
+};
+/// What lowering makes: kernels as PrimFuncs, and how they are called.
 struct LoweredProgram {
-  vm::Program program;  ///< without functions: a model that is one function
+  vm::Program program;  ///< without code of its devices; without functions: a model that is one function
   /// Of a model that is one function; of a program what people are told of main.
   runtime::ExecutableDesc desc;
   std::vector<std::string> guards;  ///< what must hold of the dimensions of inputs
   LoweredGraphs host;               ///< kernels of the host; constants of all kernels
-  IRModule kernels;                 ///< of another device, as they are before they become text
+  std::vector<DeviceKernels> devices;
   std::vector<std::pair<std::string, relay::Function>> graphs;  ///< the bodies of a program's kernels, by symbol
   std::string why;                                              ///< what stands in the way of one function
 

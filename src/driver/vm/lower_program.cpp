@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a program to its bytecode and kernels.
-#include <baton/codegen/backend.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/device.h>
 #include <baton/support/with.h>
@@ -60,14 +59,13 @@ void DescribeMain(const IRModule& mod, const std::vector<DeviceTarget>& devices,
   out->desc.forms = FormsOf(function);
 }
 
-/// Kernels of a device that has code of its own become its text and rows of steps.
+/// Regions of a device that has code of its own become its kernels and rows of steps.
 void LowerKernelsOf(size_t d, const Target& target, const Graphs& graphs, const std::vector<size_t>& numbers,
                     LoweredProgram* out) {
   LoweredRows rows = LowerRows(graphs, target);
-  out->kernels = rows.kernels;
+  out->devices.push_back({d, target, rows.kernels});
   for (const auto& [var, func] : rows.sizes->functions) out->host.mod.CopyOnWrite()->Update(var, func);
   vm::ProgramDevice& device = out->program.devices[d];
-  device.code = codegen::DeviceCode(rows.kernels, target);
   // Behind the constants of others.
   ConstantTable& all = out->host.constants;
   device.constants_begin = (all.bytes + 63) / 64 * 64;

@@ -336,13 +336,14 @@ Function OptimizeRegion(const Function& region, std::string* why) {
     if (!open) return main;
     // The loops of some operators need lengths, and some devices do not take all loops.
     const Target target = Target::Current();
-    const bool text = codegen::BackendOf(target).device_code;
+    const codegen::Backend& backend = codegen::BackendOf(target);
     for (const Expr& e : DataflowOrder(main->body)) {
       const auto* call = e.as<CallNode>();
       if (!call || !IsPrimitive(call->op)) continue;
       const GlobalVar kernel("kernel");
       const tir::PrimFunc loops = relay::LowerPrimitive(Downcast<Function>(call->op), kernel->name_hint, target);
-      if (text) codegen::DeviceCode(IRModule(Map<GlobalVar, BaseFunc>{{kernel, loops}}), target);
+      if (backend.kind.on_host) continue;
+      backend.emit(LowerTir(IRModule(Map<GlobalVar, BaseFunc>{{kernel, loops}}), target), target, {});
     }
     return main;
   } catch (const Error& e) {

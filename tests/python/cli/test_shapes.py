@@ -39,8 +39,19 @@ def test_a_dimension_is_named_by_its_place(baton, compiler, model, dims):
 
 
 def test_what_is_not_said_stays_open(baton, compiler, model):
-    assert "Tensor[(?, 3, 4), float32]" in baton("opt", model, "--passes", "InferType", "--dim", "n=3").stdout
+    assert "Tensor[(x_0, 3, 4), float32]" in baton("opt", model, "--passes", "InferType", "--dim", "n=3").stdout
     assert "x float32[None, 3, 4]" in baton("inspect", model, "--dim", "n=3").stdout
+
+
+def test_open_dimensions_are_called_as_compile_calls_them(baton, compiler, model):
+    """The model that passes see is the one that is compiled."""
+    text = baton("opt", model, "--passes", "default").stdout
+    assert "Tensor[(x_0, n, 4), float32]" in text
+    assert baton("compile", model, "--emit", "relay").stdout == text
+    # Relay text stays as it is written, and so does a model all of whose lengths are given.
+    assert "%x: Tensor[(?, 3, ?), float32]" in baton("opt", "-", "--passes", "InferType", stdin=TEXT).stdout
+    closed = baton("opt", model, "--passes", "InferType", "--dim", "n=3", "--dim", "x[0]=2").stdout
+    assert "Tensor[(2, 3, 4), float32]" in closed and "dims" not in closed
 
 
 def test_sizes_of_relay_text(baton, compiler, tmp_path):

@@ -85,6 +85,7 @@ test_rejects = rejects(
     *[Reject(f"nn.cross_entropy{k}", "R2", PX, ((4, 4), "float32")) for k in ("", "_with_logits")],
     *[Reject(f"nn.cross_entropy{k}", "R2", ((4,), "float32"), ((4,), "float32")) for k in ("", "_with_logits")],
     *[Reject(f"random.{k}", "R1", shape=[3], dtype="int32") for k in ("uniform", "normal")],
+    *[Reject(f"random.{k}_like", "R1", ((3,), "int32")) for k in ("uniform", "normal")],
     Reject("random.bernoulli", "R1", ((3,), "int32")),
     Reject("random.multinomial", "R1", ((2, 3), "int32")),
     Reject("random.multinomial", "R2", ((3,), "float32")),
@@ -122,6 +123,13 @@ ROWS = [
         lambda x: [abs(x.mean() - 2) < 0.1, abs(x.std() - 3) < 0.1, abs(np.mean(np.abs(x - 2) < 3) - 0.6827) < 0.02],
     ),
     ("random.normal", (), dict(shape=[100, 2], dtype="float16"), lambda x: [np.isfinite(x).all(), abs(x.astype("f4").mean()) < 0.4]),
+    (
+        "random.uniform_like",
+        (np.zeros((N, 1), "int8"),),
+        dict(low=2.0, high=4.0, dtype="float32"),
+        lambda x: [x.min() >= 2, x.max() < 4, abs(x.mean() - 3) < 0.05],
+    ),
+    ("random.normal_like", (np.zeros((100, 200), "float32"),), dict(mean=2.0, scale=3.0), lambda x: [abs(x.mean() - 2) < 0.1, abs(x.std() - 3) < 0.1]),
     (
         "random.bernoulli",
         (np.repeat(np.array([0, 1, 0.3], "float32"), N),),

@@ -8,7 +8,8 @@ namespace baton::relay {
 
 namespace op {
 extern BATON_DLL const Op sort, argsort, unique, argwhere, nonzero, compress, searchsorted, det, cofactor,
-    random_uniform, random_normal, random_bernoulli, random_multinomial, threefry_generate, threefry_split;
+    random_uniform, random_normal, random_uniform_like, random_normal_like, random_bernoulli, random_multinomial,
+    threefry_generate, threefry_split;
 }  // namespace op
 
 }  // namespace baton::relay

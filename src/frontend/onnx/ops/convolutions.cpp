@@ -12,6 +12,7 @@ namespace {
 const char* const kConv[] = {"", "nn.conv1d", "nn.conv2d", "nn.conv3d"};
 const char* const kMaxPool[] = {"", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"};
 const char* const kAvgPool[] = {"", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"};
+const char* const kLpPool[] = {"", "nn.lp_pool1d", "nn.lp_pool2d", "nn.lp_pool3d"};
 const char* const kTransposed[] = {"", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose"};
 const char* const kInOut[] = {"", "IOW", "IOHW", "IODHW"};
 const char* const kLayouts[] = {"", "NCW", "NCHW", "NCDHW"};
@@ -239,47 +240,50 @@ Values MaxPool(Ctx& c) {
   return {c.Item(both, 0), c.Item(both, 1)};
 }
 
+/// Attributes of a mean or a norm, whose operators count windows and their elements as ONNX does. Lengths may be
+/// symbols; where the pads of auto_pad depend on them, `*data` gets these pads, and the pool has none (true).
+bool PoolAttrs(Ctx& c, Value* data, NamedAttrs* attrs) {
+  const int rank = c.Rank(*data);
+  if (rank < 3 || rank > 5) c.Unsupported("data of rank " + std::to_string(rank));
+  const auto n = static_cast<size_t>(rank) - 2;
+  const Dims kernel = c.Ints("kernel_shape");
+  if (kernel.size() != n) c.Fail("`kernel_shape` needs a number for each spatial axis");
+  const Dims strides = Or(c.Ints("strides"), n, 1), dilations = Or(c.Ints("dilations"), n, 1);
+  const bool padded = PadSame(c, data, kernel, strides, dilations, 0);
+  const Dims pads = padded ? Dims(2 * n, 0) : Pads(c, data->dims, kernel, strides, dilations);
+  *attrs = {{"pool_size", IntsAny(kernel)},   {"strides", IntsAny(strides)},
+            {"dilation", IntsAny(dilations)}, {"padding", IntsAny(pads)},
+            {"layout", kLayouts[n]},          {"ceil_mode", !padded && c.Int("ceil_mode", 0) != 0}};
+  return padded;
+}
+
 Values AveragePool(Ctx& c) {
-  Value x = c.T(0);
-  Pool p = PoolOf(c, x);
-  bool include = c.Int("count_include_pad", 0) != 0;
-  bool plain = !p.ceil || PadsForCeil(p) == p.pads;
-  if (plain) {
-    return {c.Call(kAvgPool[p.n], {x},
-                   {{"pool_size", IntsAny(p.kernel)},
-                    {"strides", IntsAny(p.strides)},
-                    {"dilation", IntsAny(p.dilations)},
-                    {"padding", IntsAny(p.pads)},
-                    {"layout", kLayouts[p.n]},
-                    {"ceil_mode", false},
-                    {"count_include_pad", include}})};
-  }
-  Value sum = Reduce(c, "sum", Windows(c, x, p, 0), WindowAxes(p), false);
-  // How many elements of each window count: a product over the axes.
-  Value count = c.Scalar(x.dtype, 1);
-  for (size_t i = 0; i < p.n; ++i) {
-    std::vector<double> counts;
-    c.Reserve(p.out[i], 16);
-    for (int64_t o = 0; o < p.out[i]; ++o) {
-      int64_t used = 0;
-      for (int64_t k = 0; k < p.kernel[i]; ++k) {
-        int64_t at = o * p.strides[i] + k * p.dilations[i] - p.pads[i];
-        bool inside = at >= 0 && at < p.in[i + 2];
-        bool padded = at >= -p.pads[i] && at < p.in[i + 2] + p.pads[i + p.n];
-        used += include ? padded : inside;
-      }
-      counts.push_back(static_cast<double>(std::max<int64_t>(used, 1)));
-    }
-    Dims line(p.n + 2, 1);
-    line[i + 2] = p.out[i];
-    count = c.Mul(count, c.Constant(HostFromFloats(x.dtype, line, counts)));
-  }
-  return {c.Div(sum, count)};
+  const Value x = c.T(0);
+  Value data = x;
+  NamedAttrs attrs;
+  const bool padded = PoolAttrs(c, &data, &attrs), include = c.Int("count_include_pad", 0) != 0;
+  attrs.emplace_back("count_include_pad", include || padded);
+  const char* pool = kAvgPool[x.dims.size() - 2];
+  const Value mean = c.CallWith(pool, {data}, attrs);
+  if (include || !padded) return {mean};
+  // Pads do not count: divided by the share of each window that is data.
+  Dims lengths = c.Lengths(x);
+  lengths[0] = lengths[1] = 1;
+  Value share = c.Full(x.dtype, 1, lengths);
+  NamedAttrs same;
+  PoolAttrs(c, &share, &same);
+  return {c.Div(mean, c.CallWith(pool, {share}, attrs))};
 }
 
 Values LpPool(Ctx& c) {
   Value x = c.T(0);
   double order = c.since() < 2 ? c.Float("p", 2.0) : static_cast<double>(c.Int("p", 2));
+  if (order >= 1 && order == std::floor(order) && order < 1 << 20) {
+    NamedAttrs attrs;
+    PoolAttrs(c, &x, &attrs);
+    attrs.emplace_back("p", static_cast<int64_t>(order));
+    return {c.CallWith(kLpPool[x.dims.size() - 2], {x}, attrs)};
+  }
   Pool p = PoolOf(c, x);
   Value power = c.Scalar(x.dtype, order);
   Value w = c.Call("power", {c.Call("abs", {Windows(c, x, p, 0)}), power});
@@ -460,7 +464,7 @@ void AddConvolutions(OpTable* table) {
            {"", "ConvTranspose", ConvTranspose, ConvTransposeTypes},
            {"", "MaxPool", MaxPool, RankOfFirst},
            {"", "AveragePool", AveragePool, RankOfFirst},
-           {"", "LpPool", LpPool},
+           {"", "LpPool", LpPool, RankOfFirst},
            {"", "GlobalAveragePool", GlobalAveragePool},
            {"", "GlobalMaxPool", GlobalMaxPool},
            {"", "GlobalLpPool", GlobalLpPool},

@@ -26,9 +26,7 @@ DataType TypeOr(Ctx& c, DataType default_value) {
 
 Values Draw(Ctx& c, bool like, bool normal) {
   auto attrs = Seed(c);
-  Dims shape = like ? c.Fixed(c.T(0)) : c.Ints("shape");
   DataType t = TypeOr(c, like ? c.T(0).dtype : DataType::Float(32));
-  attrs.emplace_back("shape", IntsAny(shape));
   attrs.emplace_back("dtype", t);
   if (normal) {
     attrs.emplace_back("mean", c.Float("mean", 0));
@@ -37,6 +35,11 @@ Values Draw(Ctx& c, bool like, bool normal) {
     attrs.emplace_back("low", c.Float("low", 0));
     attrs.emplace_back("high", c.Float("high", 1));
   }
+  // Of a shape that is known nothing is read.
+  if (like && !c.T(0).fixed()) {
+    return {c.CallWith(normal ? "random.normal_like" : "random.uniform_like", {c.T(0)}, attrs)};
+  }
+  attrs.emplace_back("shape", IntsAny(like ? c.T(0).dims : c.Ints("shape")));
   return {c.CallWith(normal ? "random.normal" : "random.uniform", {}, attrs)};
 }
 Values RandomUniform(Ctx& c) { return Draw(c, false, false); }

@@ -29,6 +29,25 @@ struct RandomAttrs : AttrsNode<RandomAttrs> {
   }
 };
 
+/// The same of a result whose shape is that of an operand.
+struct RandomLikeAttrs : AttrsNode<RandomLikeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.RandomLikeAttrs";
+  DataType dtype;
+  double low = 0;
+  double high = 1;
+  double mean = 0;
+  double scale = 1;
+  PrimExpr seed;
+  static constexpr void Describe(auto& d) {
+    d(F<&RandomLikeAttrs::dtype>, "Dtype of the result, a floating one; not given: that of data.");
+    d(F<&RandomLikeAttrs::low>, "Of uniform: smallest value.");
+    d(F<&RandomLikeAttrs::high>, "Of uniform: bound that is not reached.");
+    d(F<&RandomLikeAttrs::mean>, "Of normal: mean.");
+    d(F<&RandomLikeAttrs::scale>, "Of normal: standard deviation.");
+    d(F<&RandomLikeAttrs::seed>, "Makes every call give the same; None: each call goes on where the last ended.");
+  }
+};
+
 struct BernoulliAttrs : AttrsNode<BernoulliAttrs> {
   static constexpr auto _type_key = "relay.attrs.BernoulliAttrs";
   DataType dtype;
@@ -55,6 +74,11 @@ Type RandomType(const RandomAttrs& a, const TypeArgs& in) {
   if (!a.dtype.is_floating())
     in.Fail("R1", "dtype is " + DataType2String(a.dtype) + ", where a floating one is wanted");
   return TensorType(MakeShape(ToInts(a.shape)), a.dtype);
+}
+Type RandomLikeType(const RandomLikeAttrs& a, const TypeArgs& in) {
+  const DataType t = a.dtype.is_void() ? in.dtype(0) : a.dtype;
+  if (!t.is_floating()) in.Fail("R1", "dtype is " + DataType2String(t) + ", where a floating one is wanted");
+  return TensorType(in.shape(0), t);
 }
 Type BernoulliType(const BernoulliAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
@@ -98,6 +122,32 @@ const Op op::random_normal = DefineOp({
     .fold = Fold::kNever,
     .stateful = true,
     .source = "ONNX RandomNormal-22",
+});
+const Op op::random_uniform_like = DefineOp({
+    .name = "random.uniform_like",
+    .doc = "Numbers spread evenly over [low, high), as many as data has.",
+    .inputs = {{"data", "Any; its values do not count."}},
+    .output = "Shape of `data`. R1: a floating dtype.",
+    .attrs = TypeOf<RandomLikeAttrs>,
+    .type_rel = Rel<"random.uniform_like", RandomLikeType>,
+    .host = host::RandomUniform,
+    .gradient = kDrawn,
+    .fold = Fold::kNever,
+    .stateful = true,
+    .source = "ONNX RandomUniformLike-22",
+});
+const Op op::random_normal_like = DefineOp({
+    .name = "random.normal_like",
+    .doc = "Numbers of a normal distribution, as many as data has.",
+    .inputs = {{"data", "Any; its values do not count."}},
+    .output = "Shape of `data`. R1: a floating dtype.",
+    .attrs = TypeOf<RandomLikeAttrs>,
+    .type_rel = Rel<"random.normal_like", RandomLikeType>,
+    .host = host::RandomNormal,
+    .gradient = kDrawn,
+    .fold = Fold::kNever,
+    .stateful = true,
+    .source = "ONNX RandomNormalLike-22",
 });
 const Op op::random_bernoulli = DefineOp({
     .name = "random.bernoulli",
