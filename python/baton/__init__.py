@@ -77,6 +77,7 @@ _answer(
         "ir.import_std": "baton.relay.prelude:import_std",
         "ir.prim_expr_text": "baton.tir.op:text",
         "relay.evaluator": "baton.driver.relay_build:evaluator",
+        "runtime.graph_of": "baton.driver.graph_executor_codegen:graph_of",
         "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
         "topi.find_operator": "baton.relay.op:find",
         "topi.operator_names": "baton.relay.op:names_in",

@@ -227,7 +227,7 @@ transform::Pass DefaultPipeline() {
   add(DynamicToStatic());
   // From here on half floats are what is handed in and out, and what is not known to compute.
   add(WidenHalfFloats());
-  add(SimplifyInference());
+  add(SimplifyInference(relay::transform::SimplifyInferenceOptions::KeepNorms()));
   add(FoldConstant());
   add(DecomposeAll());
   add(WidenHalfFloats());  // what was decomposed

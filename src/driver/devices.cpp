@@ -199,7 +199,8 @@ IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>
   With<Target> scope(targets[0].target);
   // Before the plan what takes operators apart where they stand, so that each part is planned.
   Pass passes = Sequential(
-      Array<Pass>{InlineCompilerFunctions(), InferType(), DynamicToStatic(), SimplifyInference(), FoldConstant(),
+      Array<Pass>{InlineCompilerFunctions(), InferType(), DynamicToStatic(),
+                  SimplifyInference(relay::transform::SimplifyInferenceOptions::KeepNorms()), FoldConstant(),
                   baton::transform::GetPass("DecomposeAll"), FoldConstant(), InferType(), PlanDevices(fallback)},
       "DevicePipeline");
   return passes(mod);

@@ -71,19 +71,23 @@ class Decomposer : public MixedModeMutator {
 
 }  // namespace
 
-Pass SimplifyInference() {
-  return MakePass<SimplifyInference>({
-      .doc = "Rewrites training-time operators to what they are in inference: batch_norm to scale and shift, dropout "
-             "to its input.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .reassociates = true,
-      .run =
-          [](Function f, IRModule, PassContext) {
-            static const std::unordered_set<std::string_view> ops = {"nn.batch_norm", "nn.dropout"};
-            return Decomposer(ops, false).Apply(f);
-          },
-  });
+Pass SimplifyInference(const SimplifyInferenceOptions& options) {
+  return MakePass<SimplifyInference>(
+      options, {
+                   .doc = "Rewrites training-time operators to what they are in inference: batch_norm to scale and "
+                          "shift, dropout to its input; norms by the data's own moments to arithmetic.",
+                   .opt_level = 0,
+                   .required = {"InferType"},
+                   .reassociates = true,
+                   .run =
+                       [norms = options.norms](Function f, IRModule, PassContext) {
+                         static const std::unordered_set<std::string_view> plain = {"nn.batch_norm", "nn.dropout"};
+                         static const std::unordered_set<std::string_view> all = {
+                             "nn.batch_norm", "nn.dropout",       "nn.layer_norm",
+                             "nn.group_norm", "nn.instance_norm", "nn.l2_normalize"};
+                         return Decomposer(norms ? all : plain, false).Apply(f);
+                       },
+               });
 }
 
 Pass DecomposeOps() {
