@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The virtual machine's API that Relay's users know, over the one engine."""
 
+from .. import error as _errors
 from .._core import Array
 from . import module as _module
 from .devices import cpu
@@ -183,7 +184,7 @@ class VirtualMachine:
     def _only_main(function):
         def call(name, *args):
             if name != "main":
-                raise AttributeError(f"the program has no function `{name}`; it has `main`")
+                raise _errors.AttributeError(f"the program has no function `{name}`; it has `main`")
             return function(name, *args)
 
         return call
