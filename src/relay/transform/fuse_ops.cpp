@@ -74,7 +74,7 @@ bool KernelCall(const CallNode* call, bool views) {
   if (const auto* copy = AsDeviceCopy(call->op, call->attrs); copy && copy->src_dev_type != copy->dst_dev_type)
     return false;  // not the work of one device
   // These say something of their argument, and compute nothing.
-  if (AsOnDevice(call->op, call->attrs) || call->op.same_as(op::stop_fusion)) return false;
+  if (AsOnDevice(call->op, call->attrs) || EndsFusion(call->op)) return false;
   auto fits = [](const ObjectRef& type) { return type.defined() && KernelType(Downcast<Type>(type)); };
   if (!fits(call->checked_type_)) return false;
   return std::all_of(call->args.begin(), call->args.end(), [&](const Expr& a) { return fits(a->checked_type_); });
@@ -263,7 +263,7 @@ class Fuser {
         const auto* called = pre->op.as<FunctionNode>();
         if (called && called->HasNonzeroAttr(attr::kPrimitive)) return Typed(pre, WithArrays(pre, post));
         // The group before it has ended here: the annotation has done its work.
-        if (pre->op.same_as(op::stop_fusion)) return post.as<CallNode>()->args[0];
+        if (EndsFusion(pre->op)) return post.as<CallNode>()->args[0];
         return Typed(pre, f->Emit(pre, post, this));
       }
       Expr VisitExpr_(const FunctionNode* op) final {

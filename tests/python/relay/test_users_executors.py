@@ -296,3 +296,12 @@ def test_reshape_nodes():
     g = graph_executor.GraphModule(relay.build(m, 'llvm')['default'](tvm.cpu()))
     g.run(x=np.zeros((2, 4), 'float32'))
     assert g.get_output(0).shape == (8,)
+
+
+def test_values_of_a_report():
+    profiling = tvm.runtime.profiling
+    report = profiling.Report([{"Name": "k", "Duration (us)": 2.5, "Count": 3, "Percent": 100.0}], {"cpu": {"Duration (us)": 2.5, "Count": 3}})
+    (call,) = report.calls
+    assert call["Duration (us)"].microseconds == 2.5 and call["Count"].value == 3 and call["Percent"].percent == 100
+    assert profiling.Report.from_json(report.json()).device_metrics["cpu"]["Duration (us)"].microseconds == 2.5
+    assert "Total on cpu" in str(report) and "2.5" in report.csv()

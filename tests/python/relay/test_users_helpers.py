@@ -135,3 +135,32 @@ def test_backend_utils():
     from baton.relay.backend.name_transforms import to_c_function_style
 
     assert to_c_function_style('TVM_Woof_Ab') == 'TVMWoofAb'
+
+
+def test_a_program_for_tensorrt():
+    from baton.relay.op.contrib.tensorrt import is_tensorrt_runtime_enabled, partition_for_tensorrt
+
+    x, w = relay.var("x", shape=(1, 3, 8, 8)), relay.var("w", shape=(4, 3, 3, 3))
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.conv2d(x, w, kernel_size=(3, 3), channels=4))))
+    made, settings = partition_for_tensorrt(mod, {"w": np.ones((4, 3, 3, 3), "float32")})
+    assert not is_tensorrt_runtime_enabled() and [v.name_hint for v in made.get_global_vars() if "tensorrt" in v.name_hint]
+    with tvm.transform.PassContext(opt_level=3, config={"relay.ext.tensorrt.options": settings}) as ctx:
+        assert ctx.config["relay.ext.tensorrt.options"]["use_implicit_batch"]
+        lib = relay.build(made, "llvm")
+    run = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    run.run(x=np.ones((1, 3, 8, 8), "float32"))
+    assert (run.get_output(0).numpy() == 27).all()
+
+
+def test_a_program_for_arm_compute_lib():
+    from baton.relay.op.contrib.arm_compute_lib import arm_compute_lib_pattern_table, is_arm_compute_runtime_enabled, partition_for_arm_compute_lib
+
+    x, w = relay.var("x", shape=(1, 8, 8, 3)), relay.var("w", shape=(3, 3, 3, 4))
+    conv = relay.nn.conv2d(x, w, kernel_size=(3, 3), channels=4, data_layout="NHWC", kernel_layout="HWIO")
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.tanh(relay.nn.relu(conv))))
+    made = partition_for_arm_compute_lib(mod, {"w": np.ones((3, 3, 3, 4), "float32")})
+    (region,) = [made[v] for v in made.get_global_vars() if v.name_hint != "main"]
+    assert not is_arm_compute_runtime_enabled() and region.attrs["Compiler"] == "arm_compute_lib"
+    assert region.body.op.attrs["Composite"] == arm_compute_lib_pattern_table()[0][0] == "arm_compute_lib.conv2d"
+    got = relay.create_executor("graph", mod=made).evaluate()(np.ones((1, 8, 8, 3), "float32"))
+    assert np.allclose(got.numpy(), np.tanh(27))

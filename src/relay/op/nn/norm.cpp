@@ -667,4 +667,11 @@ const Op op::dropout = DefineOp({
     .traits = {.precision = Precision::kFollow},
 });
 
+bool IsNormOfMoments(const OpDef* def) {
+  for (const Op& norm : {op::layer_norm, op::group_norm, op::instance_norm, op::l2_normalize}) {
+    if (def == DefOf(norm)) return true;
+  }
+  return false;
+}
+
 }  // namespace baton::relay
