@@ -76,6 +76,7 @@ _answer(
         "ir.function_of": "baton.relay.function:function_of",
         "ir.import_std": "baton.relay.prelude:import_std",
         "ir.prim_expr_text": "baton.tir.op:text",
+        "relay.partitioned": "baton.relay.transform.partition:partitioned",
         "relay.evaluator": "baton.driver.relay_build:evaluator",
         "runtime.graph_of": "baton.driver.graph_executor_codegen:graph_of",
         "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",

@@ -2,6 +2,7 @@
 """Loops by ir_builder, statements, expressions and passes over them, as programs of 0.8 write them."""
 
 import numpy as np
+import pytest
 
 import baton as tvm
 from baton import te, tir
@@ -293,3 +294,13 @@ def test_narrow():
     f = tir.PrimFunc([m, n], tir.Evaluate(m + n))
     r = tir.transform.NarrowDataType(32)(tvm.IRModule.from_expr(f.with_attr('global_symbol', 'main')))
     assert r is not None
+
+
+def test_functions_in_which_each_variable_is_bound_once():
+    i = te.var("i")
+    mod = tvm.IRModule({"main": tir.PrimFunc([i], tir.Evaluate(i))})
+    assert tvm.ir.structural_equal(tir.transform.ConvertSSA()(mod), mod)
+    j = te.var("j")
+    twice = tir.SeqStmt([tir.LetStmt(j, tir.const(1), tir.Evaluate(j)), tir.LetStmt(j, tir.const(2), tir.Evaluate(j))])
+    with pytest.raises(tvm.error.UnsupportedError, match="bound at two places"):
+        tir.transform.ConvertSSA()(tvm.IRModule({"main": tir.PrimFunc([], twice)}))
