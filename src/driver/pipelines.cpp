@@ -59,7 +59,7 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   // From here on half floats are what is handed in and out, and what is not known to compute. Of a program that is
   // planned each region does so.
   if (!plan) add(WidenHalfFloats());
-  add(SimplifyInference());
+  add(SimplifyInference(SimplifyInferenceOptions::KeepNorms()));
   add(FoldConstant());
   add(DecomposeAll());
   if (plan) {

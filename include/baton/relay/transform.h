@@ -54,7 +54,20 @@ struct FoldWeightsOptions : PassOptions<FoldWeightsOptions> {
 };
 BATON_DLL Pass FoldWeights(const FoldWeightsOptions& options = {});
 
-BATON_DLL Pass SimplifyInference();
+struct SimplifyInferenceOptions : PassOptions<SimplifyInferenceOptions> {
+  static constexpr auto _type_key = "relay.transform.SimplifyInferenceOptions";
+  /// As built-in pipelines do it: norms have kernels that are faster than their parts.
+  static SimplifyInferenceOptions KeepNorms() {
+    SimplifyInferenceOptions out;
+    out.norms = false;
+    return out;
+  }
+  bool norms = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&SimplifyInferenceOptions::norms>, "Takes layer_norm, group_norm, instance_norm and l2_normalize apart, too.");
+  }
+};
+BATON_DLL Pass SimplifyInference(const SimplifyInferenceOptions& options = {});
 
 struct SimplifyExprOptions : PassOptions<SimplifyExprOptions> {
   static constexpr auto _type_key = "relay.transform.SimplifyExprOptions";

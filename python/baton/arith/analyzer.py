@@ -5,9 +5,12 @@ import typing
 from contextlib import contextmanager
 
 from .._ffi import get_global_func
-from ..ir import Range
-from ..tir import EQ, And, FloorMod, IntImm, Var, op
+from ..ir import Range, structural_equal
+from ..tir import EQ, GE, GT, LE, LT, And, FloorMod, IntImm, Var, op
 from ..tir.stmt_functor import substitute
+from .int_set import IntervalSet
+from .rules import rewrite
+from .widening import Widening
 
 
 class ConstIntBound(typing.NamedTuple):
@@ -17,6 +20,9 @@ class ConstIntBound(typing.NamedTuple):
     max_value: int
     POS_INF = (1 << 63) - 1
     NEG_INF = -((1 << 63) - 1)
+
+
+_INT32 = ConstIntBound(-(1 << 31), (1 << 31) - 1)
 
 
 class ModularSet(typing.NamedTuple):
@@ -33,22 +39,24 @@ class Analyzer:
     analyzer.bind(x, baton.ir.Range(0, 10))
     analyzer.const_int_bound(x * 2 + 1)     # ConstIntBound(min_value=1, max_value=19)
     analyzer.simplify(x // 10)              # 0
+
+    Arithmetic of int32 is taken as that of numbers, as indices are: it does not overflow.
     """
 
     def __init__(self):
+        self._widening = Widening()
         self._remainders = {}  # variable -> (coeff, base, the variable k of coeff * k + base)
         self._method = get_global_func("arith.MakeAnalyzer")()
         self._bind, self._simplify, self._bound, self._modular = map(self._method, ("bind", "simplify", "const_int_bound", "modular_set"))
 
     def bind(self, var, expr):
         """Sets the range of a variable, or its value."""
-        if isinstance(expr, Range):
-            self._bind(var, expr.min, expr.extent)
-        else:
-            self._bind(var, op.convert(expr), op.const(1, var.dtype))
+        low, extent = (expr.min, expr.extent) if isinstance(expr, Range) else (op.convert(expr), op.const(1, var.dtype))
+        self._bind(*map(self._widening.wide, (var, low, extent)))
 
     def update(self, var, info, override=False):
         """Sets the bounds of a variable, a ConstIntBound, or its remainder, a ModularSet, in place of those known before."""
+        known, var = self.const_int_bound(var), self._widening.wide(var)
         if isinstance(info, ModularSet):
             if not override and var in self._remainders:
                 raise ValueError(f"the remainder of {var} is known already; override=True replaces it")
@@ -56,8 +64,9 @@ class Analyzer:
             return
         if not isinstance(info, ConstIntBound):
             raise TypeError(f"what is told of a variable is a ConstIntBound or a ModularSet, not {type(info).__name__}")
-        if not override and self.const_int_bound(var) not in (info, ConstIntBound(ConstIntBound.NEG_INF, ConstIntBound.POS_INF)):
-            raise ValueError(f"{var} has the bounds {tuple(self.const_int_bound(var))} already; override=True replaces them")
+        unknown = (ConstIntBound(ConstIntBound.NEG_INF, ConstIntBound.POS_INF), _INT32)
+        if not override and known not in (info, *unknown):
+            raise ValueError(f"{var} has the bounds {tuple(known)} already; override=True replaces them")
         low, high = info.min_value > ConstIntBound.NEG_INF, info.max_value < ConstIntBound.POS_INF
         if low and high:
             self._bind(var, op.const(info.min_value, var.dtype), op.const(info.max_value - info.min_value + 1, var.dtype))
@@ -70,11 +79,15 @@ class Analyzer:
 
     def const_int_bound(self, expr):
         """Bounds of an expression's value."""
-        return ConstIntBound(*map(int, self._bound(op.convert(expr))))
+        expr = op.convert(expr)
+        found = ConstIntBound(*map(int, self._bound(self._widening.wide(expr))))
+        if str(getattr(expr, "dtype", "")) == "int32":
+            return ConstIntBound(max(found.min_value, _INT32.min_value), min(found.max_value, _INT32.max_value))
+        return found
 
     def modular_set(self, expr):
         """The known remainder of an expression: its values are `coeff * k + base`."""
-        return ModularSet(*map(int, self._modular(self._with_remainders(op.convert(expr)))))
+        return ModularSet(*map(int, self._modular(self._with_remainders(self._widening.wide(op.convert(expr))))))
 
     def _with_remainders(self, expr):
         """The expression with `coeff * k + base` for each variable whose remainder is known."""
@@ -83,37 +96,72 @@ class Analyzer:
     def int_set(self, expr, dom_map=None):
         """The values that an expression can have while the variables of `dom_map` have values in their sets (`IntervalSet`): an `IntervalSet`
         whose ends are expressions of the other variables. It is never too small."""
-        return self._method("int_set")(op.convert(expr), dict(dom_map or {}))
+        expr, wide = op.convert(expr), self._widening.wide
+        if not self._widening.is_needed(expr):
+            return self._method("int_set")(expr, dict(dom_map or {}))
+        domains = {wide(v): IntervalSet(wide(s.min_value), wide(s.max_value)) for v, s in dict(dom_map or {}).items()}
+        found = self._method("int_set")(wide(expr), domains)
+        return IntervalSet(self._widening.narrow(found.min_value), self._widening.narrow(found.max_value))
 
     def simplify(self, expr, steps=2):
-        """An equal expression that costs at most as much. `steps` is accepted for older programs."""
-        if self._remainders:
-            made = self._simplify(self._with_remainders(op.convert(expr)))
-            if isinstance(made, IntImm):  # whatever the quotients are
-                return made
-        return self._simplify(op.convert(expr))
+        """An equal expression: a canonical sum, and what the rules of `baton.arith.rules` make of it. `steps` is accepted for older
+        programs. A comparison keeps its direction."""
+        expr = op.convert(expr)
+        made = self._simplified(expr, rules=True)
+        turned = {(GT, LT): GT, (GE, LE): GE}.get((type(expr), type(made)))
+        return made if turned is None else turned(made.b, made.a)
 
     def rewrite_simplify(self, expr):
-        """The same as `simplify`."""
-        return self.simplify(expr)
+        """The same as `simplify`, with `a > b` as `b < a`."""
+        return self._simplified(expr, rules=True)
 
     def canonical_simplify(self, expr):
-        """The same as `simplify`."""
-        return self.simplify(expr)
+        """An equal expression that costs at most as much, as a canonical sum."""
+        return self._simplified(expr, rules=False)
+
+    def _simplified(self, expr, rules):
+        expr = op.convert(expr)
+        narrow = self._widening.is_needed(expr)
+        made = self._widening.wide(expr) if narrow else expr
+        if self._remainders:
+            known = self._simplify(self._with_remainders(made))
+            if isinstance(known, IntImm):  # whatever the quotients are
+                return self._narrowed(known, expr) if narrow else known
+        for _ in range(4):
+            before = made = self._simplify(made)
+            if rules:
+                made = rewrite(before)
+            if made.same_as(before):
+                break
+        return self._narrowed(made, expr) if narrow else made
+
+    def _narrowed(self, made, expr):
+        """What was found in int64 for an expression with parts of int32; the expression where both widths are in it and cannot be told apart."""
+        try:
+            made = self._widening.narrow(made)
+        except TypeError:
+            return expr
+        return made if str(made.dtype) == str(expr.dtype) else made.astype(str(expr.dtype))
 
     def can_prove(self, expr):
         """Whether a condition is proved to hold. False may also mean that it is not known."""
-        return bool(self._method("can_prove")(op.convert(expr)))
+        expr = self._widening.wide(op.convert(expr))
+        if self._method("can_prove")(expr):
+            return True
+        made = self._simplify(rewrite(self._simplify(expr)))
+        return isinstance(made, IntImm) and bool(made.value)
 
     def can_prove_equal(self, lhs, rhs):
         """Whether two expressions are proved to be equal. False may also mean that it is not known."""
-        return bool(self._method("can_prove_equal")(op.convert(lhs), op.convert(rhs)))
+        lhs, rhs = (self._widening.wide(op.convert(e)) for e in (lhs, rhs))
+        return bool(self._method("can_prove_equal")(lhs, rhs)) or structural_equal(rewrite(self._simplify(lhs)), rewrite(self._simplify(rhs)))
 
     @contextmanager
     def constraint_scope(self, constraint):
         """Assumes a condition within a `with` block."""
-        mark, before = self._method("assume")(op.convert(constraint)), dict(self._remainders)
-        for var, coeff, base in _remainders_in(op.convert(constraint)):
+        constraint = self._widening.wide(op.convert(constraint))
+        mark, before = self._method("assume")(constraint), dict(self._remainders)
+        for var, coeff, base in _remainders_in(constraint):
             self.update(var, ModularSet(coeff, base), override=True)
         try:
             yield self

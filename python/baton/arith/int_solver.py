@@ -21,7 +21,7 @@ class IntGroupBounds:
     @staticmethod
     def from_range(rng):
         """The bounds of a variable in a Range."""
-        return IntGroupBounds(1, [rng.min], [], [Analyzer().simplify(rng.min + rng.extent - 1)])
+        return IntGroupBounds(1, [rng.min], [], [Analyzer().canonical_simplify(rng.min + rng.extent - 1)])
 
     def find_best_range(self, ranges=None):
         """The smallest Range that is known; None where a bound is missing."""
@@ -37,7 +37,7 @@ class IntGroupBounds:
         for e in high[1:]:
             most = op.min(most, e)
         least, most = op.floordiv(least + (self.coef - 1), self.coef), op.floordiv(most, self.coef)
-        return Range.from_min_extent(analyzer.simplify(least), analyzer.simplify(most - least + 1))
+        return Range.from_min_extent(analyzer.canonical_simplify(least), analyzer.simplify(most - least + 1))
 
 
 class IntConstraints:
@@ -65,7 +65,7 @@ def _given(equations, variables, ranges):
 
 def _numbers(expr, variables):
     """Coefficients of variables and the rest of an expression, or None where the coefficients are no numbers."""
-    found = [Analyzer().simplify(e) for e in detect_linear_equation(expr, variables)]
+    found = [Analyzer().canonical_simplify(e) for e in detect_linear_equation(expr, variables)]
     if len(found) != len(variables) + 1:
         return None
     values = [getattr(e, "value", None) for e in found[:-1]]
@@ -120,7 +120,7 @@ def solve_linear_equations(equations, variables=None, ranges=None):
     Relations of the result are conditions on other variables, and the ranges of `variables` said of the new ones; a relation that is false
     says that there is no solution.
     """
-    given, simplify = _given(equations, variables, ranges), Analyzer().simplify
+    given, simplify = _given(equations, variables, ranges), Analyzer().canonical_simplify
     variables, rest, matrix, right = given.variables, [], [], []
     for e in given.relations:
         found = _numbers(e.a - e.b, variables) if e.type_key == "tir.EQ" else None
@@ -196,7 +196,7 @@ def solve_linear_inequalities(equations, variables=None, ranges=None, deskew_ran
     IntConstraintsTransform to variables that begin at 0.
     """
     given, analyzer = _given(equations, variables, ranges), Analyzer()
-    simplify = analyzer.simplify
+    simplify = analyzer.canonical_simplify
     for var, rng in given.ranges.items():
         if var not in given.variables:
             analyzer.bind(var, rng)

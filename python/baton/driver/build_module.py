@@ -120,6 +120,8 @@ def build(inputs, args=None, target=None, target_host=None, name=_UNNAMED, binds
     A function takes an array for each buffer and a number for each scalar parameter, and checks dtypes and shapes. Sizes
     that stand alone in a shape are read from the arrays and need not be given.
     """
+    if isinstance(args, (str, Target)) and isinstance(inputs, (IRModule, PrimFunc)):  # what is lowered has no arguments: it is the target
+        args, target, target_host = None, args, target_host or target
     if isinstance(inputs, dict):
         inputs, target = _joined(inputs, target)
     target = _target(target, target_host)

@@ -9,7 +9,7 @@ from . import json_upgrade
 
 _annotated_text = Hook("ir.annotated_text")
 _typed_text = Hook("ir.typed_text")
-_PLAIN = (int, float, list, tuple)
+_PLAIN = (int, float, list, tuple, Array)
 
 
 class SourceName(Object, key="SourceName"):

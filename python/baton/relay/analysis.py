@@ -16,7 +16,7 @@ from .type_functor import TypeVisitor
 
 
 class Feature(enum.IntEnum):
-    """Features of the language that a program may use."""
+    """Features of the language that a program may use. `fGraph` and `fLetRec` are names alone: `detect_feature` does not tell of them."""
 
     fVar = 0
     fGlobalVar = 1
@@ -33,6 +33,8 @@ class Feature(enum.IntEnum):
     fRefWrite = 12
     fConstructor = 13
     fMatch = 14
+    fGraph = 15
+    fLetRec = 16
 
 
 def _api(name):

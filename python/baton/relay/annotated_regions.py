@@ -11,6 +11,11 @@ class AnnotatedRegion:
     def __init__(self, number):
         self.id, self.nodes, self.args, self.rets = number, [], [], []
 
+    @property
+    def target(self):
+        """The compiler that the annotations name; "" for those that name none."""
+        return str(getattr((self.args or self.rets)[0].attrs, "compiler", "")) if self.args or self.rets else ""
+
     ins = property(lambda self: self.args)
     outs = property(lambda self: self.rets)
 

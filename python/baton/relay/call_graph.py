@@ -59,6 +59,12 @@ class CallGraph:
         """Global variable -> function, as the module has them."""
         return self.module.functions
 
+    def __contains__(self, var):
+        return (var if isinstance(var, str) else var.name_hint) in self._refers
+
+    def __iter__(self):
+        return iter(self.module.get_global_vars())
+
     def __getitem__(self, var):
         return self.module.get_global_var(self._name(var))
 

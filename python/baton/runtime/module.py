@@ -7,7 +7,11 @@ import re
 
 from .._core import Object, PackedFunc
 from .._ffi import get_global_func, register_object
+from .._ffi.hook import Hook
 from .object_file import write_object
+
+# The graph of what `relay.build` gave, as JSON; None where it has none.
+_graph_of = Hook("runtime.graph_of")
 
 # Functions of modules run code of any length, so they do not hold Python's lock.
 
@@ -35,6 +39,8 @@ class Module(Object):
         if name == "debug_create" and self.implements_function("default"):
             return self._debug_create
         return self.get_function("default") if name == getattr(self, "libmod_name", "default") != "default" else None
+
+    _graph = None
 
     def _debug_create(self, name, *devices):
         made = self["default"](*devices)
@@ -130,11 +136,17 @@ class Module(Object):
     params = property(get_params, doc="None: weights are part of the code.")
 
     def get_graph_json(self):
-        """Inputs, the compiled program as one operator, and outputs, as JSON of a graph executor. For programs that look for names,
-        shapes and dtypes; `graph_executor.create` takes it and does not read it."""
+        """Inputs, operators after fusion and outputs, as JSON of a graph executor. For programs that look for names, shapes, dtypes and
+        storage; `graph_executor.create` takes it and does not read it. Of a module that was loaded, and of a program that is more than a
+        graph, the whole is one operator."""
         import json
 
         from .devices import cpu
+
+        if self._graph is None and hasattr(self, "ir_mod"):
+            self._graph = _graph_of(self)
+        if self._graph is not None:
+            return self._graph
 
         model = self["default"](cpu())
         name, info = model["get_input_name"], model["get_input_info"]

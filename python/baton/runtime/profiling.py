@@ -4,11 +4,46 @@
 import json
 
 
+class Duration(float):
+    """A time, in microseconds."""
+
+    @property
+    def microseconds(self):
+        """The time as a plain float."""
+        return float(self)
+
+
+class Count(int):
+    """How often something happened."""
+
+    @property
+    def value(self):
+        """The number as a plain int."""
+        return int(self)
+
+
+class Percent(float):
+    """A share of the whole."""
+
+    @property
+    def percent(self):
+        """The share as a plain float."""
+        return float(self)
+
+
+_KINDS = {"Duration (us)": Duration, "Count": Count, "Percent": Percent}
+
+
+def _with_kinds(row):
+    return {key: _KINDS[key](value) if key in _KINDS else value for key, value in row.items()}
+
+
 class Report:
     """Times of a program: `calls`, a dict for each kernel, and `device_metrics`, sums by device. `str()` is a table."""
 
     def __init__(self, calls, device_metrics):
-        self.calls, self.device_metrics = list(calls), dict(device_metrics)
+        self.calls = [_with_kinds(c) for c in calls]
+        self.device_metrics = {device: _with_kinds(metrics) for device, metrics in dict(device_metrics).items()}
 
     def table(self, sort=True, aggregate=True, col_sums=True):
         """The table: with `sort`, what takes longest first; with `aggregate`, one line for all calls of a kernel; with `col_sums`, the
@@ -59,4 +94,4 @@ class Report:
     __repr__ = __str__
 
 
-__all__ = ["Report"]
+__all__ = ["Count", "Duration", "Percent", "Report"]

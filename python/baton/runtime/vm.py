@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The virtual machine's API that Relay's users know, over the one engine."""
 
+from .. import error as _errors
 from .._core import Array
 from . import module as _module
 from .devices import cpu
@@ -40,7 +41,10 @@ class Executable:
         """Names of the functions that `VirtualMachine.invoke` calls."""
         import re
 
-        return sorted(set(re.findall(r"^(\w+): \d+ parameters", str(self.bytecode), re.MULTILINE)) or {"main"})
+        try:
+            return sorted(set(re.findall(r"^(\w+): \d+ parameters", str(self.bytecode), re.MULTILINE)) or {"main"})
+        except _errors.UnsupportedError:  # a loaded program of fixed shapes, which keeps code alone
+            return ["main"]
 
     module = property(lambda self: self.mod, doc="The module with the code.")
 
@@ -55,12 +59,15 @@ class Executable:
 
     @property
     def primitive_ops(self):
-        """Names of the kernels that it calls."""
+        """Names of the kernels that it calls; none of a loaded program of fixed shapes, which keeps code alone."""
         import re
 
         if self.mod.type_key == "vm":
             return list(dict.fromkeys(re.findall(r"^ +\d+: packed (\S+)", str(self.bytecode), re.MULTILINE)))
-        return re.findall(r"^def @(\w+)", str(self.mod.get_source("tir")), re.MULTILINE)
+        try:
+            return re.findall(r"^def @(\w+)", str(self.mod.get_source("tir")), re.MULTILINE)
+        except _errors.UnsupportedError:
+            return []
 
     def export_library(self, file_name):
         """Writes a shared library that the runtime alone can load."""
@@ -183,7 +190,7 @@ class VirtualMachine:
     def _only_main(function):
         def call(name, *args):
             if name != "main":
-                raise AttributeError(f"the program has no function `{name}`; it has `main`")
+                raise _errors.AttributeError(f"the program has no function `{name}`; it has `main`")
             return function(name, *args)
 
         return call

@@ -7,7 +7,7 @@ from .. import tir
 from ..error import UnsupportedError
 from ..ir import PrimExpr, structural_equal
 from ..tir import const
-from .operation import compute, reduce_axis
+from .operation import comm_reducer, compute, reduce_axis
 from .operation import sum as sum_over
 from .tensor import Tensor
 
@@ -218,22 +218,57 @@ class _Axis:
         self.var, self.dom = var, dom
 
 
+_product = comm_reducer(lambda x, y: x * y, lambda dtype: const(1, dtype), name="product")
+
+
+def _others(output, body, condition):
+    """A tensor with the product of the other factors for each factor of a product: 0 if two of all are 0."""
+    source, dtype = body.source[0], str(output.dtype)
+    axes = [*output.op.axis, *body.axis]
+    zero, one = const(0, dtype), const(1, dtype)
+
+    def over(reduce, of, name):
+        def element(*place):
+            fresh = [reduce_axis((a.dom.min, a.dom.min + a.dom.extent), a.var.name) for a in body.axis]
+            values = {a.var: v for a, v in zip(axes, [*place, *(f.var for f in fresh)], strict=True)}
+            where = None if condition is None else _substitute(condition, values)
+            return reduce(of(_substitute(source, values)), axis=fresh, where=where)
+
+        return compute(_extents(output), element, name=name)
+
+    zeros = over(sum_over, lambda x: tir.Select(tir.EQ(x, zero), one, zero), "zeros")
+    rest = over(_product, lambda x: tir.Select(tir.EQ(x, zero), one, x), "rest")
+    rank = len(output.shape)
+
+    def element(*place):
+        at = [*place[:rank], *(v + a.dom.min for v, a in zip(place[rank:], body.axis, strict=True))]
+        x = _substitute(source, {a.var: v for a, v in zip(axes, at, strict=True)})
+        count, product = zeros(*place[:rank]), rest(*place[:rank])
+        alone = tir.Select(tir.EQ(count, one), product, zero)
+        beside = tir.Select(tir.EQ(count, zero), product / tir.Select(tir.EQ(x, zero), one, x), zero)
+        return tir.Select(tir.EQ(x, zero), alone, beside)
+
+    return compute([*_extents(output), *(a.dom.extent for a in body.axis)], element, name="others")
+
+
 def _reduction(output):
-    """(the expression that is summed, its axes, its condition) of a tensor's computation."""
+    """(the expression that is summed, its axes, its condition, a tensor in it that counts as a constant) of a tensor's computation."""
     body = output.op.body[output.value_index]
     if _kind(body) != "Reduce":
-        return body, [], None
+        return body, [], None, output
     result, x, y = body.combiner.result[0], body.combiner.lhs[0], body.combiner.rhs[0]
     condition = None if body.condition is None or body.condition is True or _kind(body.condition) == "IntImm" else body.condition
     kind, source = _kind(result), body.source[0]
     if len(body.source) != 1 or kind not in ("Add", "Mul", "Max", "Min") or not {x, y} == {result.a, result.b}:
         raise UnsupportedError(f"te.gradient: no derivative of the reduction of `{output.op.name}`; there are those of sum, prod, max and min")
     if kind == "Add":
-        return source, list(body.axis), condition
+        return source, list(body.axis), condition, output
     own = output(*[a.var for a in output.op.axis])
     if kind == "Mul":
-        return own * tir.log(source), list(body.axis), condition
-    return tir.Select(tir.EQ(source, own), source, const(0, str(source.dtype))), list(body.axis), condition
+        others = _others(output, body, condition)
+        place = [*(a.var for a in output.op.axis), *(a.var - a.dom.min for a in body.axis)]
+        return others(*place) * source, list(body.axis), condition, others
+    return tir.Select(tir.EQ(source, own), source, const(0, str(source.dtype))), list(body.axis), condition, output
 
 
 def _order(output):
@@ -287,9 +322,9 @@ def gradient(output, inputs, head=None):
         if _kind(tensor.op) != "ComputeOp":
             raise UnsupportedError(f"te.gradient: `{tensor.op.name}` is computed by statements; te.compute is differentiated")
         total = _total(parts)
-        source, reduced, condition = _reduction(tensor)
+        source, reduced, condition, constant = _reduction(tensor)
         for read in _reads(source):
-            if read.producer == tensor:
+            if read.producer == constant:
                 continue
             made = _through(tensor, source, reduced, condition, read, total, lead)
             if made is not None:

@@ -8,9 +8,10 @@ import numbers
 from ..error import ValueError
 from ..ir import make_node
 from ..target import Target
-from ..tir import Evaluate, IntImm, SizeVar, Var, decl_buffer, op
+from ..tir import EQ, And, Evaluate, IntImm, Select, SizeVar, Var, decl_buffer, op
 from ..tir.expr import IterVar
 from ..tir.stmt import Stmt
+from ..tir.stmt_functor import substitute
 from . import _ffi_api
 from .reads import reduce_of
 from .tensor import PlaceholderOp, TensorSlice
@@ -46,12 +47,11 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
         product = te.comm_reducer(lambda x, y: x * y, lambda t: tvm.tir.const(1, t), name="product")
         B = te.compute((n,), lambda i: product(A[i, k], axis=k))
 
-    Reduces tuples of values if `fcombine` takes two tuples, and `fidentity` a dtype for each.
+    Reduces tuples of values if `fcombine` takes two tuples, and `fidentity` a dtype for each. `init` is a value to begin with, in place of
+    the identity element.
     """
 
     def reduce(expr, axis, where=None, init=None, *args):
-        if init is not None:
-            raise ValueError(f"{name}: `init` is not there; combine the result with it")
         several = isinstance(expr, (list, tuple)) or type(expr).__name__ == "Array"
         source = [_expr(e) for e in (expr if several else [expr])]
         dtypes = [str(e.dtype) for e in source]
@@ -59,7 +59,7 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
         result = fcombine(lhs, rhs) if several else [fcombine(lhs[0], rhs[0])]
         identity = fidentity(*dtypes) if several else [fidentity(dtypes[0])]
         combiner = make_node("tir.CommReducer", lhs=lhs, rhs=rhs, result=[op.convert(e) for e in result], identity_element=[op.convert(e) for e in identity])
-        made = [reduce_of(combiner, source, _axes(axis), None if where is None else _expr(where), i) for i in range(len(source))]
+        made = _reduce(combiner, source, _axes(axis), where, None if init is None else init if several else [init])
         return made if several else made[0]
 
     reduce.__name__ = reduce.__qualname__ = name
@@ -176,10 +176,25 @@ def _expr(source):
 
 
 def _reduction(make, expr, axis, where, init):
-    if init is not None:
-        raise ValueError("`init` is not there; combine the result with it")
     made = make(_expr(expr), _axes(axis))
-    return made if where is None else reduce_of(made.combiner, list(made.source), list(made.axis), _expr(where))
+    if where is None and init is None:
+        return made
+    return _reduce(made.combiner, list(made.source), list(made.axis), where, None if init is None else [init])[0]
+
+
+def _reduce(combiner, source, axes, where, init):
+    """The reductions of values, one each, of the elements for which `where` holds. `init` is combined into the first element: what a
+    reduction begins with stays the identity element."""
+    where = None if where is None else _expr(where)
+    if init is not None:
+        if where is not None:
+            source = [Select(where, e, i) for e, i in zip(source, combiner.identity_element, strict=True)]
+        init = [op.const(i, str(e.dtype)) if isinstance(i, (int, float)) else _expr(i) for i, e in zip(init, source, strict=True)]
+        values = dict(zip([*combiner.lhs, *combiner.rhs], [*init, *source], strict=True))
+        first = functools.reduce(And, (EQ(a.var, a.dom.min) for a in axes))
+        source = [Select(first, substitute(joined, values), e) for joined, e in zip(combiner.result, source, strict=True)]
+        where = None
+    return [reduce_of(combiner, source, axes, where, i) for i in range(len(source))]
 
 
 def sum(expr, axis, where=None, init=None):  # noqa: A001

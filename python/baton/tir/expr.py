@@ -113,7 +113,11 @@ class BinaryOpExpr(PrimExpr):
 
 
 def _as_wide(literal, other):
-    """An integer literal with the width of the other operand, an integer."""
+    """A literal with the dtype of the other operand: a number of Python always, an integer literal where the other is an integer."""
+    if isinstance(literal, (int, float)) and not isinstance(literal, bool) and isinstance(other, PrimExpr):
+        dtype = str(other.dtype)
+        if "x" not in dtype:  # vectors take no literals
+            return _ffi_api.const(literal, dtype) if isinstance(literal, int) or dtype.startswith(("float", "bfloat")) else literal
     if not isinstance(literal, IntImm) or not isinstance(other, PrimExpr) or literal.dtype == other.dtype:
         return literal
     return IntImm(other.dtype, literal.value) if literal.dtype.startswith("int") and other.dtype in ("int32", "int64") else literal
@@ -164,7 +168,7 @@ class Select(PrimExpr, key="tir.Select"):
     __slots__ = ()
 
     def __init__(self, condition, true_value, false_value, span=None):
-        self.__init_handle_by_constructor__(_ffi_api.Select, condition, true_value, false_value)
+        self.__init_handle_by_constructor__(_ffi_api.Select, condition, _as_wide(true_value, false_value), _as_wide(false_value, true_value))
 
 
 class BufferLoad(PrimExpr, key="tir.BufferLoad"):
@@ -182,7 +186,7 @@ class Ramp(PrimExpr, key="tir.Ramp"):
     __slots__ = ()
 
     def __init__(self, base, stride, lanes, span=None):
-        self.__init_handle_by_constructor__(_ffi_api.Ramp, base, stride, lanes)
+        self.__init_handle_by_constructor__(_ffi_api.Ramp, _as_wide(base, stride), _as_wide(stride, base), lanes)
 
 
 class Broadcast(PrimExpr, key="tir.Broadcast"):
@@ -209,7 +213,7 @@ class Let(PrimExpr, key="tir.Let"):
     __slots__ = ()
 
     def __init__(self, var, value, body, span=None):
-        self.__init_handle_by_constructor__(_ffi_api.Let, var, value, body)
+        self.__init_handle_by_constructor__(_ffi_api.Let, var, _as_wide(value, var), body)
 
 
 class Call(PrimExpr, key="tir.Call"):

@@ -24,6 +24,19 @@ def Apply(ftransform):
     return prim_func_pass(lambda func, mod, ctx: ftransform(func), opt_level=0, name="Apply")
 
 
+def ConvertSSA():
+    """A pass that leaves functions in which each variable is bound at one place; raises UnsupportedError for others, which no builder here makes."""
+    from ..error import UnsupportedError
+    from .analysis import verify_ssa
+
+    def check(func):
+        if not verify_ssa(func):
+            raise UnsupportedError("ConvertSSA: a variable is bound at two places of the function; give each binding a variable of its own")
+        return func
+
+    return prim_func_pass(lambda func, mod, ctx: check(func), opt_level=0, name="ConvertSSA")
+
+
 def InjectCopyIntrin(pragma_key, fintrin):
     """Not supported: copies have no intrinsics of their own."""
     from ..error import UnsupportedError

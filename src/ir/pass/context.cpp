@@ -467,6 +467,8 @@ Any ConvertOptions(const runtime::TypeInfo* type, const Any& value) {
 }
 
 Any ConvertOption(const String& key, const Any& value) {
+  // Options of compilers that a program brings along: their code generators read them.
+  if (key.view().starts_with("relay.ext.") && key.view().find(".options") != std::string_view::npos) return value;
   ConfigTable& t = ConfigTable::Get();
   ConfigOption option;
   {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
+#include <baton/relay/op/nn.h>
 #include <baton/relay/transform.h>
 #include <relay/expr/children.h>
 #include <relay/transform/tuple_fields.h>
@@ -16,8 +17,8 @@ namespace {
 class Decomposer : public MixedModeMutator {
  public:
   explicit Decomposer(std::unordered_set<std::string_view> only, bool without_lowering_only,
-                      std::string_view family = "")
-      : only_(std::move(only)), without_lowering_only_(without_lowering_only), family_(family) {}
+                      std::string_view family = "", bool norms = false)
+      : only_(std::move(only)), without_lowering_only_(without_lowering_only), norms_(norms), family_(family) {}
 
   Function Apply(const Function& f) {
     const bool any = AnyNode(f, [&](const ExprNode* n) {
@@ -33,7 +34,7 @@ class Decomposer : public MixedModeMutator {
  private:
   using MixedModeMutator::VisitExpr_;
   bool Replaced(const OpDef* def) const {
-    return def && def->decompose && (only_.empty() || only_.count(def->name)) &&
+    return def && def->decompose && (only_.empty() || only_.count(def->name) || (norms_ && IsNormOfMoments(def))) &&
            !(without_lowering_only_ && def->lower) && std::string_view(def->name).starts_with(family_);
   }
   /// Whether an extent of an argument is no literal.
@@ -65,25 +66,27 @@ class Decomposer : public MixedModeMutator {
   }
   std::unordered_set<std::string_view> only_;
   bool without_lowering_only_;
+  bool norms_;               ///< besides `only`: norms by the data's own moments
   std::string_view family_;  ///< what names begin with
   std::optional<TupleFields> fields_;
 };
 
 }  // namespace
 
-Pass SimplifyInference() {
-  return MakePass<SimplifyInference>({
-      .doc = "Rewrites training-time operators to what they are in inference: batch_norm to scale and shift, dropout "
-             "to its input.",
-      .opt_level = 0,
-      .required = {"InferType"},
-      .reassociates = true,
-      .run =
-          [](Function f, IRModule, PassContext) {
-            static const std::unordered_set<std::string_view> ops = {"nn.batch_norm", "nn.dropout"};
-            return Decomposer(ops, false).Apply(f);
-          },
-  });
+Pass SimplifyInference(const SimplifyInferenceOptions& options) {
+  return MakePass<SimplifyInference>(
+      options, {
+                   .doc = "Rewrites training-time operators to what they are in inference: batch_norm to scale and "
+                          "shift, dropout to its input; norms by the data's own moments to arithmetic.",
+                   .opt_level = 0,
+                   .required = {"InferType"},
+                   .reassociates = true,
+                   .run =
+                       [norms = options.norms](Function f, IRModule, PassContext) {
+                         static const std::unordered_set<std::string_view> ops = {"nn.batch_norm", "nn.dropout"};
+                         return Decomposer(ops, false, "", norms).Apply(f);
+                       },
+               });
 }
 
 Pass DecomposeOps() {

@@ -72,8 +72,9 @@ bool KernelCall(const CallNode* call, bool views) {
   const OpDef* def = DefOf(call->op);
   if (!def || !def->lower || def->stateful || (!views && IsView(call->op))) return false;
   if (const auto* copy = AsDeviceCopy(call->op, call->attrs); copy && copy->src_dev_type != copy->dst_dev_type)
-    return false;                                       // not the work of one device
-  if (AsOnDevice(call->op, call->attrs)) return false;  // says something of its argument, and computes nothing
+    return false;  // not the work of one device
+  // These say something of their argument, and compute nothing.
+  if (AsOnDevice(call->op, call->attrs) || EndsFusion(call->op)) return false;
   auto fits = [](const ObjectRef& type) { return type.defined() && KernelType(Downcast<Type>(type)); };
   if (!fits(call->checked_type_)) return false;
   return std::all_of(call->args.begin(), call->args.end(), [&](const Expr& a) { return fits(a->checked_type_); });
@@ -261,6 +262,8 @@ class Fuser {
       Expr Rewrite_(const CallNode* pre, const Expr& post) final {
         const auto* called = pre->op.as<FunctionNode>();
         if (called && called->HasNonzeroAttr(attr::kPrimitive)) return Typed(pre, WithArrays(pre, post));
+        // The group before it has ended here: the annotation has done its work.
+        if (EndsFusion(pre->op)) return post.as<CallNode>()->args[0];
         return Typed(pre, f->Emit(pre, post, this));
       }
       Expr VisitExpr_(const FunctionNode* op) final {

@@ -211,7 +211,7 @@ def _model():
 def test_what_build_gives_unpacks():
     graph, lib, params = relay.build(_model(), target="llvm", params={"y": np.ones((1, 3), "float32")})
     read = json.loads(graph)
-    assert [n["name"] for n in read["nodes"] if n["op"] == "null"] == ["x"] and read["attrs"]["shape"] == ["list_shape", [[2, 3]]]
+    assert [n["name"] for n in read["nodes"]] == ["x", "p0", "tvmgen_default_fused_add"] and read["attrs"]["shape"] == ["list_shape", [[2, 3], [1, 3], [2, 3]]]
     run = graph_executor.create(graph, lib, tvm.cpu())
     run.set_input(**params)
     run.set_input("x", np.ones((2, 3), "float32"))

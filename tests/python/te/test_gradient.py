@@ -129,3 +129,18 @@ def test_what_has_no_derivative_says_so():
     extern = te.extern((3,), [x], lambda ins, outs: tir.call_packed("no.matter", ins[0], outs[0]), dtype="float32", name="packed")
     with pytest.raises(tvm.error.UnsupportedError, match="`packed` is computed by statements"):
         te.gradient(te.compute((3,), lambda i: extern[i] * 2.0), [x])
+
+
+@pytest.mark.parametrize("values", [[1, 0, 2, 3], [0, 0, 2, 3], [1, 2, -3, 4], [0, 0, 0, 0]], ids=str)
+@pytest.mark.parametrize("where", [False, True])
+def test_of_a_product_with_zeros(values, where):
+    """Derivatives are the products of the other factors, also where one of them is 0, or negative."""
+    a = np.array(values, "float32")
+    x, k = te.placeholder((4,), name="x"), over(4)
+    total = te.compute((1,), lambda i: te.prod(x[k] * x[k], axis=k, where=k.var > 0 if where else None), name="total")
+    (slope,) = te.gradient(total, [x])
+
+    def product(v):
+        return np.prod((v * v)[1 if where else 0 :])[None]
+
+    np.testing.assert_allclose(run(slope, [x], [a]), differences(product, [a], 0), rtol=1e-3, atol=1e-4)

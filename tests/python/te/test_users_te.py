@@ -621,3 +621,36 @@ def test_topi_like():
     s = te.create_schedule([C.op, E.op])
     assert len(s.outputs) == 2
     te.create_schedule(E.op)
+
+
+@pytest.mark.parametrize("where", [False, True])
+@pytest.mark.parametrize(("reduce", "numpy", "init"), [(te.sum, np.sum, 10.0), (te.max, np.max, 0.9), (te.min, np.min, 0.1), (te.prod, np.prod, 2.0)], ids=str)
+def test_a_reduction_begins_with(reduce, numpy, init, where):
+    a = np.random.default_rng(0).uniform(0.2, 0.8, (4, 5)).astype("float32")
+    A, I = te.placeholder((4, 5), name="A"), te.placeholder((4,), name="I")  # noqa: E741
+    k = te.reduce_axis((0, 5), "k")
+    condition = k.var > 0 if where else None
+    of = a[:, 1:] if where else a
+    for given, begin in ((init, np.full(4, init)), (I, np.arange(4))):
+        B = te.compute((4,), lambda i, v=given: reduce(A[i, k], axis=k, where=condition, init=v[i] if v is I else v), name="B")
+        out = tvm.nd.empty((4,))
+        tvm.build(te.create_schedule(B.op), [A, I, B], "llvm")(tvm.nd.array(a), tvm.nd.array(np.arange(4, dtype="float32")), out)
+        np.testing.assert_allclose(out.numpy(), numpy(np.concatenate([of, begin[:, None]], 1), axis=1), rtol=1e-5)
+
+
+def test_a_reduction_of_ones_own_begins_with():
+    product = te.comm_reducer(lambda x, y: x * y, lambda t: tir.const(1, t))
+    A, k = te.placeholder((4,), name="A"), te.reduce_axis((0, 4), "k")
+    B = te.compute((1,), lambda i: product(A[k], axis=k, init=3.0), name="B")
+    out = tvm.nd.empty((1,))
+    tvm.build(te.create_schedule(B.op), [A, B], "llvm")(tvm.nd.array(np.array([1, 2, 3, 4], "float32")), out)
+    assert out.numpy() == 72
+
+
+def test_a_stage_without_a_group_and_a_target_behind_a_module():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    assert te.create_schedule(B.op)[B].group is None
+    out = tvm.nd.empty((4,))
+    tvm.build(tvm.IRModule({"main": te.create_prim_func([A, B])}), "llvm")(tvm.nd.array(np.ones(4, "float32")), out)
+    assert (out.numpy() == 2).all()

@@ -66,4 +66,7 @@ inline const DeviceCopyAttrs* AsDeviceCopy(const ObjectRef& op, const Attrs& att
   return op.same_as(op::device_copy) ? &AttrsAs<DeviceCopyAttrs>(attrs) : nullptr;
 }
 
+/// Whether an operator ends the kernel that computes its argument, and computes nothing.
+inline bool EndsFusion(const ObjectRef& op) { return op.same_as(op::stop_fusion); }
+
 }  // namespace baton::relay

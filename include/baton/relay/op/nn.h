@@ -260,5 +260,8 @@ extern BATON_DLL const Op nll_loss, cross_entropy, cross_entropy_with_logits, up
 BATON_DLL const Op& ConvOp(int spatial);
 /// The spatial dimensions of such an operator; 0 of any other.
 BATON_DLL int ConvDims(const RelayExpr& op);
+struct OpDef;
+/// Whether a definition is that of a norm by the data's own moments which SimplifyInference takes apart when asked.
+BATON_DLL bool IsNormOfMoments(const OpDef* def);
 
 }  // namespace baton::relay

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graph executor over CUDA's graphs; there is no code for NVIDIA's GPUs, so it is the plain one, and says so for a GPU."""
 
-from ...error import UnsupportedError
+from ...error import UnsupportedError, ValueError
 from ..graph_executor import GraphModule
 from ..graph_executor import create as _create
 
@@ -11,6 +11,8 @@ def create(graph_json_str, libmod, device):
     for one in device if isinstance(device, (list, tuple)) else [device]:
         if str(one).startswith("cuda"):
             raise UnsupportedError("no code is made for NVIDIA's GPUs; there is code for c, llvm and opencl")
+    if libmod is None:
+        raise ValueError("a graph executor takes the module that relay.build gives, not None")
     return _create(graph_json_str, libmod, device)
 
 

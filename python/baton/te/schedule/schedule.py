@@ -240,6 +240,7 @@ class Group:
 class Stage:
     """One operation of a schedule: its loops, from the outside in, and where it is computed."""
 
+    group = None  # groups hold their stages, not stages their group
     cell_of = None  # how the rows of a scan are computed, by its operation; `te.scan` sets it
 
     def __init__(self, schedule, operation):

@@ -103,7 +103,7 @@ class _Placed:
 
 class _Lowering:
     def __init__(self, schedule, args, buffers=None):
-        self.schedule, self.simplify = schedule, Analyzer().simplify
+        self.schedule, self.simplify = schedule, Analyzer().canonical_simplify
         self.placed = {}  # handle of a stage's operation -> _Placed
         self.live = []  # stages that are stored, in order
         self.children = {}  # handle of a loop's variable -> stages within it

@@ -564,7 +564,7 @@ const Op op::instance_norm = DefineOp({
     .attrs = TypeOf<InstanceNormAttrs>,
     .type_rel = RelGuess<"nn.instance_norm", &GuessParams<InstanceNormAttrs>, InstanceNormType>,
     .lower = LowerInstanceNorm,
-    .gradient = gradient::DecomposeInstanceNorm,
+    .decompose = gradient::DecomposeInstanceNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX InstanceNormalization-22",
     .traits = {.precision = Precision::kNever, .layout = LayoutRule::kAxis},
@@ -581,7 +581,7 @@ const Op op::group_norm = DefineOp({
     .attrs = TypeOf<GroupNormAttrs>,
     .type_rel = RelGuess<"nn.group_norm", &GuessParams<GroupNormAttrs>, GroupNormType>,
     .lower = LowerGroupNorm,
-    .gradient = gradient::DecomposeGroupNorm,
+    .decompose = gradient::DecomposeGroupNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX GroupNormalization-21",
     .traits = {.precision = Precision::kNever, .layout = LayoutRule::kAxis},
@@ -596,7 +596,7 @@ const Op op::layer_norm = DefineOp({
     .attrs = TypeOf<LayerNormAttrs>,
     .type_rel = RelGuess<"nn.layer_norm", &GuessParams<LayerNormAttrs>, LayerNormType>,
     .lower = LowerLayerNorm,
-    .gradient = gradient::DecomposeLayerNorm,
+    .decompose = gradient::DecomposeLayerNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LayerNormalization-17",
     .traits = {.precision = Precision::kNever, .reference = reference::LayerNorm},
@@ -623,7 +623,7 @@ const Op op::l2_normalize = DefineOp({
     .attrs = TypeOf<L2NormalizeAttrs>,
     .type_rel = Rel<"nn.l2_normalize", L2NormalizeType>,
     .lower = LowerL2Normalize,
-    .gradient = gradient::DecomposeL2Normalize,
+    .decompose = gradient::DecomposeL2Normalize,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
     .traits = {.precision = Precision::kNever},
@@ -666,5 +666,12 @@ const Op op::dropout = DefineOp({
     .source = "ONNX Dropout-22",
     .traits = {.precision = Precision::kFollow},
 });
+
+bool IsNormOfMoments(const OpDef* def) {
+  for (const Op& norm : {op::layer_norm, op::group_norm, op::instance_norm, op::l2_normalize}) {
+    if (def == DefOf(norm)) return true;
+  }
+  return false;
+}
 
 }  // namespace baton::relay
