@@ -291,8 +291,9 @@ Address Address::Parse(std::string_view url) {
   const std::string whole(url);
   if (url.substr(0, 6) == "wss://" || url.substr(0, 5) == "ws://") {
     Throw("UnsupportedError", Cat("`", whole,
-                                  "`: there are no sessions over WebSocket yet; a program takes tls://host:port, "
-                                  "and through a proxy baton.rpc.proxy.connect(\"proxy://host:port/ticket\")"));
+                                  "`: this program speaks no WebSocket; the server listens at tls://host:port, a proxy "
+                                  "before it takes WebSockets (baton rpc-proxy --web-port), and clients are "
+                                  "baton.rpc.connect(\"wss://host:port/ticket\")"));
   }
   a.kind = kTls;
   begins("tls://");

@@ -160,7 +160,8 @@ def connect(
 ):
     """Connects to a server; gives an `RPCSession`.
 
-    url: a host with `port`, or a URL: "tls://host:port", "unix:/path", "ssh://user@host", "exec:COMMAND".
+    url: a host with `port`, or a URL: "tls://host:port", "unix:/path", "ssh://user@host", "exec:COMMAND", and of a server behind a proxy
+        "proxy://host:port/ticket", or by WebSocket "wss://host:port/ticket?ca=FILE".
     key: the kind of device that is wanted, as trackers know it; no secret.
     session_timeout: seconds after which the server ends the session; 0: never.
     key_file: the file of the secret key (`baton rpc-key new`). Without it BATON_RPC_KEY, and for a server of this user on this
@@ -173,6 +174,11 @@ def connect(
         raise BatonValueError('session_constructor_args: a session is not opened by way of another; `PopenSession`, or connect("exec:COMMAND")')
     if call_timeout <= 0 or connect_timeout <= 0:
         raise BatonValueError("a deadline is more than 0 s")
+    if str(url).startswith(("proxy://", "wss://")):
+        from .proxy import connect as connect_through
+
+        options = {"key_file": key_file, "call_timeout": call_timeout, "connect_timeout": connect_timeout, "resume_timeout": resume_timeout}
+        return connect_through(str(url), str(key), session_timeout, **options)
     if port is not None:
         host = str(url)
         url = f"tls://{f'[{host}]' if ':' in host else host}:{int(port)}"
