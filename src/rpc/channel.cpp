@@ -390,7 +390,9 @@ Listener::Listener(const Address& address) : address_(address), owner_(getpid())
   }
   LoadTls();
   if (!address.key_file.empty()) {
-    keys_ = Key::ReadAll(address.key_file);
+    keys_ = Key::ReadAll(address.key_file);  // says now what is wrong with them
+    ForgetKeys();
+    keys_.clear();
     from_file_ = true;
   } else if (!address.IsLoopback() && address.cert_file.empty()) {
     Throw(kDenied, Cat("a server that others can reach needs a key: `baton rpc-key new --name lab -o lab.key`, then ",
@@ -410,7 +412,7 @@ Listener::Listener(const Address& address) : address_(address), owner_(getpid())
   getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
   address_.port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
                                                     : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
-  if (keys_.empty() && address.cert_file.empty()) {
+  if (!SharesKeys()) {
     Key key = Key::New("loopback");
     key.policy = "trusted";
     remove_[0] = LoopbackKeyPath(address_.port);
