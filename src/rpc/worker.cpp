@@ -20,7 +20,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <thread>
 
 #include "rpc/endpoint.h"
@@ -208,22 +207,13 @@ class Worker final : public Endpoint {
       info.Set(Any("session"), Any(static_cast<int64_t>(getpid())));
       const std::string hello = WriteHello(Any(info));
       if (!resumable && options_.control >= 0) close(options_.control);
-      Watch(resumable);
+      if (channel_->fd() >= 0) watch_->Start(channel_->fd(), resumable ? options_.control : -1, session_seconds_);
       SendFrame(FrameType::kHello, 0, 0, hello.data(), hello.size());
       Begin(HasFeature(said, "credit"), resumable);
     } catch (...) {
       const std::string why = WriteError();
       if (!lost()) SendFrame(FrameType::kError, 0, 0, why.data(), why.size());
       ThrowRemoteError(why);
-    }
-  }
-
-  void Watch(bool resumable) {
-    try {
-      if (channel_->fd() >= 0) watch_->Start(channel_->fd(), resumable ? options_.control : -1, session_seconds_);
-    } catch (const std::system_error&) {
-      Throw(kOutOfMemory,
-            Cat("a session needs more memory than the ", options_.memory_bytes, " bytes that it may have"));
     }
   }
 

@@ -608,7 +608,7 @@ class Forward:
 def connect(url: str, key: str = "", session_timeout: float = 0, **options):
     """A session with a server behind a proxy: "proxy://host:port/ticket", "wss://host:port/ticket?ca=FILE". `options` are those of
     `baton.rpc.connect`; the server's key has to be said (`key_file`, or BATON_RPC_KEY), for the proxy knows none."""
-    from . import connect as connect_session
+    from .session import connect as connect_session
 
     way = Forward(url)
     if url.startswith("wss://"):

@@ -174,11 +174,6 @@ def connect(
         raise BatonValueError('session_constructor_args: a session is not opened by way of another; `PopenSession`, or connect("exec:COMMAND")')
     if call_timeout <= 0 or connect_timeout <= 0:
         raise BatonValueError("a deadline is more than 0 s")
-    if str(url).startswith(("proxy://", "wss://")):
-        from .proxy import connect as connect_through
-
-        options = {"key_file": key_file, "call_timeout": call_timeout, "connect_timeout": connect_timeout, "resume_timeout": resume_timeout}
-        return connect_through(str(url), str(key), session_timeout, **options)
     if port is not None:
         host = str(url)
         url = f"tls://{f'[{host}]' if ':' in host else host}:{int(port)}"
