@@ -291,8 +291,9 @@ Address Address::Parse(std::string_view url) {
   const std::string whole(url);
   if (url.substr(0, 6) == "wss://" || url.substr(0, 5) == "ws://") {
     Throw("UnsupportedError", Cat("`", whole,
-                                  "`: there are no sessions over WebSocket yet; a program takes tls://host:port, "
-                                  "and through a proxy baton.rpc.proxy.connect(\"proxy://host:port/ticket\")"));
+                                  "`: this program speaks no WebSocket; the server listens at tls://host:port, a proxy "
+                                  "before it takes WebSockets (baton rpc-proxy --web-port), and clients are "
+                                  "baton.rpc.connect(\"wss://host:port/ticket\")"));
   }
   a.kind = kTls;
   begins("tls://");
@@ -399,7 +400,9 @@ Listener::Listener(const Address& address) : address_(address), owner_(getpid())
   }
   LoadTls();
   if (!address.key_file.empty()) {
-    keys_ = Key::ReadAll(address.key_file);
+    keys_ = Key::ReadAll(address.key_file);  // says now what is wrong with them
+    ForgetKeys();
+    keys_.clear();
     from_file_ = true;
   } else if (!address.IsLoopback() && address.cert_file.empty()) {
     Throw(kDenied, Cat("a server that others can reach needs a key: `baton rpc-key new --name lab -o lab.key`, then ",
@@ -419,7 +422,7 @@ Listener::Listener(const Address& address) : address_(address), owner_(getpid())
   getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
   address_.port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
                                                     : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
-  if (keys_.empty() && address.cert_file.empty()) {
+  if (!SharesKeys()) {
     Key key = Key::New("loopback");
     key.policy = "trusted";
     remove_[0] = LoopbackKeyPath(address_.port);

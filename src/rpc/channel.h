@@ -77,7 +77,8 @@ struct Address {
 /// Connects; of TLS, also shakes hands.
 std::unique_ptr<Channel> Connect(const Address& address, Deadline deadline);
 
-/// A listening socket. The keys are those of the address, else of the loopback key that it makes.
+/// A listening socket. The keys are those of the address, read for each connection, else the loopback key that it
+/// makes.
 class Listener {
  public:
   explicit Listener(const Address& address);
@@ -90,13 +91,14 @@ class Listener {
   std::unique_ptr<Channel> Authenticate(int fd, Deadline deadline) const;
   /// Only closes: the files stay for another process that has the socket.
   void Abandon();
+  /// Whether its keys, in files, are those of more than the user of this machine.
+  bool SharesKeys() const { return from_file_ || !address_.cert_file.empty(); }
   /// Overwrites the secrets, in a process that needs them no more.
   void ForgetKeys();
   void Close();
 
   const Address& address() const { return address_; }
   int fd() const { return fd_; }
-  const std::vector<Key>& keys() const { return keys_; }
 
  private:
   Address address_;

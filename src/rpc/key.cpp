@@ -39,6 +39,7 @@ int Digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f'
 std::string FromHex(std::string_view text) {
   std::string out;
   if (text.size() % 2) return out;
+  out.reserve(text.size() / 2);  // a secret leaves no copies behind
   for (size_t i = 0; i < text.size(); i += 2) {
     const int high = Digit(text[i]), low = Digit(text[i + 1]);
     if (high < 0 || low < 0) return "";
@@ -153,13 +154,13 @@ Key Key::Read(const std::string& path) {
   if (info.st_mode & 077) {
     Throw(kDenied, Cat("the key file `", path, "` may be read by others; mend with: chmod 600 ", path));
   }
-  const std::string text = support::ReadFile(path, 1 << 16);
+  std::string text = support::ReadFile(path, 1 << 16);
   Key key;
   const std::string_view head = key.ReadLines(text);
-  if (head != kHead && head != kTokenHead) {
-    Throw(kDenied, Cat("`", path, "` is no key file; `baton rpc-key new` writes one"));
-  }
   key.token = head == kTokenHead;
+  const bool known = head == kHead || key.token;
+  explicit_bzero(text.data(), text.size());
+  if (!known) Throw(kDenied, Cat("`", path, "` is no key file; `baton rpc-key new` writes one"));
   if (key.secret.size() != kSecret || FromHex(std::string_view(key.id).substr(0, 16)).size() != 8 ||
       (key.id.size() > 16) != key.token) {
     Throw(kDenied, Cat("the key file `", path, "` is cut or was changed"));

@@ -44,6 +44,16 @@ void Pass(Channel* from, Channel* to) {
   to->Shutdown();
 }
 
+}  // namespace
+
+void PassBetween(Channel* one, Channel* other) {
+  std::thread up([&] { Pass(one, other); });
+  Pass(other, one);
+  up.join();
+}
+
+namespace {
+
 struct Handed {
   uint64_t taken;
   int32_t place;
@@ -147,6 +157,7 @@ bool PassOn(Channel* channel, const std::string& first, const ServerOptions& opt
     if (!differs && places->at[i].resumable) found = i;
   }
   places->at[options.place].work = Place::kPassage;
+  if (options.front >= 0) shutdown(options.front, SHUT_RDWR);  // there is no session in the process before this one
   SetSessionConnection(channel->fd());
   munmap(places, PlacesBytes(places->count));
   prctl(PR_SET_NAME, "baton-passage");
@@ -174,9 +185,7 @@ bool PassOn(Channel* channel, const std::string& first, const ServerOptions& opt
   }
   iovec part{greeting, sizeof greeting};
   channel->Write(&part, 1, Deadline::In(kGreetSeconds));
-  std::thread up([&] { Pass(channel, inner.get()); });
-  Pass(inner.get(), channel);
-  up.join();
+  PassBetween(channel, inner.get());
   return true;
 }
 

@@ -212,4 +212,10 @@ bool EnterSandbox(const std::string& folder, const ServerOptions& options) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && rules.Enter() && RefuseCalls();
 }
 
+void ConfineFront() {
+  Limit(RLIMIT_CORE, 0);
+  // Where the system has no Landlock, the server was told to do without.
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) Rules().Enter() && RefuseCalls();
+}
+
 }  // namespace baton::rpc

@@ -75,6 +75,19 @@ void Grant(const Key& key, ServerOptions* options) {
 /// Has OpenSSL read its files, which a confined process cannot.
 void LoadVerifier() { VerifySignature(std::string(32, '\0'), "", std::string(64, '\0')); }
 
+/// Makes sure of the peer, reads its greeting, and passes on what is not for this process.
+std::unique_ptr<Channel> Prove(Listener* listener, int fd, ServerOptions* own) {
+  auto channel = listener->Authenticate(fd, Deadline::In(kHandshakeSeconds));
+  if (channel->grant) Grant(*channel->grant, own);
+  if (own->policy.empty()) own->policy = channel->own_user ? "trusted" : "session";
+  listener->ForgetKeys();
+  if (!channel->key_id.empty()) {
+    own->first = ReadFirst(channel.get(), Deadline::In(kHandshakeSeconds));
+    if (PassOn(channel.get(), own->first, *own)) _exit(0);
+  }
+  return channel;
+}
+
 /// The process of a session: waits for a connection, proves the peer, then serves it.
 [[noreturn]] void RunWorker(Listener* listener, const ServerOptions& options, const std::string& folder, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -97,15 +110,10 @@ void LoadVerifier() { VerifySignature(std::string(32, '\0'), "", std::string(64,
     const int fd = TakeConnection(options.control, &unused, Deadline::Never());
     prctl(PR_SET_NAME, "baton-handshake");
     SetSessionConnection(fd);
-    auto channel = listener->Authenticate(fd, Deadline::In(kHandshakeSeconds));
     ServerOptions own = options;
-    if (channel->grant) Grant(*channel->grant, &own);
-    if (own.policy.empty()) own.policy = channel->own_user ? "trusted" : "session";
-    listener->ForgetKeys();
-    if (!channel->key_id.empty()) {
-      own.first = ReadFirst(channel.get(), Deadline::In(kHandshakeSeconds));
-      if (PassOn(channel.get(), own.first, options)) _exit(0);
-    }
+    const Prover prove = [listener](int at, ServerOptions* to) { return Prove(listener, at, to); };
+    const bool apart = options.sandbox && listener->SharesKeys();
+    auto channel = apart ? OpenFront(prove, fd, &own) : prove(fd, &own);
     if (own.load == Load::kSigned) LoadVerifier();
     if (mkdir(folder.c_str(), 0700) != 0) ThrowSystem("OSError", "no folder for the session");
     if (own.sandbox && own.policy != "trusted" && !EnterSandbox(folder, own)) {
@@ -114,10 +122,7 @@ void LoadVerifier() { VerifySignature(std::string(32, '\0'), "", std::string(64,
     ServeSession(std::move(channel), own, folder);
   } catch (const std::exception& e) {
     code = 1;
-    if (!options.quiet) {
-      const std::string line = Cat("baton-rpc: refused: ", e.what(), "\n");
-      if (write(2, line.data(), line.size()) < 0) code = 2;
-    }
+    SayRefused(e, options);
   }
   _exit(code);
 }
@@ -199,7 +204,7 @@ class Supervisor {
           return;
         }
       }
-      if (!Start()) break;
+      if (!Start(fd)) break;
     }
     close(fd);  // no processes or descriptors are left
   }
@@ -215,8 +220,8 @@ class Supervisor {
     close(fd);
   }
 
-  /// A process that waits for a connection.
-  bool Start() {
+  /// A process that waits for a connection; `given`: a connection of this process that is not for it to keep.
+  bool Start(int given = -1) {
     int control[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) return false;
     std::string used(static_cast<size_t>(places_->count), '\0');
@@ -234,6 +239,7 @@ class Supervisor {
     if (pid == 0) {
       close(control[0]);
       close(signals_);
+      if (given >= 0) close(given);
       for (const Session& s : sessions_) close(s.control);
       RunWorker(listener_, options_, own, self);
     }
@@ -319,6 +325,11 @@ class Supervisor {
 };
 
 }  // namespace
+
+void SayRefused(const std::exception& error, const ServerOptions& options) {
+  const std::string line = Cat("baton-rpc: refused: ", error.what(), "\n");
+  if (!options.quiet && write(2, line.data(), line.size()) < 0) _exit(2);
+}
 
 void RemoveFolder(const std::string& path) noexcept {
   nftw(

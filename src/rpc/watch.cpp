@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "rpc/endpoint.h"
@@ -19,9 +20,13 @@ void ConnectionWatch::Start(int fd, int control, double seconds) {
   fd_ = fd;
   control_ = control;
   SetSessionConnection(fd);
-  std::thread([self = shared_from_this(), end = Deadline::In(seconds), limited = seconds > 0] {
-    self->Run(end, limited);
-  }).detach();
+  try {
+    std::thread([self = shared_from_this(), end = Deadline::In(seconds), limited = seconds > 0] {
+      self->Run(end, limited);
+    }).detach();
+  } catch (const std::system_error&) {
+    Throw(kOutOfMemory, "a session needs more memory than this one may have: there is no room for a thread");
+  }
 }
 
 void ConnectionWatch::Replace(int fd) {

@@ -206,10 +206,10 @@ class Worker final : public Endpoint {
       info.Set(Any("policy"), Any(policy()));
       info.Set(Any("session"), Any(static_cast<int64_t>(getpid())));
       const std::string hello = WriteHello(Any(info));
-      SendFrame(FrameType::kHello, 0, 0, hello.data(), hello.size());
-      Begin(HasFeature(said, "credit"), resumable);
       if (!resumable && options_.control >= 0) close(options_.control);
       if (channel_->fd() >= 0) watch_->Start(channel_->fd(), resumable ? options_.control : -1, session_seconds_);
+      SendFrame(FrameType::kHello, 0, 0, hello.data(), hello.size());
+      Begin(HasFeature(said, "credit"), resumable);
     } catch (...) {
       const std::string why = WriteError();
       if (!lost()) SendFrame(FrameType::kError, 0, 0, why.data(), why.size());

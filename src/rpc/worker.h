@@ -6,6 +6,8 @@
 
 #include <array>
 #include <atomic>
+#include <exception>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,7 @@ struct ServerOptions {
   Places* places = nullptr;                    ///< of the server, and which of them this process has
   int place = 0;
   int control = -1;          ///< where connections in place of a lost one come from
+  int front = -1;            ///< of a front: where the process of the session listens
   std::string first;         ///< bytes of the connection that were read already
   runtime::PackedFunc fork;  ///< how to fork; null: the system's
 };
@@ -66,6 +69,16 @@ std::string ReadFirst(Channel* channel, Deadline deadline);
 /// Where the greeting asks for a session that lost its connection: has this one handed over, and passes its bytes on
 /// until either side ends. False for any other greeting.
 bool PassOn(Channel* channel, const std::string& first, const ServerOptions& options);
+/// Copies both ways until either side ends.
+void PassBetween(Channel* one, Channel* other);
+/// Makes sure of the peer of a connection, and sets what it may do. Does not come back where the connection is one in
+/// place of a lost one.
+using Prover = std::function<std::unique_ptr<Channel>(int fd, ServerOptions* options)>;
+/// Has another process prove the peer. Gives where the bytes of the connection come, in plain; ends this process with
+/// that one if there is no session.
+std::unique_ptr<Channel> OpenFront(const Prover& prove, int fd, ServerOptions* options);
+/// A line of the audit: a peer was refused.
+void SayRefused(const std::exception& error, const ServerOptions& options);
 /// A connection that was handed over, and what its client has taken; waits until the deadline.
 int TakeConnection(int control, uint64_t* taken, Deadline deadline);
 /// Sends a descriptor, and what its client has taken, to another process; `place`: of the session that it is for.
@@ -79,6 +92,8 @@ std::string MakeServerFolder();
 void RemoveFolder(const std::string& path) noexcept;
 /// Confines this process to a session's folder and limits. False when the system cannot.
 bool EnterSandbox(const std::string& folder, const ServerOptions& options);
+/// Leaves a front what it needs: no files, programs, sockets or processes.
+void ConfineFront();
 bool SandboxWorks();
 
 }  // namespace baton::rpc

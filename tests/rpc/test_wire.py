@@ -142,6 +142,6 @@ def test_no_server():
 
 
 @pytest.mark.parametrize("url", ["wss://gate:443/x", "ws://h:1"])
-def test_web_sockets_are_not_there_yet(url):
-    with pytest.raises(baton.UnsupportedError, match="proxy://host:port/ticket"):
-        rpc.connect(url)
+def test_web_sockets_are_those_of_proxies(url):
+    with pytest.raises(baton.UnsupportedError, match="--web-port"):
+        wire.connect(url)

@@ -11,9 +11,10 @@ Each server asks its clients to prove who they are, on loopback too: programs of
 
 import importlib
 
+from .address import connect
 from .errors import Denied, DeviceLost, OutOfMemory, ProtocolError, RemoteError, RPCError, SessionLost, Timeout, VersionError, WrongResult
 from .server import Server
-from .session import LocalSession, PopenSession, RPCSession, connect, with_minrpc
+from .session import LocalSession, PopenSession, RPCSession, with_minrpc
 
 # Name -> module that has it, loaded when first used.
 _LATER = {"deploy": "deployment", "connect_tracker": "tracker", "TrackerSession": "tracker", "FarmExecutor": "farm", "Pool": "pool"}

@@ -8,8 +8,8 @@ import threading
 from contextlib import contextmanager, suppress
 
 from ..error import ValueError as BatonValueError
+from .address import connect
 from .errors import SessionLost
-from .session import connect
 
 
 class Pool:

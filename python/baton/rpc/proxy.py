@@ -3,9 +3,9 @@
 
     gate = baton.rpc.proxy.Proxy("0.0.0.0", 9191, key_file="gate.key")               # where both sides can connect to
     link = baton.rpc.proxy.Link("proxy://gate.example:9191", "127.0.0.1:9090", key_file="gate.key")   # beside the server
-    remote = baton.rpc.proxy.connect(link.url, key_file="server.key")                # a client
+    remote = baton.rpc.connect(link.url, key_file="server.key")                      # a client
 
-TLS goes from client to server; the proxy sees it as bytes and knows no key of theirs. A server proves that it has the proxy's secret,
+Clients may come by WebSocket too (`web.py`). TLS goes from client to server; the proxy sees it as bytes and knows no key of theirs. A server proves that it has the proxy's secret,
 keeps one connection, and gets a ticket; a client shows the ticket. Before the bytes begin both sides speak in lines of at most 256 bytes:
 
     BATON-PROXY 1 JOIN              CHALLENGE nonce / PROOF mac nonce name / JOINED ticket mac / then OPEN once, PING, PONG
@@ -25,7 +25,7 @@ import re
 import secrets
 import socket
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from .child import Child, tell_ready, until_told
@@ -97,6 +97,8 @@ async def _line(reader, seconds: float) -> bytes:
         raise SessionLost("the peer of a proxy ended the connection") from None
     except (asyncio.LimitOverrunError, ValueError):
         raise ProtocolError("a line to a proxy is too long") from None
+    except RPCError:
+        raise
     except OSError as error:
         raise SessionLost(f"the connection with a proxy: {error.strerror or error}") from None
     if len(line) > LINE:
@@ -179,14 +181,33 @@ class Gate:
                 self._greetings -= 1
             await self._serve_one(hello, reader, writer)
         except RPCError as error:
-            text = str(error)
-            self._log(text)
-            _say(writer, b"ERROR", type(error).__name__.encode(), text.encode()[:180])
+            self._refuse(writer, error)
         except (OSError, asyncio.CancelledError):
             pass
         finally:
             self._tasks.discard(task)
             writer.close()
+
+    def _refuse(self, writer, error: RPCError) -> None:
+        self._log(str(error))
+        _say(writer, b"ERROR", type(error).__name__.encode(), str(error).encode()[:180])
+
+    async def serve_web(self, ticket: bytes, stream) -> None:
+        """A client that came by WebSocket."""
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        try:
+            await self._connect(ticket, stream, stream)
+        except RPCError as error:
+            self._refuse(stream, error)
+            with suppress(RPCError):
+                await stream.drain()
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            if stream.error is not None:
+                self._log(str(stream.error))
 
     async def _serve_one(self, hello: bytes, reader, writer) -> None:
         words = hello.removeprefix(HELLO).split(b" ") if hello.startswith(HELLO) else []
@@ -251,6 +272,7 @@ class Gate:
                 raise Timeout(f"the server behind this proxy did not answer in {PAIR_SECONDS:g} s") from None
             _say(writer, b"OK")
             _say(other[1], b"OK")
+            await writer.drain()
             try:
                 await splice((reader, writer), other)
             finally:
@@ -273,20 +295,24 @@ class Proxy(Child):
     """A proxy, in a process of its own that ends with this one.
 
     host, port, port_end: the address, and the first port from `port` on that is free. key_file: servers prove that they have this secret;
-    beyond this machine it is needed. The arguments after it are those of Relay's time; a tracker is told of a proxy by its own `proxies`.
+    beyond this machine it is needed. web_port, web_cert: clients may come by WebSocket too, at this port (0: any), with this certificate
+    chain and its private key (PEM, one file); `web_url` is the address, to which a client adds the ticket. The arguments after it are those of Relay's time; a tracker is told of a proxy by its own `proxies`.
     """
 
-    def __init__(self, host="127.0.0.1", port=9191, port_end=9199, key_file=None, silent=True, **unused):
-        later = {"web_port", "timeout_client", "timeout_server", "tracker_addr", "index_page", "resource_files", "resource_base"}
+    def __init__(self, host="127.0.0.1", port=9191, port_end=9199, key_file=None, silent=True, web_port=None, web_cert=None, **unused):
+        later = {"timeout_client", "timeout_server", "tracker_addr", "index_page", "resource_files", "resource_base"}
         unknown = set(unused) - later
         if unknown:
             raise TypeError(f"Proxy has no argument {', '.join(sorted(unknown))}")
-        if unused.get("web_port"):
-            raise RPCError("web_port: the proxy serves no WebSocket yet")
         arguments = ["--host", host, "--port", str(port), "--port-end", str(port_end)]
         if key_file:
             arguments += ["--key-file", os.fspath(key_file)]
+        if web_port is not None:
+            arguments += ["--web-port", str(web_port)]
+        if web_cert:
+            arguments += ["--web-cert", os.fspath(web_cert)]
         super().__init__("rpc-proxy", arguments, silent)
+        self.url, _, self.web_url = self.url.partition(" ")
         self.host, self.port = host, parse(self.url)[1]
 
 
@@ -303,22 +329,46 @@ def listen(host: str, port: int, port_end: int):
     raise RPCError(f"no port from {port} to {max(port + 1, port_end) - 1} is free") from last
 
 
-def serve(host, port, port_end, key_file=None, ready_fd=-1, lifeline_fd=-1, ready=None, log=None) -> None:
+def _listen_web(host: str, port: int | None, cert_file: str | None):
+    """A socket for WebSockets and its TLS; None where no port is asked for."""
+    if (port is None) != (not cert_file):
+        raise RPCError("--web-port N and --web-cert FILE go together: clients know a proxy by its certificate")
+    if port is None:
+        return None
+    from . import web
+
+    context = web.server_context(os.fspath(cert_file))
+    web.library("asyncio.server")
+    return listen(host, port, port + 1), context
+
+
+def serve(host, port, port_end, key_file=None, ready_fd=-1, lifeline_fd=-1, ready=None, log=None, web_port=None, web_cert=None) -> None:
     """Runs a proxy in this process until SIGTERM or Ctrl-C, or until the other end of `lifeline_fd` is closed."""
     if not key_file and host not in LOOPBACK:
         raise Denied(f"a proxy at {host} needs --key-file, so that not everyone puts servers behind it; `baton rpc-key new` writes one")
     secret = secret_of(key_file)
-    with listen(host, port, port_end) as sock:
+    found = _listen_web(host, web_port, web_cert)
+    with ExitStack() as stack:
+        sock = stack.enter_context(listen(host, port, port_end))
         name = f"[{host}]" if ":" in host else host
-        url = f"proxy://{name}:{sock.getsockname()[1]}"
+        urls = [f"proxy://{name}:{sock.getsockname()[1]}"]
+        if found is not None:
+            stack.enter_context(found[0])
+            urls.append(f"wss://{name}:{found[0].getsockname()[1]}")
 
         async def run():
             loop, stop = asyncio.get_running_loop(), asyncio.Event()
             until_told(lambda: loop.call_soon_threadsafe(stop.set), lifeline_fd)
             if ready is not None:
-                ready(url)
-            tell_ready(ready_fd, url)
-            await Gate(secret, log).serve(sock, stop)
+                ready(" and ".join(urls))
+            tell_ready(ready_fd, " ".join(urls))
+            gate = Gate(secret, log)
+            serving = [gate.serve(sock, stop)]
+            if found is not None:
+                from . import web
+
+                serving.append(web.serve(*found, gate.serve_web, stop))
+            await asyncio.gather(*serving)
 
         asyncio.run(run())
 
@@ -351,6 +401,25 @@ class _Loop:
             self._thread.join(5)
 
 
+async def _answered(reader) -> None:
+    """Waits until a proxy has said OK; raises what it says instead."""
+    answer = await _line(reader, PAIR_SECONDS + HANDSHAKE_SECONDS)
+    if answer != b"OK":
+        raise _error(answer)
+
+
+async def _dial_web(url: str):
+    from . import web
+
+    stream = await web.dial(url)
+    try:
+        await _answered(stream)
+    except BaseException:
+        stream.close()
+        raise
+    return stream, stream
+
+
 async def _dial(url: str, *words: bytes):
     """A connection with a proxy that has said OK; raises what the proxy says instead."""
     host, port, _ = parse(url)
@@ -362,9 +431,7 @@ async def _dial(url: str, *words: bytes):
     try:
         _say(writer, HELLO + words[0], *words[1:])
         if words[0] != b"JOIN":
-            answer = await _line(reader, PAIR_SECONDS + HANDSHAKE_SECONDS)
-            if answer != b"OK":
-                raise _error(answer)
+            await _answered(reader)
     except BaseException:
         writer.close()
         raise
@@ -486,10 +553,17 @@ class Forward:
     """A port of this machine that leads through a proxy to a server: `port`, on 127.0.0.1."""
 
     def __init__(self, url: str):
-        if not parse(url)[2]:
-            raise RPCError(f"`{url}` lacks the ticket of a server")
-        self._url, self._ticket = url, parse(url)[2].encode()
-        self.error: Exception | None = None
+        self._url, self._ticket, self._stream = url, None, None
+        if url.startswith("wss://"):
+            from . import web
+
+            web.library("asyncio.client")
+            web.client_context(web.parse(url)[1].get("ca"))  # an error of the address is not one of the connection
+        else:
+            self._ticket = parse(url)[2].encode()
+            if not self._ticket:
+                raise RPCError(f"`{url}` lacks the ticket of a server")
+        self._error: Exception | None = None
         self._carried: set = set()
         self._loop = _Loop()
         self.port = self._loop.do(self._listen(), 10)
@@ -498,14 +572,23 @@ class Forward:
         self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0, limit=CHUNK)
         return self._server.sockets[0].getsockname()[1]
 
+    @property
+    def error(self) -> Exception | None:
+        """What was wrong with the last connection that failed."""
+        return self._error or (self._stream and self._stream.error)
+
     async def _carry(self, reader, writer) -> None:
         task = asyncio.current_task()
         self._carried.add(task)  # asyncio itself keeps no task alive
         try:
-            far = await _dial(self._url, b"CONNECT", self._ticket)
+            if self._ticket is None:
+                far = await _dial_web(self._url)
+                self._stream = far[0]
+            else:
+                far = await _dial(self._url, b"CONNECT", self._ticket)
             await splice((reader, writer), far)
         except RPCError as error:
-            self.error = error
+            self._error = error
         except asyncio.CancelledError:
             pass  # `close`
         finally:
@@ -523,11 +606,15 @@ class Forward:
 
 
 def connect(url: str, key: str = "", session_timeout: float = 0, **options):
-    """A session with a server behind a proxy: "proxy://host:port/ticket". `options` are those of `baton.rpc.connect`; the server's key has
-    to be said (`key_file`, or BATON_RPC_KEY), for the proxy knows none."""
-    from . import connect as connect_session
+    """A session with a server behind a proxy: "proxy://host:port/ticket", "wss://host:port/ticket?ca=FILE". `options` are those of
+    `baton.rpc.connect`; the server's key has to be said (`key_file`, or BATON_RPC_KEY), for the proxy knows none."""
+    from .session import connect as connect_session
 
     way = Forward(url)
+    if url.startswith("wss://"):
+        from . import web
+
+        options["key_file"] = options.get("key_file") or web.parse(url)[1].get("key")
     try:
         session = connect_session("127.0.0.1", way.port, key, session_timeout, **options)
     except RPCError as error:

@@ -160,7 +160,8 @@ def connect(
 ):
     """Connects to a server; gives an `RPCSession`.
 
-    url: a host with `port`, or a URL: "tls://host:port", "unix:/path", "ssh://user@host", "exec:COMMAND".
+    url: a host with `port`, or a URL: "tls://host:port", "unix:/path", "ssh://user@host", "exec:COMMAND", and of a server behind a proxy
+        "proxy://host:port/ticket", or by WebSocket "wss://host:port/ticket?ca=FILE".
     key: the kind of device that is wanted, as trackers know it; no secret.
     session_timeout: seconds after which the server ends the session; 0: never.
     key_file: the file of the secret key (`baton rpc-key new`). Without it BATON_RPC_KEY, and for a server of this user on this

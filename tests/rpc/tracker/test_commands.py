@@ -28,6 +28,8 @@ COMMANDS = {
     "proxy_join": ["-m", "baton", "rpc-proxy", "--join", "proxy://gate:9191"],
     "proxy_address": ["-m", "baton", "rpc-proxy", "--join", "gate:9191", "--server", "127.0.0.1:9090"],
     "proxy_server": ["-m", "baton", "rpc-proxy", "--join", "proxy://gate:9191", "--server", "9090"],
+    "proxy_web_port": ["-m", "baton", "rpc-proxy", "--web-port", "9443"],
+    "proxy_web_cert": ["-m", "baton", "rpc-proxy", "--web-port", "0", "--web-cert", "none.pem"],
     "proxy_key_file": ["-m", "baton", "rpc-proxy", "--key-file", "none"],
 }
 
