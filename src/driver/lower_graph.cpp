@@ -15,13 +15,13 @@
 #include <baton/tir/op.h>
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <unordered_map>
 
 #include "driver/compiled_graph.h"
 #include "driver/debug_source.h"
 #include "driver/donations.h"
+#include "driver/graph_values.h"
 #include "driver/kernel_table.h"
 #include "driver/size_words.h"
 #include "runtime/dynamic_json.h"
@@ -90,69 +90,6 @@ size_t ConstantTable::Add(const NDArray& value) {
 }
 
 namespace {
-
-/// Where a tensor lies.
-struct TensorPlace {
-  enum Kind { kIo, kConstant, kArena } kind = kArena;
-  int index = 0;      // io slot, constant, or planned buffer
-  int32_t word = -1;  // of an io slot: the word with the offset in it, -1 for its beginning
-};
-struct Leaf {
-  TensorPlace place;
-  TensorType type;
-};
-using Leaves = std::vector<Leaf>;
-
-/// The tensors that each expression stands for. A tuple refers to its fields and copies nothing: tuples nested n deep
-/// take n entries.
-class GraphValues {
- public:
-  bool Has(const Expr& e) const { return values_.count(e.get()); }
-  void Set(const Object* e, Leaves leaves) {
-    lists_.push_back(std::move(leaves));
-    values_[e] = {nullptr, lists_.back().data(), lists_.back().size()};
-  }
-  void SetSame(const Expr& e, const Expr& other) { values_[e.get()] = values_.at(other.get()); }
-  void SetTuple(const TupleNode* t) { values_[t] = {t, nullptr, 0}; }
-  void SetField(const TupleGetItemNode* g) {
-    const Value of = values_.at(g->tuple.get());
-    if (of.tuple) return SetSame(GetRef<Expr>(g), of.tuple->fields[g->index]);
-    // The fields before it may be tuples themselves.
-    const auto* type = g->tuple->checked_type_.as<TupleTypeNode>();
-    std::vector<TensorType> before, own;
-    for (int64_t i = 0; i < g->index; ++i) FlattenSymbolic(type->fields[i], &before);
-    FlattenSymbolic(type->fields[g->index], &own);
-    values_[g] = {nullptr, of.list + before.size(), own.size()};
-  }
-  /// Of a tensor.
-  const Leaf& At(const Expr& e) const { return *values_.at(e.get()).list; }
-  Leaves LeavesOf(const Expr& e) const {
-    Leaves all;
-    std::vector<Value> work{values_.at(e.get())};
-    while (!work.empty()) {
-      const Value v = work.back();
-      work.pop_back();
-      if (v.tuple) {
-        for (size_t i = v.tuple->fields.size(); i-- > 0;) {
-          work.push_back(values_.at(v.tuple->fields[static_cast<int64_t>(i)].get()));
-        }
-      } else {
-        all.insert(all.end(), v.list, v.list + v.count);
-      }
-    }
-    return all;
-  }
-
- private:
-  /// A tuple of the program's, or tensors in a row.
-  struct Value {
-    const TupleNode* tuple = nullptr;
-    const Leaf* list = nullptr;
-    size_t count = 0;
-  };
-  std::unordered_map<const Object*, Value> values_;
-  std::deque<Leaves> lists_;
-};
 
 PrimExpr Handle(const PrimExpr& base, const PrimExpr& offset) {
   static const Op op = Op::GetOrCreate("tir.ptr_offset");
@@ -469,7 +406,7 @@ class GraphLowerer {
     }
     std::vector<DonationSide> io;
     for (const relay::Var& p : main->params) {
-      for (const Leaf& l : value_.at(p.get()))
+      for (const Leaf& l : values_.LeavesOf(p))
         io.push_back({desc_.inputs[io.size()].name, l.type, states.Has(p.get())});
     }
     for (const runtime::TensorInfo& out : desc_.outputs)
