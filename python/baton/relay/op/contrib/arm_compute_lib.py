@@ -2,6 +2,8 @@
 """What Arm's Compute Library takes of a program. The library is not there: functions that PartitionGraph makes for "arm_compute_lib" are
 computed by the compiler's own kernels, unless the program registers `relay.ext.arm_compute_lib`."""
 
+import warnings
+
 from ....ir import register_op_attr
 from ...dataflow_pattern import is_constant, is_expr, is_op, wildcard
 from ...expr import const
@@ -10,7 +12,8 @@ from .register import register_pattern_table
 
 
 def is_arm_compute_runtime_enabled():
-    """Whether the library computes: it does not."""
+    """Whether the library computes: it does not, and a warning says so."""
+    warnings.warn("is_arm_compute_runtime_enabled gives False: regions for the library are computed by the compiler's own kernels", stacklevel=2)
     return False
 
 
