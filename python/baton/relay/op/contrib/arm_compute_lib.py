@@ -2,15 +2,19 @@
 """What Arm's Compute Library takes of a program. The library is not there: functions that PartitionGraph makes for "arm_compute_lib" are
 computed by the compiler's own kernels, unless the program registers `relay.ext.arm_compute_lib`."""
 
+import warnings
+
 from ....ir import register_op_attr
 from ...dataflow_pattern import is_constant, is_expr, is_op, wildcard
 from ...expr import const
+from .dnnl import CONV
 from .partition import partitioned
 from .register import register_pattern_table
 
 
 def is_arm_compute_runtime_enabled():
-    """Whether the library computes: it does not."""
+    """Whether the library computes: it does not, and a warning says so."""
+    warnings.warn("is_arm_compute_runtime_enabled gives False: regions for the library are computed by the compiler's own kernels", stacklevel=2)
     return False
 
 
@@ -25,7 +29,7 @@ def _dtypes(expr):
 
 def _conv_pattern():
     conv = is_op("nn.pad")(wildcard(), wildcard()) | wildcard()
-    conv = is_op("nn.conv2d")(conv, is_constant())
+    conv = is_op(CONV)(conv, is_constant())
     return conv.optional(lambda x: is_op("nn.bias_add")(x, is_constant())).optional(is_op("nn.relu"))
 
 
@@ -61,7 +65,7 @@ def _takes_conv(name):
         conv = _root(expr, name)
         if conv.attrs.data_layout != "NHWC" or conv.attrs.groups != 1 and conv.attrs.kernel_layout != "HWOI":
             return False
-        return set(_dtypes(conv)[:2]) <= ({"float32"} if name == "nn.conv2d" else {"uint8", "int8"})
+        return set(_dtypes(conv)[:2]) <= ({"float32"} if name == CONV else {"uint8", "int8"})
 
     return check
 
@@ -82,7 +86,7 @@ def arm_compute_lib_pattern_table(disabled_ops=("concatenate",)):
     """Rows of composite functions: name, pattern, check."""
     average = is_op("cast")(is_op("nn.avg_pool2d")(is_op("cast")(wildcard())))
     return [
-        ("arm_compute_lib.conv2d", _conv_pattern(), _takes_conv("nn.conv2d")),
+        ("arm_compute_lib.conv2d", _conv_pattern(), _takes_conv(CONV)),
         ("arm_compute_lib.qnn_conv2d", _qnn_conv_pattern(), _takes_conv("qnn.conv2d")),
         ("arm_compute_lib.dense", _dense_pattern(), _takes_dense("nn.dense")),
         ("arm_compute_lib.qnn_dense", _qnn_dense_pattern(), _takes_dense("qnn.dense")),

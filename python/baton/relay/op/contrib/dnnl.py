@@ -6,8 +6,9 @@ from ....ir import register_op_attr
 from ...dataflow_pattern import is_op, wildcard
 from .register import register_pattern_table
 
+CONV = "nn.conv2d"
 # Operators that the library has.
-TAKEN = ["nn.batch_norm", "nn.conv2d", "nn.dense", "nn.relu", "add", "subtract", "multiply"]
+TAKEN = ["nn.batch_norm", CONV, "nn.dense", "nn.relu", "add", "subtract", "multiply"]
 
 for _name in TAKEN:
     register_op_attr(_name, "target.dnnl", lambda expr: True)
@@ -15,7 +16,7 @@ for _name in TAKEN:
 
 def make_pattern(with_bias=True):
     """A convolution, with a bias behind it if asked, and relu."""
-    conv = is_op("nn.conv2d")(wildcard(), wildcard())
+    conv = is_op(CONV)(wildcard(), wildcard())
     return is_op("nn.relu")(is_op("add")(conv, wildcard()) if with_bias else conv)
 
 

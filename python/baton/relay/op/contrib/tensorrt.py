@@ -2,6 +2,8 @@
 """What TensorRT takes of a program. The library is not there: functions that PartitionGraph makes for "tensorrt" are computed by the compiler's
 own kernels, unless the program registers `relay.ext.tensorrt`."""
 
+import warnings
+
 from ....ir import TensorType, register_op_attr
 from .partition import partitioned
 
@@ -16,7 +18,8 @@ strided_slice subtract sum tanh transpose
 
 
 def is_tensorrt_runtime_enabled():
-    """Whether the library computes: it does not."""
+    """Whether the library computes: it does not, and a warning says so."""
+    warnings.warn("is_tensorrt_runtime_enabled gives False: regions for TensorRT are computed by the compiler's own kernels", stacklevel=2)
     return False
 
 
