@@ -624,7 +624,11 @@ def test_topi_like():
 
 
 @pytest.mark.parametrize("where", [False, True])
-@pytest.mark.parametrize(("reduce", "numpy", "init"), [(te.sum, np.sum, 10.0), (te.max, np.max, 0.9), (te.min, np.min, 0.1), (te.prod, np.prod, 2.0)], ids=["sum", "max", "min", "prod"])
+@pytest.mark.parametrize(
+    ("reduce", "numpy", "init"),
+    [(te.sum, np.sum, 10.0), (te.max, np.max, 0.9), (te.min, np.min, 0.1), (te.prod, np.prod, 2.0)],
+    ids=["sum", "max", "min", "prod"],
+)
 def test_a_reduction_begins_with(reduce, numpy, init, where):
     a = np.random.default_rng(0).uniform(0.2, 0.8, (4, 5)).astype("float32")
     A, I = te.placeholder((4, 5), name="A"), te.placeholder((4,), name="I")  # noqa: E741
