@@ -184,8 +184,9 @@ def annotation_text(stub, annotation, names=None):
         text = str(annotation).replace("typing.", "")
     if not re.fullmatch(r"[\w.\[\], |]*", text) or re.search(r"\b(numpy|np|onnx)\.", text):
         return "_t.Any"
-    if re.search(r"\bos\.", text):
-        stub.imports.add("import os")
+    for module in ("os", "ssl"):
+        if re.search(rf"\b{module}\.", text):
+            stub.imports.add(f"import {module}")
 
     def in_full(match):
         found = (names or {}).get(match[0])
