@@ -17,6 +17,7 @@ REWRITTEN = []  # golden files that --bless changed
 
 def pytest_addoption(parser):
     parser.addoption("--bless", action="store_true", help="rewrite the expectations of golden files to what is printed now")
+    parser.addoption("--long", action="store_true", help="also the tests that take minutes; without it shorter forms of them run")
 
 
 def pytest_collect_file(file_path, parent):
@@ -85,6 +86,10 @@ def pytest_terminal_summary(terminalreporter):
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--bless"):
         items[:] = [item for item in items if isinstance(item, Bless)]
+    if not config.getoption("--long"):
+        left_out = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -166,7 +166,7 @@ def test_a_refusal_and_an_end_are_said_by_the_right_process(tmp_path):
     assert said.count("refused") == 1 and re.search(r"session \d+ of key [0-9a-f]{16} lab, policy session: 2 calls, \d+ bytes in", said)
 
 
-POINTS = [15, pytest.param(200, marks=pytest.mark.slow)]
+POINTS = [15, pytest.param(200, marks=pytest.mark.long)]
 
 
 def work(remote):

@@ -20,7 +20,7 @@ from baton.rpc.server import program
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "tracker"))
 from fakes import FakeDevice, register  # noqa: E402
 
-POINTS = [25, pytest.param(200, marks=pytest.mark.slow)]
+POINTS = [25, pytest.param(200, marks=pytest.mark.long)]
 
 
 def alive(pid):
@@ -104,7 +104,7 @@ def test_the_supervisor_is_killed(tmp_path, transport, points):
         assert until(lambda: len(list(tmp_path.glob("baton-rpc-server-*"))) == 1)
 
 
-@pytest.mark.parametrize("points", [5, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [5, pytest.param(200, marks=pytest.mark.long)])
 def test_a_client_is_killed(tmp_path, points):
     rng = random.Random(6)
     with served(tmp_path, "unix") as (_, url):
@@ -181,7 +181,7 @@ def until_it_works(action, seconds=10):
             time.sleep(0.02)
 
 
-@pytest.mark.parametrize("points", [3, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [3, pytest.param(200, marks=pytest.mark.long)])
 def test_a_tracker_is_killed(tmp_path, points):
     """At any point of leases that come and go: no lease is given twice, each device is free within 10 s."""
     rng = random.Random(8)
@@ -218,7 +218,7 @@ def test_a_tracker_is_killed(tmp_path, points):
         tracker.terminate()
 
 
-@pytest.mark.parametrize("points", [3, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [3, pytest.param(200, marks=pytest.mark.long)])
 def test_a_proxy_is_killed(tmp_path, points):
     """The session through it is lost, in time, or goes on; the next one comes through the next proxy."""
     rng, key = random.Random(9), str(tmp_path / "lab.key")

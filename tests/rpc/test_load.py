@@ -65,7 +65,7 @@ def test_256_sessions_at_once(tmp_path):
         assert until(lambda: children(process.pid) <= 8, 20)
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.long)])
 def test_connections_that_say_nothing_disturb_no_other(tmp_path, count):
     key = str(tmp_path / "lab.key")
     function("KeyNew")("lab", key, "session", ["runtime.DeviceExists"])

@@ -63,7 +63,7 @@ def test_a_session_goes_on_after_a_cut(remote, wire):
     assert wire.connections == 5 and not remote.lost and remote.info["session"] == pid
 
 
-@pytest.mark.parametrize("cuts", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cuts", [40, pytest.param(1000, marks=pytest.mark.long)])
 def test_each_effect_is_there_once_whatever_the_byte_of_the_cut(remote, wire, cuts):
     rng = random.Random(7)
     count, echo = remote.get_function("test.resume.count"), remote.get_function("test.rpc.echo")
