@@ -31,7 +31,7 @@ FILES = (
     "lib/cmake/Baton/BatonConfig.cmake",
     "include/baton/runtime/c_runtime_api.h",
     "__init__.pyi",
-    "relay/op/nn.pyi",
+    "relay/op/nn/__init__.pyi",
     "relay/expr.pyi",
     "include/dlpack/dlpack.h",
 )
