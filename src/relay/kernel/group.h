@@ -45,7 +45,9 @@ class Group {
   DataType anchor_dtype() const { return anchor_->dtype; }
   /// True if partial results can lie in the output until the last ones are there.
   bool out_holds_partials() const { return out_->dtype == anchor_->dtype && !aliased_; }
-  /// Operations a vector of results takes after the heavy operator; 0: it is stored as it is.
+  /// Whether the heavy operator's result is the group's.
+  bool ends_with_anchor() const { return result_->op.same_as(anchor_->op); }
+  /// Operations a vector of results takes after the heavy operator: a measure, 0 also where constants follow.
   int64_t epilogue_size() const { return epilogue_size_; }
 
   /// Stores f(value), f being what follows the heavy operator. Throws NoVectorForm.

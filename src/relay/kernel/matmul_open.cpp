@@ -174,7 +174,7 @@ class OpenMatmulWriter : public MatmulTiles {
         all = all.defined() ? If(equal(rows, I(r)), one, all) : one;
       }
       steps.Add(all);
-      if (in_place && g_.epilogue_size() == 0) return steps.Done();
+      if (in_place && g_.ends_with_anchor()) return steps.Done();
       PrimExpr c0 = steps.Let("c0", (batch_ * p_.m + m0) * p_.n + n0_);
       Stmt finish = Loop("row", rows, [&](const PrimExpr& r) { return FinishRow(copy, r, m0, c0); });
       steps.Add(partial_ ? Choose(equal(kb_, last_kb_), finish, Stmt()) : finish);
