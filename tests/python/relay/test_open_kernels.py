@@ -274,14 +274,3 @@ def test_rows_do_not_depend_on_their_number(level):
     whole = kernel([x, w], (40, 100), [40])
     for rows in (1, 3, 8, 17):
         np.testing.assert_array_equal(kernel([x[:rows], w], (rows, 100), [rows]), whole[:rows])
-
-
-@pytest.mark.parametrize("like", ["zeros_like", "ones_like"])
-def test_a_constant_that_follows_a_product_is_stored(like):
-    """What follows takes no operation, and is not nothing: found by the symbolic programs of the fuzzer."""
-    mod = relay.transform.InferType()(
-        relay.fromtext(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, 3), float32], %w: Tensor[(5, 3), float32]) {{ {like}(nn.dense(%x, %w, units=5)) }}\n')
-    )
-    x, w = np.ones((2, 3), "float32"), np.ones((5, 3), "float32")
-    got = relay.create_executor("vm", mod).evaluate()(x, w).numpy()
-    np.testing.assert_array_equal(got, getattr(np, like)(got))

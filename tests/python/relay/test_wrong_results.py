@@ -142,3 +142,14 @@ def test_primitive_functions_may_hold_arrays(kind, bound):
     if bound:
         want = want + np.exp(f32(0, 1, 2) - data) * f32(1, 2, 3)
     np.testing.assert_allclose(run(kind, relay.Function([y], body), data).numpy(), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("like", ["zeros_like", "ones_like"])
+def test_a_constant_that_follows_a_product_is_stored(like):
+    """What follows takes no operation, and is not nothing: found by the symbolic programs of the fuzzer."""
+    mod = relay.transform.InferType()(
+        relay.fromtext(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, 3), float32], %w: Tensor[(5, 3), float32]) {{ {like}(nn.dense(%x, %w, units=5)) }}\n')
+    )
+    x, w = np.ones((2, 3), "float32"), np.ones((5, 3), "float32")
+    got = relay.create_executor("vm", mod).evaluate()(x, w).numpy()
+    np.testing.assert_array_equal(got, getattr(np, like)(got))
