@@ -10,6 +10,7 @@ import functools
 from ..ir import structural_equal
 from ..tir import EQ, GE, GT, LE, LT, NE, And, Cast, FloorDiv, FloorMod, IntImm, Max, Min, Not, Or, Select, Var, op
 from ..tir.expr import Add, Div, Mod, Mul, Sub
+from .walk import parts_first
 
 _x, _y, _z, _w, _c1, _c2 = (Var(name, "int64") for name in ("x", "y", "z", "w", "c1", "c2"))
 _b, _d = Var("b", "bool"), Var("d", "bool")
@@ -170,18 +171,30 @@ def rebuilt(e, parts):
     return type(e)(*parts)
 
 
-def rewrite(e):
-    """An equal expression after all rules that apply to it or to its parts."""
-    parts = _children(e)
-    if parts:
-        e = rebuilt(e, [rewrite(p) for p in parts])
+def _settled(e, simple):
+    """An expression whose parts are simple, after the rules that fit it."""
     for _ in range(8):
         after = _once(e)
         if after.same_as(e):
-            return e
-        parts = _children(after)
-        e = rebuilt(after, [rewrite(p) for p in parts]) if parts else after
+            break
+        e = rebuilt(after, [_simple(p, simple) for p in _children(after)])
+    simple[e.handle] = (e, e)
     return e
+
+
+def _simple(e, simple):
+    """The simple form of what a rule has made: a few levels above parts whose forms are known."""
+    if e.handle not in simple:
+        simple[e.handle] = (e, _settled(rebuilt(e, [_simple(p, simple) for p in _children(e)]), simple))
+    return simple[e.handle][1]
+
+
+def rewrite(e):
+    """An equal expression after all rules that apply to it or to its parts, in time that grows with the number of different parts."""
+    simple = {}  # by handle: an expression, held so that its handle stays its own, and its simple form
+    for part in parts_first(e, _children, simple):
+        _simple(part, simple)
+    return simple[e.handle][1]
 
 
 __all__ = ["rebuilt", "rewrite"]

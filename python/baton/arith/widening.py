@@ -4,6 +4,7 @@
 from ..ir import PrimExpr
 from ..tir import Broadcast, Call, Cast, IntImm, Let, Not, Ramp, Select, Var
 from ..tir.expr import BinaryOpExpr
+from .walk import parts_first
 
 _NARROW, _WIDE = "int32", "int64"
 
@@ -16,14 +17,15 @@ class Widening:
 
     def wide(self, e):
         """The expression in int64."""
-        if not isinstance(e, PrimExpr):
-            return e
+        return self._through(e, self._wide_part)
+
+    def _wide_part(self, e, wide):
         dtype = str(e.dtype)
         if isinstance(e, IntImm):
             return IntImm(_WIDE, e.value) if dtype == _NARROW else e
         if isinstance(e, Var):
             return self._stands_for(e) if dtype == _NARROW else e
-        made = self._rebuilt(e, self.wide)
+        made = self._rebuilt(e, wide)
         return self._stands_for(e) if made is None and dtype == _NARROW else e if made is None else made
 
     def _stands_for(self, e):
@@ -36,14 +38,30 @@ class Widening:
 
     def narrow(self, e):
         """What `wide` began with, after analysis."""
-        if not isinstance(e, PrimExpr):
-            return e
+        return self._through(e, self._narrow_part)
+
+    def _narrow_part(self, e, narrow):
         if isinstance(e, IntImm):
             return IntImm(_NARROW, e.value) if str(e.dtype) == _WIDE else e
         if isinstance(e, Var):
             return self._narrow.get(e.handle, (None, e))[1]
-        made = self._rebuilt(e, self.narrow)
+        made = self._rebuilt(e, narrow)
         return e if made is None else made
+
+    def _through(self, e, become):
+        """What an expression becomes; `become` is told of a part and of what the parts of it became."""
+        if not isinstance(e, PrimExpr):
+            return e
+        made = {}  # by handle: the part, held so that its handle stays its own, and what it became
+        for part in parts_first(e, self._parts):
+            made[part.handle] = (part, become(part, lambda p: made[p.handle][1] if isinstance(p, PrimExpr) else p))
+        return made[e.handle][1]
+
+    @classmethod
+    def _parts(cls, e):
+        parts = []
+        cls._rebuilt(e, lambda part: parts.append(part) or part)
+        return [p for p in parts if isinstance(p, PrimExpr)]
 
     @staticmethod
     def _rebuilt(e, f):
@@ -71,14 +89,7 @@ class Widening:
 
     def is_needed(self, *exprs):
         """Whether an expression is, or is built of, int32."""
-        return any(isinstance(e, PrimExpr) and self._is_narrow(e) for e in exprs)
-
-    def _is_narrow(self, e):
-        if str(e.dtype).startswith(_NARROW):
-            return True
-        parts = []
-        self._rebuilt(e, lambda part: parts.append(part) or part)
-        return any(self._is_narrow(p) for p in parts if isinstance(p, PrimExpr))
+        return any(str(p.dtype).startswith(_NARROW) for e in exprs if isinstance(e, PrimExpr) for p in parts_first(e, self._parts))
 
 
 __all__ = ["Widening"]

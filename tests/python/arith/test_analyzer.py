@@ -5,7 +5,7 @@ import pytest
 
 import baton as tvm
 from baton import te, tir
-from baton.arith import ConstIntBound, ModularSet
+from baton.arith import ConstIntBound, ModularSet, rules
 
 X, Y = te.var("x"), te.var("y")
 
@@ -90,3 +90,27 @@ def test_what_is_known_may_change():
     ):
         with pytest.raises((TypeError, ValueError, AttributeError, tvm.TVMError)):
             wrong()
+
+
+def test_rules_look_at_a_shared_part_once(monkeypatch):
+    looked = []
+    once = rules._once
+    monkeypatch.setattr(rules, "_once", lambda e: looked.append(e) or once(e))
+    x = [tir.Var(f"x{i}", "int64") for i in range(17)]
+    e = x[0]
+    for i in range(16):
+        e = tir.Min(tir.Max(e, x[i + 1]), e)  # as a tree it has 65,000 parts
+    tvm.arith.Analyzer().rewrite_simplify(e)
+    assert len(looked) < 500
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_rules_take_deep_expressions(dtype):
+    x, y = tir.Var("x", dtype), tir.Var("y", dtype)
+    e = x
+    for i in range(3000):
+        e = e + tir.Min(y, tir.const(i, dtype))
+    made = tvm.arith.Analyzer().rewrite_simplify(e - x)
+    assert made.dtype == dtype
+    at = tvm.tir.stmt_functor.substitute(made, {y: tir.const(2, dtype)})  # x is gone from it
+    assert tvm.arith.Analyzer().simplify(at).value == 1 + 2 * 2998
