@@ -96,16 +96,6 @@ PrimExpr Handle(const PrimExpr& base, const PrimExpr& offset) {
   return tir::Call(DataType::Handle(), op, {base, offset});
 }
 
-/// Whether an input has an extent that is no literal, or values that sizes depend on.
-bool IsDynamicGraph(const Function& main) {
-  if (!main->GetAttr<Array<Any>>(kValueDims, Array<Any>()).empty()) return true;
-  for (const relay::Var& p : main->params) {
-    std::vector<TensorType> types;
-    if (!FlattenType(p->checked_type(), &types)) return true;
-  }
-  return false;
-}
-
 PrimExpr IoHandle(const tir::Var& io, int index) {
   static const Op op = Op::GetOrCreate("tir.load_handle");
   return tir::Call(DataType::Handle(), op, {io, PrimExpr(static_cast<int64_t>(index))});
@@ -563,6 +553,15 @@ relay::Function MainOf(const IRModule& mod) {
   BaseFunc f = mod->Lookup("main");
   if (!f.as<relay::FunctionNode>()) throw CompileError("@main is no Relay function");
   return Downcast<relay::Function>(f);
+}
+
+bool IsDynamicGraph(const Function& main) {
+  if (!main->GetAttr<Array<Any>>(kValueDims, Array<Any>()).empty()) return true;
+  for (const relay::Var& p : main->params) {
+    std::vector<TensorType> types;
+    if (!FlattenType(p->checked_type(), &types)) return true;
+  }
+  return false;
 }
 
 bool CanLowerGraph(const Function& main, std::string* why) {

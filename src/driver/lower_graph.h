@@ -70,6 +70,8 @@ struct LoweredModel {
 /// The module's @main; an error where it is not a Relay function.
 relay::Function MainOf(const IRModule& mod);
 
+/// Whether an input has an extent that is no literal, or values that sizes depend on.
+bool IsDynamicGraph(const relay::Function& main);
 /// True if main is dataflow of primitive functions and views over static tensors, so that it can become one function.
 /// Else `*why` says what stands in the way.
 bool CanLowerGraph(const relay::Function& main, std::string* why);

@@ -77,14 +77,6 @@ LoweredProgram OneFunction(const Function& main, const Target& target, const Deb
   return out;
 }
 
-bool IsDynamic(const Function& main) {
-  for (const relay::Var& p : main->params) {
-    std::vector<TensorType> types;
-    if (!FlattenType(p->checked_type(), &types)) return true;
-  }
-  return false;
-}
-
 /// One function where main can be one, else a program.
 LoweredProgram LowerForHost(const IRModule& mod, const Target& target, const DebugOptions& debug) {
   const Function main = MainOf(mod);
@@ -95,7 +87,7 @@ LoweredProgram LowerForHost(const IRModule& mod, const Target& target, const Deb
     try {
       return OneFunction(main, target, debug);
     } catch (const Error& e) {
-      if (e.ends_work() || state || donates || !IsDynamic(main)) throw;
+      if (e.ends_work() || state || donates || !IsDynamicGraph(main)) throw;
       why = e.what();  // the loops of some operators need lengths: the rest of the program does without them
     }
   }

@@ -14,7 +14,6 @@
 #include <optional>
 
 namespace baton::driver {
-
 namespace {
 
 /// Decomposes until nothing does any more.
@@ -36,10 +35,6 @@ transform::Pass DecomposeAll() {
                                      .reassociates = true});
 }
 const transform::RegisterPass<DecomposeAll> registered_decompose;
-
-}  // namespace
-
-namespace {
 
 /// `plan`: the device of what no annotation decides, in a program for several devices.
 Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {

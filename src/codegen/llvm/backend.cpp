@@ -12,7 +12,8 @@ Code EmitCode(const IRModule& mod, const Target& target, const EmitOptions& opti
 std::string PrintCode(const IRModule& mod, const Target& target, const std::string& format, DebugLevel debug) {
   // Nothing is made of no functions, not even the text's header.
   if (mod->functions.empty()) return "";
-  return CompileToText(mod, target, format == "llvm" ? "ll" : format == "llvm-raw" ? "ll-raw" : format, debug);
+  const bool named = format.starts_with("llvm");  // "llvm" and "llvm-raw" are "ll" and "ll-raw"
+  return CompileToText(mod, target, named ? "ll" + format.substr(4) : format, debug);
 }
 
 /// `devices`: those that run the code.

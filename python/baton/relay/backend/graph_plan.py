@@ -8,6 +8,7 @@ import bisect
 import json
 import re
 
+from ...ir import Op
 from ...runtime.data_type import DataType
 from ..expr import Call, Constant, Tuple, TupleGetItem, Var
 from ..function import Function
@@ -15,7 +16,7 @@ from ..ty import TensorType, TupleType
 
 # A block of memory serves a value if it is at most so many times larger or smaller.
 _REACH = 16
-_FREE_OF_COST = "reshape expand_dims squeeze nn.batch_flatten reshape_like contrib_reverse_reshape".split()
+_VIEW = 3  # the value of `TValues` of operators that number the elements of a tensor in another way
 
 
 class UnsupportedGraph(ValueError):
@@ -49,10 +50,10 @@ def _bytes(kind):
 
 
 def operators_of(call):
-    """Names of the operators of a call: of the one that is called, or of those of a fused function, in order."""
+    """What a call calls: an operator or a global function, or the operators of a fused function, in order."""
     if not isinstance(call.op, Function):
-        return [call.op.name] if hasattr(call.op, "name") else [call.op.name_hint]
-    return [c.op.name for c in in_order(call.op.body) if isinstance(c, Call) and hasattr(c.op, "name")]
+        return [call.op]
+    return [c.op for c in in_order(call.op.body) if isinstance(c, Call) and isinstance(c.op, Op)]
 
 
 def in_order(root):
@@ -165,8 +166,8 @@ class MemoryPlan:
 
 def is_view(call):
     """Whether a call gives its argument in another shape, and computes nothing."""
-    names = operators_of(call)
-    return bool(names) and all(name in _FREE_OF_COST for name in names)
+    called = operators_of(call)
+    return bool(called) and all(isinstance(op, Op) and op.get_attr("TValues") == _VIEW for op in called)
 
 
 def graph_json(func, mod_name="default"):
@@ -197,7 +198,7 @@ def graph_json(func, mod_name="default"):
             entries[expr.handle] = entries_of(expr, entries, None)
         else:
             inputs = [[*e, 0] for arg in expr.args for e in entries[arg.handle]]
-            words = "_".join(operators_of(expr))
+            words = "_".join(getattr(op, "name", None) or op.name_hint for op in operators_of(expr))
             name = f"tvmgen_{mod_name}_fused_{re.sub(r'[^A-Za-z0-9_]', '_', words)}"[:80]
             counts[name] = counts.get(name, -1) + 1
             name = f"{name}_{counts[name]}" if counts[name] else name

@@ -93,11 +93,17 @@ Type MultinomialType(const MultinomialAttrs& a, const TypeArgs& in) {
   return TensorType(Shape{in.shape(0)[0], PrimExpr(a.sample_size)}, a.dtype);
 }
 
-constexpr OpGradient kDrawn = NoGradient("it draws random numbers");
+/// What all of them have in common.
+Op DefineDrawn(OpDef def) {
+  def.gradient = NoGradient("it draws random numbers");
+  def.fold = Fold::kNever;
+  def.stateful = true;
+  return DefineOp(std::move(def));
+}
 
 }  // namespace
 
-const Op op::random_uniform = DefineOp({
+const Op op::random_uniform = DefineDrawn({
     .name = "random.uniform",
     .doc = "Numbers spread evenly over [low, high).",
     .inputs = {},
@@ -105,12 +111,9 @@ const Op op::random_uniform = DefineOp({
     .attrs = TypeOf<RandomAttrs>,
     .type_rel = Rel<"random.uniform", RandomType>,
     .host = host::RandomUniform,
-    .gradient = kDrawn,
-    .fold = Fold::kNever,
-    .stateful = true,
     .source = "ONNX RandomUniform-22",
 });
-const Op op::random_normal = DefineOp({
+const Op op::random_normal = DefineDrawn({
     .name = "random.normal",
     .doc = "Numbers of a normal distribution.",
     .inputs = {},
@@ -118,12 +121,9 @@ const Op op::random_normal = DefineOp({
     .attrs = TypeOf<RandomAttrs>,
     .type_rel = Rel<"random.normal", RandomType>,
     .host = host::RandomNormal,
-    .gradient = kDrawn,
-    .fold = Fold::kNever,
-    .stateful = true,
     .source = "ONNX RandomNormal-22",
 });
-const Op op::random_uniform_like = DefineOp({
+const Op op::random_uniform_like = DefineDrawn({
     .name = "random.uniform_like",
     .doc = "Numbers spread evenly over [low, high), as many as data has.",
     .inputs = {{"data", "Any; its values do not count."}},
@@ -131,12 +131,9 @@ const Op op::random_uniform_like = DefineOp({
     .attrs = TypeOf<RandomLikeAttrs>,
     .type_rel = Rel<"random.uniform_like", RandomLikeType>,
     .host = host::RandomUniform,
-    .gradient = kDrawn,
-    .fold = Fold::kNever,
-    .stateful = true,
     .source = "ONNX RandomUniformLike-22",
 });
-const Op op::random_normal_like = DefineOp({
+const Op op::random_normal_like = DefineDrawn({
     .name = "random.normal_like",
     .doc = "Numbers of a normal distribution, as many as data has.",
     .inputs = {{"data", "Any; its values do not count."}},
@@ -144,12 +141,9 @@ const Op op::random_normal_like = DefineOp({
     .attrs = TypeOf<RandomLikeAttrs>,
     .type_rel = Rel<"random.normal_like", RandomLikeType>,
     .host = host::RandomNormal,
-    .gradient = kDrawn,
-    .fold = Fold::kNever,
-    .stateful = true,
     .source = "ONNX RandomNormalLike-22",
 });
-const Op op::random_bernoulli = DefineOp({
+const Op op::random_bernoulli = DefineDrawn({
     .name = "random.bernoulli",
     .doc = "1 with the probability that data gives, else 0.",
     .inputs = {{"data", "R1: floating dtype; probabilities."}},
@@ -157,12 +151,9 @@ const Op op::random_bernoulli = DefineOp({
     .attrs = TypeOf<BernoulliAttrs>,
     .type_rel = Rel<"random.bernoulli", BernoulliType>,
     .host = host::Bernoulli,
-    .gradient = kDrawn,
-    .fold = Fold::kNever,
-    .stateful = true,
     .source = "ONNX Bernoulli-22",
 });
-const Op op::random_multinomial = DefineOp({
+const Op op::random_multinomial = DefineDrawn({
     .name = "random.multinomial",
     .doc = "Classes drawn from rows of unnormalised logarithms of probabilities.",
     .inputs = {{"data", "(rows, classes). R1: floating dtype. R2: rank 2, a class or more."}},
@@ -170,9 +161,6 @@ const Op op::random_multinomial = DefineOp({
     .attrs = TypeOf<MultinomialAttrs>,
     .type_rel = Rel<"random.multinomial", MultinomialType>,
     .host = host::Multinomial,
-    .gradient = kDrawn,
-    .fold = Fold::kNever,
-    .stateful = true,
     .source = "ONNX Multinomial-22",
 });
 
