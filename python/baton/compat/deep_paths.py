@@ -12,6 +12,7 @@ scatter search softmax sort sparse sparse_reshape tensor_intrin transform unique
 PATHS = {
     "baton.compat.topi_targets": {"": _TARGET},
     "baton.compat.op_strategy": {"": "adreno arm_cpu bifrost cuda generic hexagon hls intel_graphics mali rocm x86"},
+    "baton.relay.analysis": {"": "count_layers feature"},
     "baton.relay.op": {
         "": "_algorithm _math _tensor _tensor_grad",
         "annotation": "_make annotation",
@@ -24,6 +25,10 @@ PATHS = {
     },
     "baton.relay.quantize": {"": "_annotate _calibrate _partition _partition_conversions _quantize kl_divergence quantize"},
     "baton.relay.testing": {"": "config"},
+    "baton.rpc": {"": "base client minrpc"},
+    "baton.target": {"": "generic_func target virtual_device"},
+    "baton.te.hybrid": {"": "calls parser runtime utils"},
+    "baton.tir.transform": {"": "function_pass transform"},
     "baton.topi": {"": "argwhere cpp einsum elemwise scan scatter scatter_add searchsorted sort sparse_fill_empty_rows sparse_reshape unique"},
     "baton.topi.image": {"": "dilation2d grid_sample resize"},
     "baton.topi.nn": {

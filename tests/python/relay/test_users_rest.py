@@ -58,6 +58,17 @@ from baton.topi.testing.common import get_injective_schedule
 from baton.topi import cpp
 from baton.te.hybrid import script
 from baton.te import SpecializedCondition
+from baton.ir.adt import Constructor, TypeData
+from baton.ir.affine_type import TensorAffineType, TupleAffineType
+from baton.ir.json_compact import upgrade_json
+from baton.relay.analysis.count_layers import count_layers
+from baton.relay.analysis.feature import Feature
+from baton.rpc.client import LocalSession, PopenSession, RPCSession, TrackerSession, connect, connect_tracker
+from baton.rpc.minrpc import with_minrpc
+from baton.target.generic_func import GenericFunc, generic_func, get_native_generic_func, override_native_generic_func
+from baton.target.target import Target, create
+from baton.tir.transform.function_pass import PrimFuncPass, prim_func_pass
+from baton.tir.transform.transform import Apply
 """.strip().splitlines()
 
 
