@@ -152,9 +152,8 @@ bool PassOn(Channel* channel, const std::string& first, const ServerOptions& opt
   const auto name = SessionName(session, *channel);
   int found = -1;
   for (int i = 0; i < places->count; ++i) {
-    unsigned char differs = 0;
-    for (size_t k = 0; k < name.size(); ++k) differs |= places->at[i].name[k] ^ name[k];
-    if (!differs && places->at[i].resumable) found = i;
+    const bool same = SameSecret(places->at[i].name, name.data(), name.size());
+    if (same && places->at[i].resumable) found = i;
   }
   places->at[options.place].work = Place::kPassage;
   if (options.front >= 0) shutdown(options.front, SHUT_RDWR);  // there is no session in the process before this one
