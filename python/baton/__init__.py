@@ -78,6 +78,7 @@ _answer(
         "ir.prim_expr_text": "baton.tir.op:text",
         "relay.partitioned": "baton.relay.transform.partition:partitioned",
         "relay.evaluator": "baton.driver.relay_build:evaluator",
+        "runtime.rpc_function": "baton.rpc.library:function",
         "runtime.graph_of": "baton.driver.graph_executor_codegen:graph_of",
         "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
         "topi.find_operator": "baton.relay.op:find",

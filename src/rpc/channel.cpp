@@ -386,8 +386,9 @@ Listener::Listener(const Address& address) : address_(address), owner_(getpid())
     const mode_t before = umask(0177);
     bool bound = BindUnix(fd_, name);
     // The processes of a server that was killed just now may still be ending, and hold its socket until then.
-    for (int waits = 0; !bound && errno == EADDRINUSE && waits < 50; ++waits) {
-      usleep(20'000);
+    // Each try costs a server that lives a process, so they are few.
+    for (useconds_t wait = 30'000; !bound && errno == EADDRINUSE && wait <= 480'000; wait *= 2) {
+      usleep(wait);
       bound = BindUnix(fd_, name);
     }
     umask(before);

@@ -20,9 +20,7 @@ namespace {
 constexpr int kMaxNesting = 32;
 constexpr size_t kReleaseBatch = 64;
 constexpr size_t kLaterCalls = 64, kLaterBytes = 64 << 10;  // on their way: fewer bytes than a socket holds
-}  // namespace
 
-namespace {
 /// Waits for a lock a while.
 bool TryLock(std::recursive_timed_mutex* mutex) {
 #ifdef __SANITIZE_THREAD__  // its library does not see pthread_mutex_clocklock, which waits

@@ -67,6 +67,14 @@ std::string RandomBytes(size_t size) {
   return out;
 }
 
+bool SameSecret(const void* a, const void* b, size_t size) {
+  const auto *one = static_cast<const volatile unsigned char*>(a),
+             *other = static_cast<const volatile unsigned char*>(b);
+  unsigned differs = 0;
+  for (size_t i = 0; i < size; ++i) differs |= static_cast<unsigned>(one[i] ^ other[i]);
+  return differs == 0;
+}
+
 std::string HmacSha256(std::string_view key, std::string_view text) {
   std::string block(64, '\0');
   if (key.size() > block.size()) {

@@ -60,6 +60,8 @@ std::vector<std::string> ReadSigners(const std::string& path);
 std::string ReadSignature(std::string_view text);
 /// Bytes of the system's random numbers.
 std::string RandomBytes(size_t size);
+/// Whether two secrets are equal, in a time that says nothing of where they differ: `bench/rpc_constant_time.py`.
+bool SameSecret(const void* a, const void* b, size_t size);
 /// HMAC with SHA-256 (RFC 2104).
 std::string HmacSha256(std::string_view key, std::string_view text);
 /// The user's folder for sockets and loopback keys, made if absent: $XDG_RUNTIME_DIR/baton-rpc, else one below the

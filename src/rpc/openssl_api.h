@@ -28,7 +28,7 @@ inline constexpr int kTls13 = 0x0304;
 inline constexpr int kVerifyPeer = 1, kFailIfNone = 2;
 inline constexpr int kPem = 1, kCommonName = 13;
 inline constexpr int kEd25519 = 1087;
-inline constexpr int kSetMode = 33, kSetSessionCache = 44, kSetMinVersion = 123;
+inline constexpr int kSetMode = 33, kSetReadAhead = 41, kSetSessionCache = 44, kSetMinVersion = 123;
 inline constexpr int kPartialWrite = 1, kMovingBuffer = 2;
 inline constexpr int kWantRead = 2, kWantWrite = 3, kZeroReturn = 6;
 
@@ -53,7 +53,7 @@ inline constexpr int kWantRead = 2, kWantWrite = 3, kZeroReturn = 6;
   F(int, SSL_accept, (SSL*))                                                                          \
   F(int, SSL_read, (SSL*, void*, int))                                                                \
   F(int, SSL_write, (SSL*, const void*, int))                                                         \
-  F(int, SSL_pending, (const SSL*))                                                                   \
+  F(int, SSL_has_pending, (const SSL*))                                                               \
   F(int, SSL_shutdown, (SSL*))                                                                        \
   F(int, SSL_get_error, (const SSL*, int))                                                            \
   F(int, SSL_session_reused, (const SSL*))                                                            \

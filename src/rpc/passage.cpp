@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection in place of one that was lost. The process that proved its peer hands one end of a socket pair to the
 // process of the session, and passes bytes between it and the connection, whose keys it alone has.
+#include <baton/runtime/map.h>
 #include <baton/support/sha256.h>
 #include <baton/support/text.h>
 #include <poll.h>
@@ -136,6 +137,59 @@ std::string ReadFirst(Channel* channel, Deadline deadline) {
   return bytes;
 }
 
+/// Says the error in flight in place of a greeting.
+static void Refuse(Channel* channel) {
+  const std::string why = WriteError();
+  unsigned char head[kHeaderBytes];
+  EncodeHeader({static_cast<uint32_t>(why.size()), FrameType::kError, 0, 0, 0, 0}, head);
+  iovec parts[2] = {{head, kHeaderBytes}, {const_cast<char*>(why.data()), why.size()}};
+  channel->Write(parts, 2, Deadline::In(1));
+  channel->Shutdown();
+}
+
+/// Leaves the table of processes: this one serves no session.
+static void LeavePlaces(Channel* channel, const ServerOptions& options) {
+  options.places->at[options.place].work = Place::kPassage;
+  if (options.front >= 0) shutdown(options.front, SHUT_RDWR);  // there is no session in the process before this one
+  SetSessionConnection(channel->fd());
+  munmap(options.places, PlacesBytes(options.places->count));
+  prctl(PR_SET_NAME, "baton-passage");
+}
+
+bool PassThrough(Channel* channel, const std::string& first, const ServerOptions& options) {
+  if (first.size() <= kHeaderBytes) return false;
+  std::string url;
+  Map<Any, Any> said;
+  try {
+    const Any greeting = ReadHello(first.substr(kHeaderBytes));
+    url = TextOption(greeting, "through");
+    if (url.empty()) return false;
+    for (const auto& [key, value] : greeting.As<Map<Any, Any>>()) {
+      if (key.As<std::string>() != "through") said.Set(key, value);
+    }
+  } catch (const std::exception&) {
+    return false;
+  }
+  LeavePlaces(channel, options);
+  try {
+    if (options.policy != "trusted" || options.door >= 0) {
+      Throw(kDenied,
+            "this server opens sessions with other servers for clients that it trusts, and when it is not leased out");
+    }
+    const Address address = Address::Parse(url);
+    if (address.kind != Address::kTls && address.kind != Address::kUnix) {
+      Throw("ValueError",
+            "a server opens sessions with others at tls://host:port and unix:/path");  // and starts no programs
+    }
+    const auto further = Connect(address, Deadline::In(kGreetSeconds));
+    WriteGreeting(further.get(), said, Deadline::In(kGreetSeconds));
+    PassBetween(channel, further.get());
+  } catch (...) {
+    Refuse(channel);
+  }
+  return true;
+}
+
 bool PassOn(Channel* channel, const std::string& first, const ServerOptions& options) {
   if (first.size() <= kHeaderBytes) return false;
   std::string session;
@@ -152,15 +206,10 @@ bool PassOn(Channel* channel, const std::string& first, const ServerOptions& opt
   const auto name = SessionName(session, *channel);
   int found = -1;
   for (int i = 0; i < places->count; ++i) {
-    unsigned char differs = 0;
-    for (size_t k = 0; k < name.size(); ++k) differs |= places->at[i].name[k] ^ name[k];
-    if (!differs && places->at[i].resumable) found = i;
+    const bool same = SameSecret(places->at[i].name, name.data(), name.size());
+    if (same && places->at[i].resumable) found = i;
   }
-  places->at[options.place].work = Place::kPassage;
-  if (options.front >= 0) shutdown(options.front, SHUT_RDWR);  // there is no session in the process before this one
-  SetSessionConnection(channel->fd());
-  munmap(places, PlacesBytes(places->count));
-  prctl(PR_SET_NAME, "baton-passage");
+  LeavePlaces(channel, options);
   int ends[2];
   std::unique_ptr<Channel> inner;
   if (found >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
@@ -174,12 +223,7 @@ bool PassOn(Channel* channel, const std::string& first, const ServerOptions& opt
     try {
       Throw(kSessionLost, kGone);
     } catch (...) {
-      const std::string why = WriteError();
-      unsigned char head[kHeaderBytes];
-      EncodeHeader({static_cast<uint32_t>(why.size()), FrameType::kError, 0, 0, 0, 0}, head);
-      iovec parts[2] = {{head, kHeaderBytes}, {const_cast<char*>(why.data()), why.size()}};
-      channel->Write(parts, 2, Deadline::In(1));
-      channel->Shutdown();
+      Refuse(channel);
     }
     return true;
   }

@@ -83,8 +83,8 @@ std::string AnswerOf(int64_t seed) {
 
 class Registrar {
  public:
-  Registrar(int door, int server, std::string url, std::string message)
-      : door_(door), server_(server), url_(std::move(url)), message_(std::move(message)) {}
+  Registrar(int door, int server, std::string url, std::string message, PackedFunc begun)
+      : door_(door), server_(server), url_(std::move(url)), message_(std::move(message)), begun_(std::move(begun)) {}
 
   void Connect() {
     line_ = (*Registry::Get("rpc.WireConnect"))(url_, 5.0).As<Module>();
@@ -155,6 +155,7 @@ class Registrar {
     epoch_ = epoch;
     const std::string& ticket = message.At("ticket").AsString();
     const std::string answer = AnswerOf(message.At("question").AsInt());
+    before_ = begun_().As<int64_t>();
     Open(epoch, ticket);
     leased_ = !ticket.empty();
     seen_ = false;
@@ -176,7 +177,7 @@ class Registrar {
     if (!leased_) return;
     if (!SessionsOf(server_).empty()) {
       seen_ = true;
-    } else if (seen_) {
+    } else if (seen_ || begun_().As<int64_t>() != before_) {  // it may have been too short to be seen
       Over();
     }
   }
@@ -184,14 +185,15 @@ class Registrar {
   int door_, server_;
   std::string url_, message_, resume_;
   Module line_;
-  PackedFunc send_, receive_;
-  int64_t epoch_ = 0;
+  PackedFunc send_, receive_, begun_;
+  int64_t epoch_ = 0, before_ = 0;
   bool leased_ = false, seen_ = false;  // a lease is under way; a session of it was seen
 };
 
 }  // namespace
 
-int StartRegistrar(const std::string& tracker, const std::string& kind, const std::string& url, int port) {
+int StartRegistrar(const std::string& tracker, const std::string& kind, const std::string& url, int port,
+                   const PackedFunc& begun) {
   for (const char c : kind) {
     if (c < '!' || c > '~' || c == '"' || c == '\\') throw ValueError(Cat("`", kind, "` is no kind of device"));
   }
@@ -204,7 +206,7 @@ int StartRegistrar(const std::string& tracker, const std::string& kind, const st
   int told[2];
   if (pipe2(told, O_CLOEXEC) != 0) throw Error("OSError", "no pipe");
   const int server = getpid();
-  Registrar registrar(written, server, tracker, Cat("\"key\":\"", kind, "\",", where));
+  Registrar registrar(written, server, tracker, Cat("\"key\":\"", kind, "\",", where), begun);
   registrar.Open(0, "");
   // The connection is the child's from the start: two processes cannot share the state of TLS.
   const pid_t child = fork();

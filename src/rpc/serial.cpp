@@ -170,9 +170,7 @@ class SerialChannel final : public Channel {
     const size_t size = session_key_.empty() ? kCrc : kMac;
     if (record.size() < size + 1) return false;
     const std::string want = CheckOf(direction, number, record.substr(0, record.size() - size));
-    unsigned differs = 0;
-    for (size_t i = 0; i < size; ++i) differs |= static_cast<unsigned char>(want[i] ^ record[record.size() - size + i]);
-    return differs == 0;
+    return SameSecret(want.data(), record.data() + record.size() - size, size);
   }
   void SendData(std::string* content, Deadline deadline) {
     const std::string record = Cat(One('D'), *content);

@@ -146,7 +146,8 @@ int Run(Command& c) {
   const std::string url = server.GetFunction("url")().As<std::string>();
   if (!c.tracker.empty()) {
     const int port = server.GetFunction("port")().As<int>();
-    c.options.Set(Any("door"), Any(static_cast<int64_t>(baton::rpc::StartRegistrar(c.tracker, c.kind, url, port))));
+    c.options.Set(Any("door"), Any(static_cast<int64_t>(baton::rpc::StartRegistrar(c.tracker, c.kind, url, port,
+                                                                                   server.GetFunction("begun")))));
   }
   printf("baton-rpc-server: listening on %s\n", url.c_str());
   fflush(stdout);

@@ -4,6 +4,7 @@
 #include <baton/runtime/map.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/registry.h>
+#include <baton/support/machine.h>
 #include <baton/support/text.h>
 #include <dirent.h>
 #include <ftw.h>
@@ -81,10 +82,9 @@ std::unique_ptr<Channel> Prove(Listener* listener, int fd, ServerOptions* own) {
   if (channel->grant) Grant(*channel->grant, own);
   if (own->policy.empty()) own->policy = channel->own_user ? "trusted" : "session";
   listener->ForgetKeys();
-  if (!channel->key_id.empty()) {
-    own->first = ReadFirst(channel.get(), Deadline::In(kHandshakeSeconds));
-    if (PassOn(channel.get(), own->first, *own)) _exit(0);
-  }
+  own->first = ReadFirst(channel.get(), Deadline::In(kHandshakeSeconds));
+  if (!channel->key_id.empty() && PassOn(channel.get(), own->first, *own)) _exit(0);
+  if (PassThrough(channel.get(), own->first, *own)) _exit(0);
   return channel;
 }
 
@@ -144,6 +144,7 @@ class Supervisor {
     places_ = static_cast<Places*>(shared);
     places_->count = count;
     options_.places = places_;
+    support::Machine();  // asked here, and not once in each process that is forked
   }
   ~Supervisor() {
     EndAll();
@@ -425,22 +426,32 @@ ServerOptions ReadOptions(const Map<Any, Any>& given) {
 /// A listening socket for another process of this program, which serves on it.
 class ServerModule final : public ModuleNode {
  public:
-  explicit ServerModule(const Address& address) : listener_(address) {}
+  explicit ServerModule(const Address& address) : listener_(address) {
+    void* shared = mmap(nullptr, kBegunBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) ThrowSystem("MemoryError", "no memory for the count of sessions");
+    begun_ = static_cast<std::atomic<int>*>(shared);
+  }
+  ~ServerModule() override { munmap(begun_, kBegunBytes); }
   const char* type_key() const override { return "rpc.server"; }
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     if (name == "url") return PackedFunc([this, self](Args, RetValue* rv) { *rv = listener_.address().Text(); });
     if (name == "port") return PackedFunc([this, self](Args, RetValue* rv) { *rv = listener_.address().port; });
     if (name == "close") return PackedFunc([this, self](Args, RetValue*) { listener_.Close(); });
     if (name == "abandon") return PackedFunc([this, self](Args, RetValue*) { listener_.Abandon(); });
+    if (name == "begun") return PackedFunc([this, self](Args, RetValue* rv) { *rv = begun_->load(); });
     if (name == "serve") {
-      return PackedFunc(
-          [this, self](Args args, RetValue*) { ServeForever(&listener_, ReadOptions(args[0].As<Map<Any, Any>>())); });
+      return PackedFunc([this, self](Args args, RetValue*) {
+        ServerOptions options = ReadOptions(args[0].As<Map<Any, Any>>());
+        options.begun = begun_;
+        ServeForever(&listener_, options);
+      });
     }
     return PackedFunc();
   }
 
  private:
   Listener listener_;
+  std::atomic<int>* begun_;
 };
 
 BATON_REGISTER_GLOBAL("rpc.ServerListen").set_body(PackedFunc([](Args args, RetValue* rv) {

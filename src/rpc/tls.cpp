@@ -116,6 +116,7 @@ SSL_CTX* NewContext(bool server, const Address& address) {
   if (!context) Throw(kRpcError, Cat("TLS: ", Reason()));
   s.SSL_CTX_ctrl(context, kSetMinVersion, kTls13, nullptr);
   s.SSL_CTX_ctrl(context, kSetMode, kPartialWrite | kMovingBuffer, nullptr);
+  s.SSL_CTX_ctrl(context, kSetReadAhead, 1, nullptr);  // a record with one system call: not its head, then the rest
   s.SSL_CTX_ctrl(context, kSetSessionCache, 0, nullptr);
   s.SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256");
   s.SSL_CTX_set_num_tickets(context, 0);
@@ -139,13 +140,25 @@ SSL_CTX* NewContext(bool server, const Address& address) {
   return context;
 }
 
+/// The context of a side whose peers have keys. It is the same for all connections, of processes that are forked too, and
+/// takes as long to make as half a handshake.
+SSL_CTX* KeyContext(bool server) {
+  if (!server) {
+    static SSL_CTX* const kept = NewContext(false, Address());
+    return kept;
+  }
+  static SSL_CTX* const kept = NewContext(true, Address());
+  return kept;
+}
+
 class TlsChannel final : public Channel {
  public:
   TlsChannel(int fd, bool server, const Address& address, const std::vector<Key>& keys, Deadline deadline) : fd_(fd) {
     try {
-      SSL_CTX* context = NewContext(server, address);
+      const bool keys_alone = address.cert_file.empty();
+      SSL_CTX* context = keys_alone ? KeyContext(server) : NewContext(server, address);
       ssl_ = Api().SSL_new(context);
-      Api().SSL_CTX_free(context);
+      if (!keys_alone) Api().SSL_CTX_free(context);
       if (ssl_ && !server && !address.cert_file.empty() && !Api().SSL_set1_host(ssl_, address.host.c_str())) {
         Throw(kRpcError, Cat("TLS: ", Reason()));
       }
@@ -187,7 +200,7 @@ class TlsChannel final : public Channel {
     }
   }
   bool Readable() override {
-    if (Api().SSL_pending(ssl_) > 0) return true;
+    if (Api().SSL_has_pending(ssl_)) return true;
     pollfd p{fd_, POLLIN, 0};
     return poll(&p, 1, 0) > 0;
   }
@@ -284,8 +297,7 @@ static_assert(sizeof(TlsChannel) <= 4096);
 }  // namespace
 
 void LoadTls() {
-  // The library reads its configuration with the first context: here, and not once in each process that is forked.
-  Api().SSL_CTX_free(NewContext(true, Address()));
+  KeyContext(true);  // here, and not once in each process that is forked
 }
 
 bool VerifySignature(std::string_view key, std::string_view text, std::string_view signature) {

@@ -74,9 +74,7 @@ void CheckLease(int door, std::string_view match) {
   close(door);
   match.remove_prefix(match.rfind(':') + 1);
   const auto digest = support::Sha256Of(match.data(), match.size());
-  unsigned char differs = !whole || match.empty();
-  for (size_t i = 0; i < 32; ++i) differs |= record[8 + i] ^ digest[i];
-  if (differs) {
+  if (!SameSecret(record + 8, digest.data(), digest.size()) || !whole || match.empty()) {
     Throw(kDenied,
           "a tracker leases this server out, and the lease is not the current one; "
           "baton.rpc.connect_tracker(...).request(...) gives one");

@@ -20,6 +20,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <thread>
 
 #include "rpc/endpoint.h"
@@ -238,6 +239,9 @@ class Worker final : public Endpoint {
     }
     // What runs here may be hostile: the table of all sessions is none of its business.
     munmap(places, PlacesBytes(places->count));
+    if (!options_.begun) return;
+    options_.begun->fetch_add(1);
+    munmap(options_.begun, kBegunBytes);
   }
 
   std::shared_ptr<Channel> Reconnect(uint64_t taken, uint64_t* peer_taken, Deadline) final {
@@ -272,10 +276,27 @@ class Worker final : public Endpoint {
     return *f;
   }
 
+  /// A module that was loaded. One that has a single function and no "main" gives that for "main", as its `entry_func`.
+  Any Loaded(const Module& m, const std::string& path) {
+    entries_.erase(m.get());
+    if (m.GetFunction("main", true).defined()) return Any(m);
+    const support::MappedFile file(path);
+    const std::string head = Cat(std::string_view("\0", 1), kFunctionSpecPrefix);
+    std::string only;
+    for (size_t at = file.text().find(head); at != std::string_view::npos; at = file.text().find(head, at)) {
+      at += head.size();
+      const std::string_view name = file.text().substr(at, file.text().find('\0', at) - at);
+      if (!only.empty() && only != name) return Any(m);
+      only = name;
+    }
+    if (!only.empty()) entries_[m.get()] = only;
+    return Any(m);
+  }
+
   Any LoadModule(const std::string& name) {
     const std::string path = files_.PathOf(name);
     if (options_.load == Load::kNone) Throw(kDenied, "this server loads no modules");
-    if (options_.load == Load::kAny) return Any(Module::LoadFromFile(path));
+    if (options_.load == Load::kAny) return Loaded(Module::LoadFromFile(path), path);
     // What is signed is the digest at the end of the file (baton/driver/signature.py), and what is loaded has that
     // digest.
     constexpr size_t kDigest = 32;
@@ -301,7 +322,8 @@ class Worker final : public Endpoint {
                 name, ".sig` too"));
     }
     const auto* raw = reinterpret_cast<const uint8_t*>(digest.data());
-    return GlobalFunction("runtime.LoadArtifactOf")(path, support::ToHex(raw, digest.size()));
+    return Loaded(GlobalFunction("runtime.LoadArtifactOf")(path, support::ToHex(raw, digest.size())).As<Module>(),
+                  path);
   }
 
   Module ModuleOf(uint64_t handle) const {
@@ -316,8 +338,9 @@ class Worker final : public Endpoint {
     }
     return false;
   }
-  Any ModuleFunction(uint64_t handle, const std::string& name, bool imports) {
+  Any ModuleFunction(uint64_t handle, std::string name, bool imports) {
     const Module m = ModuleOf(handle);
+    if (const auto only = entries_.find(m.get()); name == "main" && only != entries_.end()) name = only->second;
     const PackedFunc f = m.GetFunction(name, imports);
     if (!f.defined()) return Any();
     // Compiled functions, and `get_output` with a second argument, write where they are told to.
@@ -417,7 +440,11 @@ class Worker final : public Endpoint {
     if (repeat < 1 || repeats_to_cooldown < 1 || cooldown_ms < 0)
       throw ValueError("repeat and repeats_to_cooldown must be at least 1");
     PackedFunc before;
-    if (!prepare.empty()) before = GetFunction(prepare).As<PackedFunc>();
+    if (prepare == "cache_flush_cpu_non_first_arg") {  // of this library, for every policy
+      before = GlobalFunction(prepare.c_str());
+    } else if (!prepare.empty()) {
+      before = GetFunction(prepare).As<PackedFunc>();
+    }
     if (!prepare.empty() && !before.defined())
       throw ValueError(Cat("f_preproc: this server has no function `", prepare, "`"));
     const PackedFunc once =
@@ -437,6 +464,7 @@ class Worker final : public Endpoint {
   const ServerOptions& options_;
   bool trusted_ = false;
   SessionFiles files_;
+  std::map<const Object*, std::string> entries_;  // of loaded modules: the only function
   uint64_t calls_ = 0;
   double session_seconds_ = 0;
   bool polling_ = false;

@@ -28,6 +28,7 @@ struct Places {
   int count;
   Place at[1];  ///< as many as processes at once
 };
+inline constexpr size_t kBegunBytes = sizeof(std::atomic<int>);  // a page of its own
 inline size_t PlacesBytes(int count) { return sizeof(Places) + static_cast<size_t>(count) * sizeof(Place); }
 
 struct ServerOptions {
@@ -48,6 +49,7 @@ struct ServerOptions {
   bool sandbox = false;                        ///< confine sessions that are not trusted
   int lifeline = -1;                           ///< the server ends when this descriptor does
   int door = -1;                               ///< a file with the current lease; sessions of no other are served
+  std::atomic<int>* begun = nullptr;           ///< how many sessions there were, for what registers the server
   Places* places = nullptr;                    ///< of the server, and which of them this process has
   int place = 0;
   int control = -1;          ///< where connections in place of a lost one come from
@@ -69,6 +71,9 @@ std::string ReadFirst(Channel* channel, Deadline deadline);
 /// Where the greeting asks for a session that lost its connection: has this one handed over, and passes its bytes on
 /// until either side ends. False for any other greeting.
 bool PassOn(Channel* channel, const std::string& first, const ServerOptions& options);
+/// Where the greeting asks for a session with another server: opens it from here and passes its bytes on until either
+/// side ends. False for any other greeting.
+bool PassThrough(Channel* channel, const std::string& first, const ServerOptions& options);
 /// Copies both ways until either side ends.
 void PassBetween(Channel* one, Channel* other);
 /// Makes sure of the peer of a connection, and sets what it may do. Does not come back where the connection is one in

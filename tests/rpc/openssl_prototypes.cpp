@@ -42,6 +42,7 @@ TEST_CASE("rpc: constants of OpenSSL") {
   CHECK(baton::rpc::kTls13 == TLS1_3_VERSION);
   CHECK(baton::rpc::kVerifyPeer == SSL_VERIFY_PEER);
   CHECK(baton::rpc::kSetMode == SSL_CTRL_MODE);
+  CHECK(baton::rpc::kSetReadAhead == SSL_CTRL_SET_READ_AHEAD);
   CHECK(baton::rpc::kSetSessionCache == SSL_CTRL_SET_SESS_CACHE_MODE);
   CHECK(baton::rpc::kSetMinVersion == SSL_CTRL_SET_MIN_PROTO_VERSION);
   CHECK(baton::rpc::kPartialWrite == SSL_MODE_ENABLE_PARTIAL_WRITE);

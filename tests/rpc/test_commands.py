@@ -22,6 +22,7 @@ COMMANDS = {
     "server_web_socket": [*SERVER, "--listen", "wss://gate:1"],
     "key_help": [*KEY, "--help"],
     "key_where": [*KEY, "new"],
+    "key_token_where": [*KEY, "narrow", "none"],
     "key_which": [*KEY, "show"],
     "key_none": [*KEY, "show", "none"],
     "key_as_much": [*KEY, "narrow", "none", "-o", "t"],

@@ -13,11 +13,12 @@ import time
 import numpy as np
 import pytest
 from faulty_wire import FaultyWire
+from processes import alive, children, name_of, until
+from processes import served as served_at
 
 import baton
 from baton import rpc
 from baton.rpc.library import function
-from baton.rpc.server import program
 
 
 @contextlib.contextmanager
@@ -25,45 +26,14 @@ def served(folder, *options, policy="session"):
     """A server with a key in a file; gives its process, its port and the file."""
     key = str(folder / "lab.key")
     function("KeyNew")("lab", key, policy, ["runtime.DeviceExists"])
-    environment = {**os.environ, "TMPDIR": str(folder)}
-    command = [program(), "--listen", f"tls://127.0.0.1:0?key={key}", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            yield process, int(process.stdout.readline().rpartition(":")[2]), key
-        finally:
-            process.kill()
-            process.communicate(timeout=10)
-
-
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def until(holds, seconds=5):
-    end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.01)
-    return holds()
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(word) for word in file.read().split()]
+    with served_at(f"tls://127.0.0.1:0?key={key}", *options, folder=folder, stderr=subprocess.PIPE) as (process, url):
+        yield process, int(url.rpartition(":")[2]), key
 
 
 def front_of(remote):
     found = [pid for pid in children(remote.info["session"]) if name_of(pid) == "baton-front"]
     assert len(found) == 1
     return found[0]
-
-
-def name_of(pid):
-    with open(f"/proc/{pid}/comm") as file:
-        return file.read().strip()
 
 
 def memory(pid):
@@ -114,16 +84,11 @@ def test_no_process_of_a_session_has_the_private_key_of_a_certificate(tmp_path):
     file = authority.give("board", hosts=["127.0.0.1"])
     with open(file) as text:
         secret = max(re.search(r"BEGIN PRIVATE KEY-----\n(.*?)-----END", text.read(), re.S)[1].split("\n"), key=len).encode()
-    command = [program(), "--listen", f"tls://127.0.0.1:0?cert={file}&ca={authority.path}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
-        try:
-            port = int(process.stdout.readline().rpartition(":")[2])
-            with rpc.connect(f"tls://127.0.0.1:{port}?cert={authority.give('ci')}&ca={authority.path}") as remote:
-                assert remote.peer and front_of(remote)
-                for pid in (process.pid, remote.info["session"]):
-                    assert secret not in memory(pid)
-        finally:
-            process.kill()
+    with served_at(f"tls://127.0.0.1:0?cert={file}&ca={authority.path}", folder=tmp_path) as (process, url):
+        with rpc.connect(f"{url}?cert={authority.give('ci')}&ca={authority.path}") as remote:
+            assert remote.peer and front_of(remote)
+            for pid in (process.pid, remote.info["session"]):
+                assert secret not in memory(pid)
 
 
 def test_what_a_key_lets_do_arrives_in_the_session(tmp_path):

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import alive
 
 
 def _network(up):
@@ -21,14 +22,6 @@ def _network(up):
         name = b"lo".ljust(16, b"\0")
         flags = struct.unpack("16xH", fcntl.ioctl(one, 0x8913, name + bytes(16))[:18])[0]  # SIOCGIFFLAGS, SIOCSIFFLAGS
         fcntl.ioctl(one, 0x8914, name + struct.pack("H", flags | 1 if up else flags & ~1) + bytes(14))
-
-
-def _alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def _program(case, folder):
@@ -60,7 +53,7 @@ def _program(case, folder):
             with pytest.raises(rpc.SessionLost):
                 sleep(40) if case == "waits" else count()
             print("found in", time.monotonic() - began)
-            while _alive(pid) and time.monotonic() - began < 30:
+            while alive(pid) and time.monotonic() - began < 30:
                 time.sleep(0.05)
             print("ended in", time.monotonic() - began)
         _network(True)

@@ -12,10 +12,11 @@ import time
 
 import numpy as np
 import pytest
+from processes import alive, children, descriptors, resident, until
+from processes import served as served_at
 
 import baton
 from baton import rpc
-from baton.rpc.server import program
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "tracker"))
 from fakes import FakeDevice, register  # noqa: E402
@@ -23,30 +24,8 @@ from fakes import FakeDevice, register  # noqa: E402
 POINTS = [25, pytest.param(200, marks=pytest.mark.long)]
 
 
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def until(holds, seconds=5):
-    end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.01)
-    return holds()
-
-
-@contextlib.contextmanager
 def served(folder, transport, *options):
-    environment = {**os.environ, "TMPDIR": str(folder)}
-    url = f"unix:{folder}/socket" if transport == "unix" else "tls://127.0.0.1:0" + transport.removeprefix("tls")
-    with subprocess.Popen([program(), "--listen", url, *options], stdout=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            yield process, process.stdout.readline().split()[-1]
-        finally:
-            process.kill()
+    return served_at(f"unix:{folder}/socket" if transport == "unix" else "tls://127.0.0.1:0" + transport.removeprefix("tls"), *options, folder=folder)
 
 
 def work(remote):
@@ -126,14 +105,9 @@ def test_a_client_is_killed(tmp_path, points):
 def test_processes_that_wait_are_killed(tmp_path):
     """The pool of processes that wait for a client is made anew."""
     with served(tmp_path, "unix") as (process, url):
-
-        def children():
-            with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
-                return [int(word) for word in file.read().split()]
-
-        assert until(lambda: len(children()) == 4)
+        assert until(lambda: len(children(process.pid)) == 4)
         for _ in range(5):
-            for pid in children():
+            for pid in children(process.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             ready = False
@@ -143,19 +117,12 @@ def test_processes_that_wait_are_killed(tmp_path):
                     rpc.connect(url).close()
                     ready = True
             assert ready
-        assert until(lambda: len([pid for pid in children() if alive(pid)]) == 4)
+        assert until(lambda: len([pid for pid in children(process.pid) if alive(pid)]) == 4)
 
 
 def test_many_rounds_leave_nothing(tmp_path):
     """Connect, run, close: no descriptors, processes or memory are left."""
     with served(tmp_path, "unix") as (process, url):
-
-        def descriptors(pid):
-            return len(os.listdir(f"/proc/{pid}/fd"))
-
-        def resident(pid):
-            with open(f"/proc/{pid}/statm") as file:
-                return int(file.read().split()[1]) * 4096
 
         def rounds(count):
             for _ in range(count):

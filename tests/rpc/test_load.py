@@ -5,17 +5,16 @@ import contextlib
 import resource
 import socket
 import struct
-import subprocess
 import threading
 import time
 
 import pytest
 from faulty_wire import FaultyWire
+from processes import children, resident, served, until
 
 import baton
 from baton import rpc
 from baton.rpc.library import function
-from baton.rpc.server import program
 
 
 @pytest.fixture(autouse=True)
@@ -24,33 +23,6 @@ def descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20000), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-@contextlib.contextmanager
-def served(url, *options):
-    with subprocess.Popen([program(), "--listen", url, *options], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process, process.stdout.readline().split()[-1]
-        finally:
-            process.terminate()
-            process.wait(20)
-
-
-def resident(pid):
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * 4096
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return len(file.read().split())
-
-
-def until(holds, seconds):
-    end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.05)
-    return holds()
 
 
 @pytest.mark.slow
@@ -62,7 +34,7 @@ def test_256_sessions_at_once(tmp_path):
             assert one.get_function("runtime.DeviceExists")(one.cpu())
         for one in sessions:
             one.close()
-        assert until(lambda: children(process.pid) <= 8, 20)
+        assert until(lambda: len(children(process.pid)) <= 8, 20)
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.long)])
@@ -89,7 +61,7 @@ def test_connections_that_say_nothing_disturb_no_other(tmp_path, count):
             assert sorted(times)[len(times) // 2] < 0.1
             for raw in silent:
                 raw.close()
-            assert until(lambda: children(process.pid) <= 8, 20)
+            assert until(lambda: len(children(process.pid)) <= 8, 20)
             assert resident(process.pid) - before < 1 << 20
         end = time.monotonic() + 20
         while True:  # one of the crowd may be in the queue before it

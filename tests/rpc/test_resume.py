@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from faulty_wire import FaultyWire
+from processes import until
 
 import baton
 from baton import rpc
@@ -42,13 +43,6 @@ def wire(lab):
 def remote(lab, wire):
     with rpc.connect("127.0.0.1", wire.port, key_file=lab[1]) as session:
         yield session
-
-
-def until(holds, seconds=5):
-    end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.02)
-    return holds()
 
 
 def test_a_session_goes_on_after_a_cut(remote, wire):

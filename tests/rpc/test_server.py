@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's program, its processes and policies."""
 
+import contextlib
 import os
 import random
 import re
@@ -13,6 +14,8 @@ import textwrap
 import time
 
 import pytest
+from frames import frame, hello
+from processes import alive, until
 
 import baton
 from baton import rpc
@@ -45,24 +48,23 @@ class Program:
         self.process.communicate()
 
 
-def gone(pid, seconds=5):
-    """Whether a process ends in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] in "ZX":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def eventually(holds, seconds=5):
-    end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.02)
-    return holds()
+def test_a_live_server_is_poked_a_few_times_by_one_that_wants_its_socket(tmp_path):
+    """Each connection may cost the live server a process; its socket stays."""
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as live:
+        live.bind(str(path))
+        live.listen(128)
+        start = time.monotonic()
+        done = subprocess.run([program(), "--listen", f"unix:{path}"], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and "cannot listen" in done.stderr
+        assert time.monotonic() - start > 0.5  # of a server that was killed just now, processes may still be ending
+        live.setblocking(False)
+        pokes = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                live.accept()[0].close()
+                pokes += 1
+        assert 1 <= pokes <= 6 and path.exists()
 
 
 def test_rpc_003_needs_runtime_and_library_alone():  # RPC-003
@@ -98,11 +100,11 @@ def test_each_session_leaves_an_audit_line(tmp_path):
         killed = rpc.connect(f"{server.url}?key={key}")
         pid = killed.info["session"]
         os.kill(pid, signal.SIGKILL)
-        assert gone(pid)
+        assert until(lambda: not alive(pid))
         cut = rpc.connect(f"{server.url}?key={key}", resume_timeout=0)
         broken = cut.info["session"]
         del cut
-        assert gone(broken)
+        assert until(lambda: not alive(broken))
         time.sleep(0.2)
         lines = server.end().splitlines()
     assert any(re.search(rf"of key {key_id} lab, policy session: 5 calls, [1-9]\d+ bytes in, [1-9]\d+ out; closed", line) for line in lines), lines
@@ -178,7 +180,7 @@ def test_rpc_011_killed_server(tmp_path):  # RPC-011
             for _ in range(1000):
                 remote.get_function("runtime.DeviceExists")
                 time.sleep(0.005)
-        assert time.monotonic() - begin < 2 and gone(worker)
+        assert time.monotonic() - begin < 2 and until(lambda: not alive(worker))
     # What it left is removed by the next one.
     assert list(server.folder.iterdir())
     with Program(tmp_path) as server:
@@ -197,7 +199,7 @@ def test_rpc_011_killed_worker(tmp_path):  # RPC-011
             one.get_function("runtime.DeviceExists")
         assert two.get_function("runtime.DeviceExists")(two.cpu())
         two.close()
-        assert eventually(lambda: not list(server.folder.glob("*/*")))
+        assert until(lambda: not list(server.folder.glob("*/*")))
 
 
 def test_rpc_011_killed_client_frees_the_server_within_a_call(tmp_path):  # RPC-011
@@ -215,7 +217,7 @@ def test_rpc_011_killed_client_frees_the_server_within_a_call(tmp_path):  # RPC-
         time.sleep(0.1)
         client.kill()
         client.communicate()
-        assert gone(worker, 5)
+        assert until(lambda: not alive(worker))
 
 
 def test_server_ends_with_its_program(tmp_path):
@@ -228,15 +230,7 @@ def test_server_ends_with_its_program(tmp_path):
         os.kill(os.getpid(), signal.SIGKILL)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, check=False)
-    assert all(gone(int(pid)) for pid in done.stdout.split())
-
-
-def frame(kind, payload=b"", length=None):
-    return struct.pack("<IBBHQQ", len(payload) if length is None else length, kind, 0, 0, 0, 0) + payload
-
-
-def hello(major=1):
-    return b"BATONRPC" + struct.pack("<HH", major, 0) + struct.pack("<BI", 17, 0)
+    assert all(until(lambda pid=pid: not alive(int(pid))) for pid in done.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -262,8 +256,7 @@ def test_rpc_011_changed_conversations_end_without_a_crash(tmp_path):  # RPC-011
     call = struct.pack("<IQQI", 1, 0, 0, 1) + struct.pack("<BI", 7, len(name)) + name
     alloc = struct.pack("<IQQI", 3, 0, 0, 2) + struct.pack("<Bii", 6, 1, 0) + struct.pack("<Bq", 1, 4096)
     upload = struct.pack("<IQQI", 10, 0, 5, 3) + struct.pack("<BI", 7, 1) + b"f" + struct.pack("<Bq", 1, 5) + struct.pack("<BI", 8, 32) + bytes(32)
-    numbered = lambda kind, number, payload: struct.pack("<IBBHQQ", len(payload), kind, 0, 0, number, 0) + payload  # noqa: E731
-    whole = frame(1, hello()) + numbered(2, 1, call) + numbered(2, 2, alloc) + numbered(2, 3, upload) + numbered(6, 3, b"12345") + frame(9)
+    whole = frame(1, hello()) + frame(2, call, number=1) + frame(2, alloc, number=2) + frame(2, upload, number=3) + frame(6, b"12345", number=3) + frame(9)
     with Program(tmp_path) as server:
         for _ in range(300):
             data = bytearray(whole)
@@ -321,7 +314,7 @@ def test_silent_connections_are_cut_and_keep_no_other_waiting(tmp_path):
             except ConnectionError:
                 pass
             raw.close()
-        assert eventually(lambda: not list(server.folder.glob("*/*")))
+        assert until(lambda: not list(server.folder.glob("*/*")))
 
 
 def test_sessions_beyond_the_limit_wait(tmp_path):
@@ -343,7 +336,7 @@ def test_exec_and_a_command_that_fails(tmp_path):
         assert remote.download("f") == b"abc"
         worker = remote.info["session"]
     del remote
-    assert gone(worker)
+    assert until(lambda: not alive(worker))
     with pytest.raises(rpc.SessionLost):
         rpc.connect("exec:exit 3")
 

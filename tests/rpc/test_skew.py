@@ -4,13 +4,13 @@
 import contextlib
 import socket
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
+from frames import frame, hello
+from processes import served as served_at
 
 from baton import rpc
-from baton.rpc.server import program
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.txt"))
 HELLO, CALL, REPLY, ERROR = 1, 2, 3, 4
@@ -19,10 +19,8 @@ HELLO, CALL, REPLY, ERROR = 1, 2, 3, 4
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     path = f"{tmp_path_factory.mktemp('s')}/socket"
-    with subprocess.Popen([program(), "--listen", f"unix:{path}"], stdout=subprocess.PIPE, text=True) as process:
-        process.stdout.readline()
+    with served_at(f"unix:{path}"):
         yield path
-        process.terminate()
 
 
 def frames(data):
@@ -73,19 +71,6 @@ def whole(data):
         at += size
 
 
-def frame(kind, payload, number=0):
-    return struct.pack("<IBBHQQ", len(payload), kind, 0, 0, number, 0) + payload
-
-
-def text(value):
-    return struct.pack("<BI", 7, len(value)) + value.encode()
-
-
-def hello(major=1, minor=0, **options):
-    body = b"".join(text(name) + text(value) for name, value in options.items())
-    return frame(HELLO, b"BATONRPC" + struct.pack("<HH", major, minor) + struct.pack("<BI", 17, len(options)) + body)
-
-
 @pytest.mark.parametrize("features", [None, "", "credit", "resume", "credit resume", "credit resume teleport", "teleport", " credit  "])
 @pytest.mark.parametrize("minor", [0, 1, 77])
 def test_features_that_one_side_lacks(served, features, minor):
@@ -93,12 +78,12 @@ def test_features_that_one_side_lacks(served, features, minor):
     with socket.socket(socket.AF_UNIX) as raw:
         raw.settimeout(10)
         raw.connect(served)
-        raw.sendall(hello(minor=minor, **({} if features is None else {"features": features})))
+        raw.sendall(frame(HELLO, hello(minor=minor, **({} if features is None else {"features": features}))))
         size = 3 << 20
-        raw.sendall(frame(CALL, struct.pack("<IQQI", 3, 0, 0, 2) + struct.pack("<Bii", 6, 1, 0) + struct.pack("<Bq", 1, size), 1))
-        raw.sendall(frame(CALL, struct.pack("<IQQI", 4, 1 << 32, size, 2) + struct.pack("<Bq", 1, 0) + struct.pack("<Bq", 1, size), 2))
+        raw.sendall(frame(CALL, struct.pack("<IQQI", 3, 0, 0, 2) + struct.pack("<Bii", 6, 1, 0) + struct.pack("<Bq", 1, size), number=1))
+        raw.sendall(frame(CALL, struct.pack("<IQQI", 4, 1 << 32, size, 2) + struct.pack("<Bq", 1, 0) + struct.pack("<Bq", 1, size), number=2))
         for _ in range(3):
-            raw.sendall(frame(6, bytes(1 << 20), 2))
+            raw.sendall(frame(6, bytes(1 << 20), number=2))
         raw.sendall(frame(9, b""))
         got = b""
         while piece := raw.recv(1 << 16):
@@ -113,7 +98,7 @@ def test_another_major_version_is_named_on_both_sides(served, major, tmp_path):
     with socket.socket(socket.AF_UNIX) as raw:
         raw.settimeout(5)
         raw.connect(served)
-        raw.sendall(hello(major=major, minor=3))
+        raw.sendall(frame(HELLO, hello(major=major, minor=3)))
         answer = b""
         while piece := raw.recv(4096):
             answer += piece
@@ -129,7 +114,7 @@ def test_another_major_version_is_named_on_both_sides(served, major, tmp_path):
             near, _ = listener.accept()
             with near:
                 near.recv(4096)
-                near.sendall(hello(major=major, minor=3))
+                near.sendall(frame(HELLO, hello(major=major, minor=3)))
                 with contextlib.suppress(OSError):
                     near.recv(10)
 
@@ -150,11 +135,11 @@ def test_a_client_takes_a_server_without_features(tmp_path):
             near, _ = listener.accept()
             with near, contextlib.suppress(OSError):
                 near.recv(4096)
-                near.sendall(hello())
+                near.sendall(frame(HELLO, hello()))
                 near.recv(4096)
-                near.sendall(frame(REPLY, struct.pack("<BQBB", 65, 1 << 32, 4, 0), 1))
+                near.sendall(frame(REPLY, struct.pack("<BQBB", 65, 1 << 32, 4, 0), number=1))
                 near.recv(4096)
-                near.sendall(frame(REPLY, struct.pack("<Bq", 1, 42), 2))
+                near.sendall(frame(REPLY, struct.pack("<Bq", 1, 42), number=2))
                 near.recv(10)
 
         threading.Thread(target=serve, daemon=True).start()

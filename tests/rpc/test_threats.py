@@ -7,23 +7,15 @@ import random
 import socket
 import ssl
 import struct
-import subprocess
 import time
 
 import pytest
 from faulty_wire import FaultyWire
+from frames import frame, hello, text
+from processes import resident, served
 
 from baton import rpc
 from baton.rpc.library import function
-from baton.rpc.server import program
-
-
-def frame(kind, payload=b"", length=None, number=0):
-    return struct.pack("<IBBHQQ", len(payload) if length is None else length, kind, 0, 0, number, 0) + payload
-
-
-def hello(major=1, options=b"\x11\0\0\0\0"):
-    return b"BATONRPC" + struct.pack("<HH", major, 1) + options
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +24,8 @@ def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     key = str(folder / "lab.key")
     function("KeyNew")("lab", key, "session", ["runtime.DeviceExists"])
-    environment = {**os.environ, "TMPDIR": str(folder)}
-    command = [program(), "--listen", f"tls://127.0.0.1:0?key={key}", "--max-sessions", "16"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        port = int(process.stdout.readline().rpartition(":")[2])
-        yield process, port, key
-        process.terminate()
+    with served(f"tls://127.0.0.1:0?key={key}", "--max-sessions", "16", folder=folder) as (process, url):
+        yield process, int(url.rpartition(":")[2]), key
 
 
 def works(lab, port=None):
@@ -45,18 +33,12 @@ def works(lab, port=None):
         return remote.get_function("runtime.DeviceExists")(remote.cpu())
 
 
-def memory(pid):
-    """Resident bytes of a process."""
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * 4096
-
-
 def test_anyone_who_reaches_the_port_gets_nothing_parsed(lab):
     """Bytes before authentication: frames in the clear, garbage, another protocol. No session begins, and others work."""
     rng = random.Random(1)
     streams = [frame(1, hello()), b"GET / HTTP/1.1\r\n\r\n", rng.randbytes(3000), b"", b"\x16\x03\x01" + rng.randbytes(300), bytes(5000)]
     streams += [rng.randbytes(rng.randint(1, 400)) for _ in range(150)]
-    before = memory(lab[0].pid)
+    before = resident(lab[0].pid)
     for stream in streams:
         answer = b""
         with socket.create_connection(("127.0.0.1", lab[1])) as raw, contextlib.suppress(OSError):
@@ -66,7 +48,7 @@ def test_anyone_who_reaches_the_port_gets_nothing_parsed(lab):
             while piece := raw.recv(4096):
                 answer += piece
         assert len(answer) < 200 and b"BATONRPC" not in answer
-    assert works(lab) and memory(lab[0].pid) - before < 1 << 20
+    assert works(lab) and resident(lab[0].pid) - before < 1 << 20
 
 
 def test_a_crowd_of_silent_peers_keeps_no_other_out(lab):
@@ -95,21 +77,15 @@ def test_slow_peers_are_cut(lab, where, tmp_path):
                     pass
             assert time.monotonic() - begin < 4
         return
-    command = [program(), "--listen", f"unix:{tmp_path}/s"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            process.stdout.readline()
-            with socket.socket(socket.AF_UNIX) as raw:
-                raw.settimeout(40)
-                raw.connect(f"{tmp_path}/s")
-                raw.sendall(frame(1, hello())[:30] if where == "greeting" else frame(1, hello()) + frame(2, length=1000))
-                begin = time.monotonic()
-                with contextlib.suppress(ConnectionError):
-                    while raw.recv(4096):
-                        pass
-                assert time.monotonic() - begin < (4 if where == "greeting" else 35)
-        finally:
-            process.terminate()
+    with served(f"unix:{tmp_path}/s"), socket.socket(socket.AF_UNIX) as raw:
+        raw.settimeout(40)
+        raw.connect(f"{tmp_path}/s")
+        raw.sendall(frame(1, hello())[:30] if where == "greeting" else frame(1, hello()) + frame(2, length=1000))
+        begin = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while raw.recv(4096):
+                pass
+        assert time.monotonic() - begin < (4 if where == "greeting" else 35)
 
 
 def test_the_network_reads_nothing(lab):
@@ -283,7 +259,7 @@ def test_a_hostile_server_gets_no_more_than_an_error(tmp_path):
     """Garbage behind a right greeting: each stream is one typed error, within its time."""
     rng = random.Random(3)
     value = struct.pack("<Bq", 1, 5)
-    greeting = frame(1, hello(options=b"\x11" + struct.pack("<I", 1) + b"\x07\x06\0\0\0policy" + b"\x07\x07\0\0\0session"))
+    greeting = frame(1, hello(policy="session"))
     theirs = struct.pack("<BQB", 65, 1 << 32, 3)
     bad = [
         frame(3, value, number=77), frame(3, b"", number=1), frame(3, b"\x10\xff\xff\xff\xff", number=1), frame(4, b"\xff\xff\xff\xff", number=1), frame(6, b"x" * 10, number=1),
@@ -339,9 +315,8 @@ def test_a_hostile_server_calls_no_function_of_the_client(tmp_path):
                 near.recv(4096)
                 near.sendall(greeting)
                 near.recv(4096)
-                name = b"runtime.ListGlobalFuncNames"
-                text = struct.pack("<BI", 7, len(name)) + name
-                for op, handle, arguments in [(0, 1 << 32, []), (0, 0, []), (1, 0, [text]), (10, 0, [text]), (11, 0, [text]), (13, 0, [text])]:
+                name = text("runtime.ListGlobalFuncNames")
+                for op, handle, arguments in [(0, 1 << 32, []), (0, 0, []), (1, 0, [name]), (10, 0, [name]), (11, 0, [name]), (13, 0, [name])]:
                     near.sendall(frame(2, struct.pack("<IQQI", op, handle, 0, len(arguments)) + b"".join(arguments), number=5))
                     answers.append(near.recv(4096))
                 near.sendall(frame(9))

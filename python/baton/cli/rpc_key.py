@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"{key_id} {name}: {policy}" + (f", allows {', '.join(allow)}" if allow else ""))
         return 0
     if not args.output:
-        raise UsageError("where to?", "baton rpc-key new --name lab -o lab.key")
+        narrow = "narrow lab.key -o job.token --expires 1h"
+        raise UsageError("where to?", f"baton rpc-key {narrow if args.action == 'narrow' else 'new --name lab -o lab.key'}")
     if args.action == "narrow" and not args.file:
         raise UsageError("of which key?", "baton rpc-key narrow lab.key -o job.token --expires 1h")
     if os.path.exists(args.output):

@@ -66,6 +66,8 @@ MODULES = {
     "baton.relay.op.tensor": "baton.relay.op",
     "baton.relay.op.transform": "baton.relay.op",
     "baton.relay.param_dict": "baton.runtime.params",
+    "baton.rpc.client": "baton.rpc",
+    "baton.rpc.minrpc": "baton.rpc",
     "baton.relay.qnn.op.layout_conversions": "baton.relay.qnn.op",
     "baton.relay.qnn.op.legalizations": "baton.relay.qnn.op",
     "baton.relay.qnn.op.qnn": "baton.relay.qnn.op",

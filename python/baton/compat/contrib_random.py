@@ -23,6 +23,13 @@ register_func("tvm.contrib.random.uniform", _fill(lambda low, high, shape: _gene
 register_func("tvm.contrib.random.normal", _fill(lambda loc, scale, shape: _generator.normal(loc, scale, shape)), override=True)
 
 
+@register_func("tvm.contrib.random.random_fill", override=True)
+def random_fill(out):
+    """Fills an array with numbers that are safe to compute with: 1 to 10, and of bool both."""
+    boolean = str(out.dtype) == "bool"
+    out.copyfrom((_generator.integers(0, 2, tuple(out.shape)) if boolean else _generator.uniform(1, 10, tuple(out.shape))).astype(str(out.dtype)))
+
+
 @register_func("tvm.contrib.random.seed", override=True)
 def seed(value):
     """Makes the numbers that follow the same in each run."""

@@ -37,9 +37,13 @@ def main(argv=None):
     parser.add_argument("--custom-addr", help="address that the tracker tells clients")
     parser.add_argument("--load-library", help="libraries to load first, with colons between them")
     parser.add_argument("--silent", action="store_true", help="print nothing about sessions")
-    parser.add_argument("--no-fork", action="store_true", help=argparse.SUPPRESS)  # of Relay's time: each session has a process
+    for flag in ("--no-fork", "--fork"):  # of Relay's time: each session has a process
+        parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--through-proxy", action="store_true", help=argparse.SUPPRESS)  # of Relay's time: host and port are the proxy's
     args = parser.parse_args(argv)
     tracker, proxy = (_address(parser, flag, text) for flag, text in (("--tracker", args.tracker), ("--proxy", args.proxy)))
+    if args.through_proxy:
+        proxy = args.host, args.port
     if proxy:
         args.host, args.port = proxy
     stop = threading.Event()

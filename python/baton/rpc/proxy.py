@@ -28,6 +28,7 @@ import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from ..error import UnsupportedError
 from .child import Child, tell_ready, until_told
 from .errors import Denied, ProtocolError, RPCError, SessionLost, Timeout
 
@@ -314,6 +315,14 @@ class Proxy(Child):
         super().__init__("rpc-proxy", arguments, silent)
         self.url, _, self.web_url = self.url.partition(" ")
         self.host, self.port = host, parse(self.url)[1]
+
+
+def websocket_proxy_server(url, key=""):
+    """Of Relay's time: a server that a proxy reaches by WebSocket. Here it is `rpc.Server(host, port, is_proxy=True, key_file=...)`, which
+    reaches the proxy by TCP; clients may come by WebSocket."""
+    raise UnsupportedError(
+        f"websocket_proxy_server: servers reach a proxy by TCP; write rpc.Server(HOST, PORT, is_proxy=True, key={key!r}, key_file=...) for `{url}`"
+    )
 
 
 def listen(host: str, port: int, port_end: int):

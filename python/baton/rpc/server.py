@@ -36,7 +36,7 @@ class Server:
     load: which modules of clients are loaded: "any", "signed" (by a key of the PEM file `signers`, with `baton sign`), "none".
     tracker_addr: (host, port) or URL of a tracker to register with; sessions need a current lease of it then. is_proxy: `host` and `port`
     are those of a proxy, behind which the server stands; `key_file` is what clients prove, `proxy_key_file` (default: the same) what the
-    proxy asks for.
+    proxy asks for. no_fork, use_popen, reuse_addr, timeout, custom_addr: of Relay's time; they change nothing.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Server:
         server_init_callback=None,
         reuse_addr=True,
         timeout=None,
+        use_popen=None,
         *,
         url=None,
         key_file=None,
@@ -134,6 +135,10 @@ class Server:
     def pid(self):
         """Number of the server's process, or None when it was ended."""
         return self._process
+
+    def served(self):
+        """How many sessions there were."""
+        return int(self._module["begun"]())
 
     def terminate(self):
         """Ends the server and its sessions."""

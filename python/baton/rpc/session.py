@@ -102,6 +102,7 @@ class RPCSession(_Devices):
             self._call["upload"](target, bytes(data))
         else:
             source = os.fsdecode(data)
+            os.stat(source)  # says by itself what is wrong
             self._call["upload_file"](target or os.path.basename(source), source)
 
     def download(self, path):
@@ -163,6 +164,8 @@ def connect(
     url: a host with `port`, or a URL: "tls://host:port", "unix:/path", "ssh://user@host", "exec:COMMAND", and of a server behind a proxy
         "proxy://host:port/ticket", or by WebSocket "wss://host:port/ticket?ca=FILE".
     key: the kind of device that is wanted, as trackers know it; no secret.
+    session_constructor_args: ["rpc.Connect", host, port, key]: a session with another server, opened by this one, which must trust its
+        client. It is not resumed.
     session_timeout: seconds after which the server ends the session; 0: never.
     key_file: the file of the secret key (`baton rpc-key new`). Without it BATON_RPC_KEY, and for a server of this user on this
         machine the key that it wrote.
@@ -170,8 +173,6 @@ def connect(
     resume_timeout: seconds, at most 30, in which a session over TLS goes on by itself when its connection was lost: nothing that was
         called is called twice. 0: such a loss is a SessionLost at once.
     """
-    if session_constructor_args:
-        raise BatonValueError('session_constructor_args: a session is not opened by way of another; `PopenSession`, or connect("exec:COMMAND")')
     if call_timeout <= 0 or connect_timeout <= 0:
         raise BatonValueError("a deadline is more than 0 s")
     if port is not None:
@@ -180,7 +181,23 @@ def connect(
     if key_file is not None:
         url = f"{url}?key={os.fsdecode(key_file)}"
     options = {"key": str(key), "session_timeout": float(session_timeout), "call_timeout": float(call_timeout), "linger": float(resume_timeout)}
+    if session_constructor_args:
+        if str(url).startswith(("exec:", "ssh:", "serial:")):
+            raise BatonValueError(f"session_constructor_args: `{url}` has one session and opens no others; connect to the other server itself")
+        options.update(_by_way(*session_constructor_args))
     return RPCSession(function("Connect")(str(url), options, float(connect_timeout), float(call_timeout)))
+
+
+def _by_way(constructor, host=None, port=None, key="", *_):
+    """Options of a session that the server opens with another one, as programs of Relay's time ask for it."""
+    if constructor == "rpc.LocalSession":
+        return {}
+    if constructor != "rpc.Connect":
+        raise BatonValueError(
+            f"session_constructor_args: there are rpc.Connect (host, port, key) and rpc.LocalSession, not {constructor}; upload a compiled model "
+            "and load it: each session of a server is a process of its own"
+        )
+    return {"through": str(host) if port is None else f"tls://{f'[{host}]' if ':' in str(host) else host}:{int(port)}", "key": str(key), "linger": 0.0}
 
 
 class LocalSession(_Devices):

@@ -12,6 +12,7 @@ from .object_file import write_object
 
 # The graph of what `relay.build` gave, as JSON; None where it has none.
 _graph_of = Hook("runtime.graph_of")
+_rpc_function = Hook("runtime.rpc_function")  # name -> the function of the library of remote sessions, which it loads
 
 # Functions of modules run code of any length, so they do not hold Python's lock.
 
@@ -179,7 +180,8 @@ class Module(Object):
 
     def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, cooldown_interval_ms=0, repeats_to_cooldown=1, f_preproc=""):
         """A function that times `func_name` on its arguments: seconds a call, averaged over `number` calls, `repeat` times.
-        With `min_repeat_ms`, `number` grows until a round takes that long. A function of a remote module is timed there, without the
+        With `min_repeat_ms`, `number` grows until a round takes that long. Before each round the registered function `f_preproc` is called:
+        "cache_flush_cpu_non_first_arg" empties the caches of all arguments but the first. A function of a remote module is timed there, without the
         network."""
         import time
 
@@ -192,6 +194,7 @@ class Module(Object):
             )
             remote.release_gil = True
             return lambda *args: BenchmarkResult(float(seconds) for seconds in remote(*args))
+        prepare = _prepares(f_preproc)
         model = self if func_name == "run" and self.implements_function("get_input_info") else None
 
         def wait():  # devices with a queue of their own go on when a call is over
@@ -215,6 +218,8 @@ class Module(Object):
             for i in range(repeat):
                 if cooldown_interval_ms and i and i % repeats_to_cooldown == 0:
                     time.sleep(cooldown_interval_ms / 1e3)
+                if prepare:
+                    prepare(*args)
                 begin = time.perf_counter()
                 for _ in range(count):
                     func(*args)
@@ -223,6 +228,17 @@ class Module(Object):
             return BenchmarkResult(results)
 
         return evaluate
+
+
+def _prepares(name):
+    """The function that timing calls before each round, or None."""
+    found = get_global_func(name, allow_missing=True) if name else None
+    if name == "cache_flush_cpu_non_first_arg" and found is None:
+        _rpc_function("RuntimeDir")
+        found = get_global_func(name, allow_missing=True)
+    if name and found is None:
+        raise ValueError(f"f_preproc: there is no function `{name}`")
+    return found
 
 
 def _run_once(model, run):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server that a tracker leases out serves the lease that is current, and no other session."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import time
 
 import pytest
+from processes import until
 
 from baton import rpc
 from baton.rpc.library import function
@@ -20,13 +22,6 @@ def tracker(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with Tracker("127.0.0.1", 0) as made:
         yield made
-
-
-def until(condition, seconds=10.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
 
 
 def python_server(tracker):
@@ -91,7 +86,19 @@ def test_a_session_ends_with_its_lease(served, tracker):
             except rpc.SessionLost:
                 return True
 
-        until(over, 5)
+        assert until(over, 5)
+
+
+def test_a_session_that_is_dropped_is_given_back(served, tracker):
+    gc.disable()
+    try:
+        with connect_tracker("127.0.0.1", tracker.port) as session:
+            for _ in range(2):
+                remote = session.request("board", timeout=5)
+                assert works(remote)
+                del remote
+    finally:
+        gc.enable()
 
 
 def test_a_device_is_free_when_its_client_was_killed(served, tracker):

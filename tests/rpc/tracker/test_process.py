@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fakes import FakeDevice, FakeSession, connected, register, running_tracker
+from processes import until
 
 from baton.rpc import transport
 from baton.rpc.errors import DeviceLost, RPCError, SessionLost, Timeout
@@ -28,13 +29,6 @@ def url(tmp_path):
         yield url
 
 
-def until(condition, seconds=10.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.01)
-
-
 def test_a_lease_is_renewed_while_it_is_held(url):
     device = FakeDevice()
     with register(url, device=device), connected(url) as session:
@@ -42,7 +36,7 @@ def test_a_lease_is_renewed_while_it_is_held(url):
             time.sleep(1.2)
             assert not lease.lost.is_set() and device.ended == [0]
             assert device.begun[0][0] == lease.epoch == 1 and device.begun[0][2] == 100
-        until(lambda: 1 in device.ended)
+        assert until(lambda: 1 in device.ended, 10)
         assert str(lease.error) == "it was given back"
 
 
@@ -132,7 +126,7 @@ def test_a_client_that_gives_up_leaves_no_request(url):
         with pytest.raises(Timeout):
             session.lease("board", timeout=0.05)
         with register(url):
-            until(lambda: session.summary()["queue_info"] == {"board": {"free": 1, "pending": 0}})
+            assert until(lambda: session.summary()["queue_info"] == {"board": {"free": 1, "pending": 0}}, 10)
 
 
 def test_a_session_that_is_over_at_the_server_frees_the_device(url):
@@ -151,7 +145,7 @@ def test_a_registration_ends_with_its_server(url):
     device = FakeDevice()
     with register(url, device=device), connected(url) as session:
         device.there = False
-        until(lambda: session.summary()["server_info"][0]["state"] == "away")
+        assert until(lambda: session.summary()["server_info"][0]["state"] == "away", 10)
 
 
 def test_a_device_that_computes_wrongly_is_quarantined_and_reset(tmp_path):
@@ -160,15 +154,15 @@ def test_a_device_that_computes_wrongly_is_quarantined_and_reset(tmp_path):
     with running_tracker(tmp_path / "t", limits=FAST, reset_command=command) as url, register(url, device=device), connected(url) as session:
         with pytest.raises(Timeout):
             session.lease("board", timeout=1)
-        until(lambda: session.summary()["server_info"][0]["state"] == "quarantined")
-        until(lambda: told.exists() and told.read_text().startswith("d1 board"))
+        assert until(lambda: session.summary()["server_info"][0]["state"] == "quarantined", 10)
+        assert until(lambda: told.exists() and told.read_text().startswith("d1 board"), 10)
         device.wrong = False
         session.lease("board", timeout=10).release()
 
 
 def test_text_summary(url):
     with register(url), connected(url) as session:
-        until(lambda: "idle" in session.text_summary())  # it is probed first
+        assert until(lambda: "idle" in session.text_summary(), 10)  # it is probed first
         assert session.text_summary() == (
             "server  key    state  user  address\n-----------------------------------\nd1      board  idle         tls://127.0.0.1:9000\n\n"
             "key    free  pending\n--------------------\nboard  1     0\n"
@@ -258,7 +252,7 @@ def test_a_killed_tracker_loses_no_server_and_no_lease(tmp_path):
             tracker._process.wait()
             began = time.monotonic()
             tracker = start(tmp_path)
-            until(lambda: session.summary()["server_info"][0]["state"] == "leased")
+            assert until(lambda: session.summary()["server_info"][0]["state"] == "leased", 10)
             assert time.monotonic() - began < 10
         time.sleep(0.5)
         assert not lease.lost.is_set() and server.name == name and len(session.summary()["server_info"]) == 1
@@ -272,7 +266,7 @@ def test_a_request_outlives_the_tracker(tmp_path):
     tracker = start(tmp_path)
     with connected(tracker.url) as session, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(session.lease, "board", timeout=20)
-        until(lambda: session.summary()["queue_info"].get("board", {}).get("pending") == 1)
+        assert until(lambda: session.summary()["queue_info"].get("board", {}).get("pending") == 1, 10)
         os.kill(tracker.pid, signal.SIGKILL)
         tracker._process.wait()
         tracker = start(tmp_path)
@@ -295,7 +289,7 @@ def test_a_tracker_ends_with_its_parent(tmp_path):
         except OSError:
             return True
 
-    until(gone)
+    assert until(gone, 10)
 
 
 def test_threads_and_descriptors_are_given_back(tmp_path):
@@ -307,5 +301,5 @@ def test_threads_and_descriptors_are_given_back(tmp_path):
     threads, before = threading.active_count(), len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         once()
-    until(lambda: threading.active_count() <= threads + 2)
-    until(lambda: len(os.listdir("/proc/self/fd")) <= before + 2)
+    assert until(lambda: threading.active_count() <= threads + 2, 10)
+    assert until(lambda: len(os.listdir("/proc/self/fd")) <= before + 2, 10)

@@ -25,7 +25,7 @@ class Device:
     """What a registration needs of a server; a base for those of a program's own.
 
     `compute` runs the known question on the device. `begin(epoch, ticket, seconds)`: sessions that show a ticket with this SHA-256 are to
-    be served, no others. `sessions()`: how many are open. `end(epoch)`: ends them, and returns when they are gone.
+    be served, no others. `sessions()`: how many are open; `served()`: how many there were, for those that are too short to be seen. `end(epoch)`: ends them, and returns when they are gone.
     """
 
     compute = staticmethod(probe.compute)
@@ -34,6 +34,9 @@ class Device:
         pass
 
     def sessions(self) -> int:
+        return 0
+
+    def served(self) -> int:
         return 0
 
     def end(self, epoch: int) -> None:
@@ -52,6 +55,7 @@ class Registration:
         self._key, self._where, self._device = key, where, device or Device()
         self._epoch, self._resume = 0, None
         self._leased = self._seen = False  # a lease is under way; a session of it was seen
+        self._before = 0  # sessions before the lease
         self.registered, self.name, self.error = threading.Event(), "", None
         self._line = Line(url, self._up, self._hear, self._due)
         self._line.start()
@@ -94,6 +98,7 @@ class Registration:
             return
         self._epoch = epoch
         answer = probe.answer(question, self._device.compute)
+        self._before = self._device.served()
         self._device.begin(epoch, ticket, seconds)
         self._leased, self._seen = bool(ticket), False
         self._line.send({"type": "ready", "epoch": epoch, "answer": answer})
@@ -110,7 +115,7 @@ class Registration:
             return LIFE_SECONDS
         if self._device.sessions():
             self._seen = True
-        elif self._seen:
+        elif self._seen or self._device.served() != self._before:
             self._over()
         return LOOK_SECONDS
 
@@ -165,8 +170,8 @@ def _state(pid: int) -> str:
 class ServerDevice(Device):
     """The device of a `baton.rpc.Server`: each session is a process that the server's process started."""
 
-    def __init__(self, pid: int, door: Door):
-        self._pid, self._door = pid, door
+    def __init__(self, pid: int, door: Door, served):
+        self._pid, self._door, self._served = pid, door, served
 
     def alive(self) -> bool:
         return _state(self._pid) not in ("Z", "X", "")
@@ -176,6 +181,9 @@ class ServerDevice(Device):
 
     def sessions(self) -> int:
         return len(_sessions(self._pid))
+
+    def served(self) -> int:
+        return int(self._served())
 
     def end(self, epoch: int) -> None:
         self._door.say(epoch, "")
@@ -199,7 +207,7 @@ def register_server(tracker_addr, server, custom_addr=None) -> Registration:
     else:
         where = {"port": server.port}
     key = server.key or "cpu"
-    return Registration(url, key, where, ServerDevice(server.pid, server.door))
+    return Registration(url, key, where, ServerDevice(server.pid, server.door, server.served))
 
 
 __all__ = ["Device", "Door", "Registration", "ServerDevice", "register_server"]

@@ -271,11 +271,11 @@ def open_session(lease: Lease, extra=None):
 
 def _give_back(session, lease: Lease):
     """Lets `session.close()` release the lease. A session that is collected instead is seen by its server, which tells the tracker."""
-    close = session.close
+    close, there = type(session).close, weakref.ref(session)  # no cycle: what is dropped is closed at once
 
     def both():
         try:
-            close()
+            close(there())
         finally:
             lease.release()
 
