@@ -98,8 +98,20 @@ void SortByDigits(std::vector<uint64_t>* entries, std::vector<uint64_t>* spare) 
   }
 }
 
+/// Vectors of 16 bytes; an element that is no number of C++ has none.
+template <class T, bool = std::is_arithmetic_v<T>>
+struct Lanes {
+  typedef T Vector __attribute__((vector_size(16)));
+};
+template <class T>
+struct Lanes<T, false> {
+  using Vector = T;
+};
+
 template <class T>
 class RowOrder {
+  using Vector = typename Lanes<T>::Vector;
+  static constexpr int64_t kLanes = static_cast<int64_t>(sizeof(Vector) / sizeof(T));
   using Key = typename KeyOf<T>::Key;
   using E = Entries<Key>;
   using Entry = typename E::Entry;
@@ -120,7 +132,10 @@ class RowOrder {
       if constexpr (sizeof(Key) == 4) SortByDigits(&entries_, &spare_);
       return entries_;
     }
-    if (k_ < have) Keep();
+    if (k_ < have) {
+      Keep(entries_.size());
+      entries_.resize(static_cast<size_t>(k_));
+    }
     std::sort(entries_.begin(), entries_.end());
     return entries_;
   }
@@ -129,39 +144,77 @@ class RowOrder {
   /// Falling order is rising order of the complements.
   Key At(const T* row, int64_t i) const { return static_cast<Key>(KeyOf<T>::Of(row[i]) ^ flip_); }
 
-  /// Elements that are before the k-th best so far are collected, a few times k at once.
+  /// Elements that may be among the first k are collected, a few times k at once.
   void Select(const T* row, int64_t step) {
     const auto most = static_cast<size_t>(std::max<int64_t>(2 * k_, k_ + 64));
-    Key limit = std::numeric_limits<Key>::max();
-    T limit_value{};
-    bool full = false;
+    Entry last = ~Entry{0};  // entries behind it are not among the first k
+    T limit{};
+    bool limited = false, strict = false;
+    if constexpr (std::is_arithmetic_v<T>) {
+      limited = Bound(row, step, &limit);
+      if (limited) last = E::Make(static_cast<Key>(KeyOf<T>::Of(limit) ^ flip_), -1);
+    }
+    entries_.resize(most + kBlock);
+    size_t count = 0;
     for (int64_t begin = 0; begin < n_; begin += kBlock) {
       const int64_t end = std::min(n_, begin + kBlock);
-      if (full && step == 1 && end - begin == kBlock && !AnyBefore(row + begin, limit_value)) continue;
-      for (int64_t j = begin; j < end; ++j) {
-        const Key key = At(row, j * step);
-        // Of equal elements those that came before stay.
-        if (full && key >= limit) continue;
-        entries_.push_back(E::Make(key, j));
-        if (entries_.size() < most) continue;
-        Keep();
-        const Entry last = entries_[static_cast<size_t>(k_) - 1];
-        limit = E::KeyOfEntry(last), limit_value = row[E::Place(last) * step], full = true;
+      if (limited && step == 1 && end - begin == kBlock && !AnyBefore(row + begin, limit, strict)) continue;
+      for (int64_t j = begin; j < end; ++j) {  // without a branch, which would be guessed
+        const Entry e = E::Make(At(row, j * step), j);
+        entries_[count] = e;
+        count += e <= last;
+      }
+      if (count < most) continue;
+      Keep(count);
+      count = static_cast<size_t>(k_);
+      last = entries_[count - 1];
+      limit = row[E::Place(last) * step], limited = strict = true;  // of equal elements those that came before stay
+    }
+    entries_.resize(count);
+  }
+  /// Whether `a` comes before `b`; NaN never does.
+  bool Before(T a, T b) const { return flip_ == 0 ? a < b : a > b; }
+  /// A value that at least k elements come before or are equal to: the last of the firsts of k groups. False where a
+  /// group has none.
+  bool Bound(const T* row, int64_t step, T* out) {
+    using Limits = std::numeric_limits<T>;
+    const T highest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    const T lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    const T worst = flip_ == 0 ? highest : lowest;
+    const int64_t groups = (k_ + kLanes - 1) / kLanes * kLanes;
+    firsts_.assign(static_cast<size_t>(groups), worst);
+    for (int64_t begin = 0; begin + groups <= n_; begin += groups) {
+      if (step == 1) {
+        for (int64_t g = 0; g < groups; g += kLanes) {
+          Vector v, first;
+          __builtin_memcpy(&v, row + begin + g, sizeof(v));
+          __builtin_memcpy(&first, &firsts_[static_cast<size_t>(g)], sizeof(v));
+          first = flip_ == 0 ? (v < first ? v : first) : (v > first ? v : first);
+          __builtin_memcpy(&firsts_[static_cast<size_t>(g)], &first, sizeof(v));
+        }
+      } else {
+        for (int64_t g = 0; g < groups; ++g) {
+          const T v = row[(begin + g) * step];
+          T& first = firsts_[static_cast<size_t>(g)];
+          first = Before(v, first) ? v : first;
+        }
       }
     }
+    *out = firsts_[0];
+    for (const T& first : firsts_) *out = Before(*out, first) ? first : *out;
+    return *out != worst;
   }
-  /// Whether an element of a block may be before one, by comparing vectors; a NaN among them may.
-  bool AnyBefore(const T* block, T limit) const {
+  /// Whether an element of a block may be before a limit, or equal to one that is not strict, by comparing vectors; a
+  /// NaN among them may.
+  bool AnyBefore(const T* block, T limit, bool strict) const {
     if constexpr (std::is_arithmetic_v<T>) {
       if (limit != limit) return true;
-      constexpr int64_t kLanes = 16 / static_cast<int64_t>(sizeof(T));
-      typedef T Vector __attribute__((vector_size(16)));
       const Vector limits = limit - Vector{};
       auto none = limits == limits;  // of all lanes: not before
       for (int64_t j = 0; j < kBlock; j += kLanes) {
         Vector v;
         __builtin_memcpy(&v, block + j, sizeof(v));
-        none &= flip_ == 0 ? v >= limits : v <= limits;
+        none &= flip_ == 0 ? (strict ? v >= limits : v > limits) : (strict ? v <= limits : v < limits);
       }
       for (int64_t lane = 0; lane < kLanes; ++lane) {
         if (!none[lane]) return true;
@@ -170,15 +223,16 @@ class RowOrder {
     }
     return true;
   }
-  /// The first k of the entries, the last of them at the end.
-  void Keep() {
-    std::nth_element(entries_.begin(), entries_.begin() + (k_ - 1), entries_.end());
-    entries_.resize(static_cast<size_t>(k_));
+  /// The first k of the first `count` entries, the last of them at the end.
+  void Keep(size_t count) {
+    const auto begin = entries_.begin();
+    std::nth_element(begin, begin + (k_ - 1), begin + static_cast<std::ptrdiff_t>(count));
   }
 
   int64_t n_, k_;
   Key flip_;
   std::vector<Entry> entries_, spare_;
+  std::vector<T> firsts_;
 };
 
 template <class T>

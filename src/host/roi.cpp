@@ -99,6 +99,47 @@ double SampleBin(const Corners* samples, int64_t n, const T* plane, bool mean) {
   }
   return v;
 }
+/// Channels that are sampled together.
+constexpr int64_t kTile = 16;
+
+/// Images with kTile channels of a pixel side by side, behind one another for all tiles; 0 where there is no channel.
+template <class T>
+std::vector<T> InTiles(const T* data, int64_t images, int64_t channels, int64_t pixels) {
+  const int64_t tiles = (channels + kTile - 1) / kTile;
+  std::vector<T> out(static_cast<size_t>(images * tiles * pixels * kTile));
+  runtime::threading::ParallelFor(images * tiles, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t % tiles * kTile, count = std::min(kTile, channels - first);
+      const T* from = data + (t / tiles * channels + first) * pixels;
+      T* to = out.data() + t * pixels * kTile;
+      for (int64_t p = 0; p < pixels; ++p, to += kTile) {
+        for (int64_t c = 0; c < count; ++c) to[c] = from[c * pixels + p];
+      }
+    }
+  });
+  return out;
+}
+/// One bin of the channels of a tile: of each, what SampleBin gives.
+template <class T>
+void SampleTile(const Corners* samples, int64_t n, const T* tile, bool mean, double* out) {
+  double v[kTile] = {};
+  for (int64_t s = 0; s < n; ++s) {
+    for (int k = 0; k < 4; ++k) {
+      const T* from = tile + samples[s].at[k] * kTile;
+      const double weight = samples[s].weight[k];
+      if (mean) {
+        for (int64_t c = 0; c < kTile; ++c) v[c] += weight * static_cast<double>(from[c]);
+        continue;
+      }
+      for (int64_t c = 0; c < kTile; ++c) {
+        const double u = weight * static_cast<double>(from[c]);
+        v[c] = s + k == 0 ? u : std::max(v[c], u);
+      }
+    }
+  }
+  const auto count = static_cast<double>(mean ? std::max<int64_t>(n, 1) : 1);
+  for (int64_t c = 0; c < kTile; ++c) out[c] = v[c] / count;
+}
 void CheckRois(const Params& p, const Arrays& in) {
   WantRank(p, in, 0, 4);
   Want(p, in, 1, in[1]->ndim == 2 && in[1].shape()[1] == 5, "(number, 5)");
@@ -118,16 +159,30 @@ Arrays RoiAlign(const Params& p, const Arrays& in) {
   const std::vector<double> rois = ToDoubles(in[1]);
   const int64_t count = in[1].shape()[0], bins = a.pooled[0] * a.pooled[1];
   NDArray out = NDArray::Empty({count, channels, a.pooled[0], a.pooled[1]}, x.dtype());
+  // Images are rearranged where the boxes read more than that.
+  const double per_bin = 4 * std::pow(std::max<double>(1, static_cast<double>(a.sample_ratio)), 2);
+  const bool rearrange = static_cast<double>(count * bins) * per_bin >= static_cast<double>(images * h * w);
+  const int64_t tiles = rearrange ? (channels + kTile - 1) / kTile : 0;
   auto run = [&]<class T>(const T* data, auto put) {
+    const std::vector<T> tiled = tiles ? InTiles(data, images, channels, h * w) : std::vector<T>();
     runtime::threading::ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const double* roi = rois.data() + r * 5;
         const int64_t b = BatchOf(roi[0], images, p);
         const RoiSamples samples = SamplesOf(p, a, roi, h, w);
-        for (int64_t e = 0; e < channels * bins; ++e) {
-          const Corners* of_bin = samples.at.data() + e % bins * samples.per_bin;
-          const int64_t n = h > 0 && w > 0 ? samples.per_bin : 0;
-          put(r * channels * bins + e, SampleBin(of_bin, n, data + (b * channels + e / bins) * h * w, average));
+        const int64_t n = h > 0 && w > 0 ? samples.per_bin : 0;
+        auto of_bin = [&](int64_t bin) { return samples.at.data() + bin * samples.per_bin; };
+        for (int64_t e = 0; e < tiles * bins; ++e) {
+          double v[kTile];
+          const int64_t tile = e / bins, bin = e % bins;
+          SampleTile(of_bin(bin), n, tiled.data() + (b * tiles + tile) * h * w * kTile, average, v);
+          for (int64_t c = tile * kTile; c < std::min(channels, (tile + 1) * kTile); ++c) {
+            put((r * channels + c) * bins + bin, v[c % kTile]);
+          }
+        }
+        for (int64_t e = 0; !tiles && e < channels * bins; ++e) {
+          const T* plane = data + (b * channels + e / bins) * h * w;
+          put(r * channels * bins + e, SampleBin(of_bin(e % bins), n, plane, average));
         }
       }
     });

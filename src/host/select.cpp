@@ -3,6 +3,7 @@
 #include <baton/runtime/threading.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "host/arrays.h"
@@ -15,6 +16,8 @@ namespace {
 constexpr int64_t kRun = 4096;
 /// Runs in a unit of parallel work.
 constexpr int64_t kRunGrain = 8;
+/// Bytes that are worth a second thread to copy.
+constexpr size_t kCopyGrain = 512 << 10;
 
 /// Finds the elements that are not 0: counts those of each run, which then knows where its own go.
 /// `is_true(i)`: of a flat index. `put(to, row, columns, n)`: n of them, from the to-th on, in a row.
@@ -166,19 +169,29 @@ Arrays Compress(const Params& p, const Arrays& in) {
     shape = {x.numel()};
   }
   Rows rows(shape, axis);
-  std::vector<int64_t> keep;
-  for (int64_t k = 0; k < rows.n && k < c.numel(); ++k) {
-    if (IsTrue(c, k)) keep.push_back(k);
-  }
-  int64_t m = keep.size();
+  const int64_t flags = std::min(rows.n, c.numel());
+  std::vector<int64_t> keep(static_cast<size_t>(flags) + 1);
+  int64_t m = 0;
+  WithTruth(c, [&](auto is_true) {
+    for (int64_t k = 0; k < flags; ++k) {  // without a branch, which would be guessed
+      keep[static_cast<size_t>(m)] = k;
+      m += is_true(k);
+    }
+  });
   shape[axis] = m;
   NDArray out = NDArray::Empty(shape, x.dtype());
   const size_t bytes = static_cast<size_t>(rows.inner * x.dtype().bytes());
-  for (int64_t o = 0; o < rows.outer; ++o) {
-    for (int64_t k = 0; k < m; ++k)
-      std::copy_n(static_cast<const char*>(x.data()) + (o * rows.n + keep[k]) * bytes, bytes,
-                  static_cast<char*>(out.data()) + (o * m + k) * bytes);
-  }
+  const auto* from = static_cast<const char*>(x.data());
+  auto* to = static_cast<char*>(out.data());
+  const auto grain = static_cast<int64_t>(kCopyGrain / std::max<size_t>(bytes, 1)) + 1;
+  runtime::threading::ParallelFor(rows.outer * m, grain, [&](int64_t begin, int64_t end) {
+    int64_t o = begin / m, k = begin % m;
+    for (int64_t at = begin; at < end; ++at) {
+      std::memcpy(to + static_cast<size_t>(at) * bytes,
+                  from + static_cast<size_t>(o * rows.n + keep[static_cast<size_t>(k)]) * bytes, bytes);
+      if (++k == m) k = 0, ++o;
+    }
+  });
   return {out};
 }
 

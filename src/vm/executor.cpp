@@ -33,6 +33,8 @@ namespace {
 
 bool IsTensor(const TensorInfo& t) { return !t.dtype.is_handle(); }
 
+constexpr uintptr_t kLeastAlignment = 16;  // of what kernels read in place
+
 class VmExecutor final : public runtime::ModuleNode {
  public:
   VmExecutor(std::shared_ptr<const Executable> exe, std::vector<Device> devices)
@@ -40,6 +42,9 @@ class VmExecutor final : public runtime::ModuleNode {
     main_ = exe_->program.Find("main");
     if (!main_) return;
     inputs_.resize(main_->inputs.size());
+    borrows_ = std::all_of(main_->outputs.begin(), main_->outputs.end(), IsTensor) &&
+               std::none_of(exe_->program.packed.begin(), exe_->program.packed.end(),
+                            [](const PackedSlot& s) { return s.maker.empty(); });
     if (!main_->dynamic.defined()) return;
     auto* sizes = reinterpret_cast<runtime::SizesFunction>(
         exe_->code.defined() ? exe_->code->GetSymbol(main_->dynamic.sizes.c_str()) : nullptr);
@@ -132,20 +137,11 @@ class VmExecutor final : public runtime::ModuleNode {
         if (args.size() != static_cast<int>(inputs_.size())) {
           throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
         }
-        for (int i = 0; i < args.size(); ++i)
-          inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], false);
-        if (op == kCall) {
-          CheckShapes();
-          *rv = Own(machine_.Run(main_->function, inputs_));
-          return;
-        }
-        Run();
-        *rv = outputs_;
-        return;
+        return RunWith(op, args, rv);
       case kSetInput:
       case kSetInputZeroCopy: {
         const size_t i = runtime::FindTensor(args[0], main_->inputs, "input");
-        inputs_[i] = Value(*main_, i, args[1], op == kSetInput);
+        inputs_[i] = Value(*main_, i, args[1], op == kSetInput ? Take::kCopy : Take::kShare);
         return;
       }
       case kGetOutput: {
@@ -255,8 +251,32 @@ class VmExecutor final : public runtime::ModuleNode {
       throw runtime::TypeError(Cat("`", e->name, "` takes ", e->inputs.size(), " arguments, got ", args.size() - 1));
     }
     std::vector<ObjectRef> values;
-    for (int i = 1; i < args.size(); ++i) values.push_back(Value(*e, static_cast<size_t>(i - 1), args[i], false));
+    for (int i = 1; i < args.size(); ++i)
+      values.push_back(Value(*e, static_cast<size_t>(i - 1), args[i], Take::kShare));
     *rv = machine_.Run(e->function, std::move(values));
+  }
+
+  void RunWith(Op op, Args args, RetValue* rv) {
+    struct Forget {
+      std::vector<ObjectRef>* inputs;
+      std::vector<size_t> lent = {};
+      ~Forget() {
+        for (size_t i : lent) (*inputs)[i] = ObjectRef();
+      }
+    } forget{&inputs_};
+    for (int k = 0; k < args.size(); ++k) {
+      const auto i = static_cast<size_t>(k);
+      inputs_[i] = Value(*main_, i, args[k], borrows_ ? Take::kBorrow : Take::kShare);
+      const auto* n = inputs_[i].as<NDArrayObj>();
+      if (n && n->read_only && args[k].type_code() != kBatonObject) forget.lent.push_back(i);
+    }
+    if (op == kCall) {
+      CheckShapes();
+      *rv = Own(machine_.Run(main_->function, inputs_));
+      return;
+    }
+    Run();
+    *rv = outputs_;
   }
 
   void Run() {
@@ -290,15 +310,25 @@ class VmExecutor final : public runtime::ModuleNode {
         [&](const NDArray& tensor) {
           for (const ObjectRef& input : inputs_) {
             if (!input.as<NDArrayObj>() || tensor.nbytes() == 0) continue;
-            if (static_cast<const NDArray&>(input).data() == tensor.data()) return tensor.Copy(tensor.device());
+            const auto& given = static_cast<const NDArray&>(input);
+            const auto begin = reinterpret_cast<uintptr_t>(given.data()),
+                       at = reinterpret_cast<uintptr_t>(tensor.data());
+            if (at >= begin && at - begin < given.nbytes()) return tensor.Copy(tensor.device());
           }
           return tensor;
         },
         false);
   }
 
-  /// An argument as a value, checked against what the entry says of it. `copy`: the caller may change it afterwards.
-  ObjectRef Value(const Entry& e, size_t i, const runtime::ArgValue& v, bool copy) const {
+  /// Of a tensor that a caller gives.
+  enum class Take {
+    kCopy,    ///< the caller may change it afterwards
+    kShare,   ///< an array is used as it is
+    kBorrow,  ///< memory that belongs to no array, too: the value is for one call
+  };
+
+  /// An argument as a value, checked against what the entry says of it.
+  ObjectRef Value(const Entry& e, size_t i, const runtime::ArgValue& v, Take take) const {
     const TensorInfo& want = e.inputs[i];
     auto fail = [&](const std::string& what) -> void {
       throw ValueError(
@@ -319,7 +349,13 @@ class VmExecutor final : public runtime::ModuleNode {
       fail(Cat("expected ", runtime::TensorInfoString(want), ", got ",
                runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
     }
-    if (!copy && v.Is<NDArray>()) return where < 0 ? ObjectRef(v.As<NDArray>()) : MoveTo(v.As<NDArray>(), on);
+    if (take != Take::kCopy && v.Is<NDArray>())
+      return where < 0 ? ObjectRef(v.As<NDArray>()) : MoveTo(v.As<NDArray>(), on);
+    char* data = static_cast<char*>(t->data) + t->byte_offset;
+    if (take == Take::kBorrow && on.device_type == kDLCPU && t->device.device_type == kDLCPU && t->data &&
+        runtime::IsContiguous(t) && reinterpret_cast<uintptr_t>(data) % kLeastAlignment == 0) {
+      return NDArray::Wrap(data, {t->shape, t->shape + t->ndim}, t->dtype, ObjectRef(), /*read_only=*/true);
+    }
     // What has gaps is brought together on the CPU.
     const bool there = runtime::IsContiguous(t) || on.device_type == kDLCPU;
     NDArray own = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype, there ? on : runtime::Cpu());
@@ -330,6 +366,9 @@ class VmExecutor final : public runtime::ModuleNode {
   Machine machine_;
   std::shared_ptr<const Executable> exe_;
   const Entry* main_ = nullptr;
+  /// Whether memory of a caller's may be an input for the time of a call. Nothing refers to it afterwards: Own() copies
+  /// what results have of it, which are tensors, and the functions that are called are the host's, which keep nothing.
+  bool borrows_ = false;
   std::vector<ObjectRef> inputs_;
   Array<ObjectRef> outputs_;
   std::unique_ptr<runtime::ShapeFrame> shapes_;  // of main, if its dimensions have names

@@ -173,7 +173,26 @@ class Lowerer {
         actual = buffers_.Workspace(op->output_buffers[i]->shape, op->output_buffers[i]->dtype, op->name.str());
       bind(op->output_buffers[i], actual);
     }
-    return tir::SubstituteBuffers(tir::RenewBindings(Downcast<Stmt>(op->body)), map, vars);  // keeps the body's span
+    Stmt body = tir::SubstituteBuffers(tir::RenewBindings(Downcast<Stmt>(op->body)), map, vars);  // with its span
+    if (nests_.work_items()) return body;
+    Array<Stmt> parts = body.as<tir::SeqStmtNode>() ? body.as<tir::SeqStmtNode>()->seq : Array<Stmt>{body};
+    bool changed = false;
+    for (int64_t i = 0; i < static_cast<int64_t>(parts.size()); ++i) {
+      std::vector<Axis> axes;
+      Store store;
+      if (!AsStore(parts[i], &axes, &store)) continue;
+      Array<PrimExpr> extents;
+      for (const Axis& a : axes) extents.push_back(a.extent);
+      const Stmt nest = nests_.EmitStores(axes, {store}, Work::Of(1, extents), true);
+      if (body->span.defined()) Marker(body->span)(nest);
+      parts.Set(i, nest);
+      changed = true;
+    }
+    if (!changed) return body;
+    const Span span = body->span;
+    body = tir::SeqStmt::Flatten(parts);
+    if (!body->span.defined()) body->span = span;
+    return body;
   }
 
   bool ReadLater(const Stage* s, size_t end) {

@@ -18,6 +18,10 @@ struct Home {
 /// Index of a stage's element in its home.
 PrimExpr HomeIndex(const Home& h, const std::vector<PrimExpr>& index);
 
+/// The loops and the store of a nest whose rounds each store an element of their own, which no other round reads: a
+/// stage, though it is written as a statement. False of other nests.
+bool AsStore(const Stmt& nest, std::vector<Axis>* axes, Store* store);
+
 class NestEmitter {
  public:
   /// `work_items`: for a device of many threads. Each stage is a nest whose data axes are one parallel loop, no

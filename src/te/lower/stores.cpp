@@ -11,6 +11,54 @@ PrimExpr HomeIndex(const Home& h, const std::vector<PrimExpr>& index) {
   return FlatIndex(h.shape, rest);
 }
 
+namespace {
+
+Buffer Flat(const Buffer& b) {
+  tir::BufferNode n = *b.get();
+  n.shape = {Product(b->shape)};
+  return Buffer(std::move(n));
+}
+
+/// Loads with one index, as those of stages have.
+class LoadFlattener : public tir::ExprMutator {
+ public:
+  using tir::ExprMutator::VisitExpr_;
+  PrimExpr VisitExpr_(const tir::BufferLoadNode* op) final {
+    const Array<PrimExpr> indices = VisitExprs(op->indices);
+    return tir::BufferLoad(Flat(op->buffer), {FlatIndex(op->buffer->shape, indices)});
+  }
+};
+
+bool LoadsFrom(const PrimExpr& e, const Buffer& b) {
+  bool found = false;
+  tir::PostOrderVisitExpr(e, [&](const PrimExpr& x) {
+    if (const auto* l = x.as<tir::BufferLoadNode>()) found |= l->buffer->data.same_as(b->data);
+  });
+  return found;
+}
+
+}  // namespace
+
+bool AsStore(const Stmt& nest, std::vector<Axis>* axes, Store* store) {
+  Stmt body = nest;
+  while (const auto* loop = body.as<tir::ForNode>()) {
+    if (loop->kind != ForKind::kSerial || !tir::is_zero(loop->min) || loop->loop_var.dtype() != DataType::Int(64) ||
+        !loop->annotations.empty()) {
+      return false;
+    }
+    axes->push_back({loop->loop_var, loop->extent, false});
+    body = loop->body;
+  }
+  const auto* s = body.as<tir::BufferStoreNode>();
+  if (!s || axes->empty() || s->indices.size() != axes->size()) return false;
+  for (size_t i = 0; i < axes->size(); ++i) {
+    if (!s->indices[static_cast<int64_t>(i)].same_as((*axes)[i].var)) return false;
+  }
+  if (tir::HasSideEffect(s->value) || LoadsFrom(s->value, s->buffer)) return false;
+  *store = {Flat(s->buffer), FlatIndex(s->buffer->shape, s->indices), LoadFlattener()(s->value)};
+  return true;
+}
+
 Stmt NestEmitter::Chunks(const std::vector<Axis>& axes, Stmt body, const Work& work,
                          const std::vector<Buffer>& scratch) {
   constexpr int64_t kChunks = 16;

@@ -10,6 +10,10 @@
 namespace baton::tir {
 namespace {
 
+/// Of all vector registers of a processor that has many large ones. What is not smaller lies in memory: written out,
+/// loops over it would only be longer.
+constexpr int64_t kRegisterBytes = 32 * 64;
+
 /// Variables by which registers (small local buffers) are indexed.
 struct RegisterVars : StmtExprVisitor {
   std::unordered_set<const Object*> vars;
@@ -23,7 +27,7 @@ struct RegisterVars : StmtExprVisitor {
   void Touch(const Buffer& b, const Array<PrimExpr>& indices) {
     if (b->scope() != "local") return;
     const int64_t* n = as_const_int(b->shape[0]);
-    if (!n || *n * b->dtype.bytes() > 4096) return;  // too big for registers
+    if (!n || *n * b->dtype.bytes() >= kRegisterBytes) return;
     for (const PrimExpr& i : indices) Add(i);
   }
   void VisitExpr_(const BufferLoadNode* op) final {

@@ -72,6 +72,18 @@ def test_bytes_of_one_array():
     assert grow(number(10), x).shape == (4096,)
 
 
+def test_a_program_reads_inputs_where_they_are(tmp_path):
+    """They are not copied, which would count."""
+    text = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(1000000), float32]) { topk(%x, k=3, ret_type="values") }'
+    largest = baton.compile(text, limits={"bytes": 1 << 20})
+    largest.save(tmp_path / "largest.so")
+    x = np.arange(1_000_000, dtype="float32")
+    for program in (largest, baton.load(tmp_path / "largest.so", limits={"bytes": 1 << 20})):
+        np.testing.assert_array_equal(program(x).numpy(), [999_999, 999_998, 999_997])
+        with pytest.raises(MemoryError):  # elements with gaps are brought together
+            program(np.ones((1_000_000, 2), "float32")[:, 0])
+
+
 def test_bytes_of_many_arrays():
     chain = baton.compile(LIST, limits={"bytes": 10 << 20})
     x = np.ones(1000, "float32")

@@ -50,6 +50,14 @@ def test_its_text_makes_it():
     assert "x8(" in str(out) and "x16(" not in str(out), "vectors of the target that it names"
 
 
+def test_the_copy_of_a_statement_is_a_stage():
+    """scatter_nd is a statement: what it begins with runs in vectors, by threads."""
+    text = "def @main(%x: Tensor[(2048, 768), float32], %i: Tensor[(1, 1), int64], %u: Tensor[(1, 768), float32]) { scatter_nd(%x, %i, %u) }"
+    shown = str(relay.transform.LowerToTIR()(optimized(text)))
+    copy = next(line for line in shown.splitlines() if "T_scatter_nd" in line and "p0" in line and " = " in line and "def" not in line)
+    assert ":16]" in copy and "parallel" in shown, shown[:2000]
+
+
 def test_instruments_see_it():
     seen = []
 

@@ -528,3 +528,28 @@ def test_results_keep_their_tuples(body, shape, executor):
         return "x" if isinstance(v, baton.nd.NDArray) else [shape_of(f) for f in v]
 
     assert shape_of(value) == shape
+
+
+def test_results_are_not_memory_of_the_caller():
+    """Inputs are read where they are; what a result has of them is a copy."""
+    text = """
+def @main(%c: Tensor[(), bool], %x: Tensor[(6), float32]) {
+  if (%c) { (reshape(%x, newshape=[2, 3]), %x) } else { (reshape(nn.relu(%x), newshape=[2, 3]), %x) }
+}"""
+    model = baton.compile(HEAD + text)
+    x = np.arange(6, dtype="float32")
+    shaped, same = model(np.array(True), x)
+    x[:] = -1
+    np.testing.assert_array_equal(shaped.numpy(), np.arange(6).reshape(2, 3))
+    np.testing.assert_array_equal(same.numpy(), np.arange(6))
+
+
+def test_inputs_of_a_call_are_forgotten_after_it(compiled):
+    """They are the caller's; a run without arguments needs inputs that were set."""
+    from baton.contrib import graph_executor
+
+    module = compiled("if").mod["default"](baton.cpu())
+    model = graph_executor.GraphModule(module)
+    module["call"](baton.nd.array(np.int64(1)), X)
+    with pytest.raises(ValueError, match="it has not been set"):
+        model.run()

@@ -16,6 +16,11 @@ MANY_TIES = Value(_random.integers(-3, 3, (3, 1000)).astype("float32") * np.floa
 MANY_TIES_BY_COLUMN = Value(_random.integers(-3, 3, (1000, 3)).astype("int32"))
 SPARSE = Value((_random.random(20000) < 0.1).astype("float32"))
 SPARSE_ROWS = Value(_random.random((300, 5, 70)) < 0.3)
+HOLES = Value(
+    np.where(_random.random((3, 600)) < 0.3, np.inf, np.where(_random.random((3, 600)) < 0.3, np.nan, _random.standard_normal((3, 600)))).astype("float32")
+)
+RISING, FALLING = Value(np.arange(2000, dtype="float64")), Value(np.arange(2000, 0, -1, "int16"))
+ENDS = Value(_random.choice(np.array([-(2**31), 0, 2**31 - 1], "int32"), (2, 800)))
 EXTREME = Value(np.array([2**64 - 1, 0, 2**63, 2**63 - 1, 1], "uint64"))
 
 
@@ -69,6 +74,9 @@ test_sort = table(
     # Long rows: selection in blocks, sorting by digits; few different values, so that places decide.
     *[Case("topk", topk, x, k=each(1, 7, 200, 900), **BOTH) for x in (MANY, MANY_TIES, i64(2, 1000), u8(1000))],
     Case("topk", topk, MANY_TIES_BY_COLUMN, k=each(5, 300), axis=0, **BOTH),
+    # What bounds the selection: infinities and NaN among numbers, rows in order, the ends of a type.
+    *[Case("topk", topk, x, k=each(1, 16, 60), **BOTH) for x in (HOLES, RISING, FALLING, ENDS, i8(2, 900), f32(64, 512), i32(40, 200), f16(3, 700))],
+    Case("topk", topk, f64(400, 3), k=16, axis=0, **BOTH),
     *[Case(op, f, x, **BOTH) for op, f in (("sort", sort), ("argsort", argsort)) for x in (MANY, MANY_TIES, f64(700), f16(2000))],
     dynamic=True,
 )
@@ -130,6 +138,7 @@ test_select = table(
     Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), i8(3, 4), Value([False, True]), axis=each(1, -1)),
     Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), bf16(5), boolean(0), axis=each(None, 0)),
     Case("compress", lambda x, c, axis=None: np.compress(c, x.reshape(-1)), f64(), Value([True]), axis=None),
+    Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), f32(40, 500, 30), boolean(500), axis=1),
     Case("compress", lambda x, c, axis=None: np.compress(c[:0], x, axis), boolean(2, 0), Value([True]), axis=1),
     dynamic=True,
 )

@@ -280,6 +280,9 @@ def roi_pool(x, rois, pooled_size, spatial_scale):
 
 
 ROIS = Value([[0, 0.3, 1.2, 5.5, 6.1], [1, 2, 2, 3, 3], [0, 4.4, 0.1, 9.3, 12.2], [1, 3, 3, 3, 3]], "float32")
+_boxes = np.random.default_rng(3)
+MANY_ROIS64 = Value(np.concatenate([_boxes.integers(0, 2, (40, 1)), np.sort(_boxes.uniform(-3, 20, (40, 4)), 1)], 1), "float64")
+MANY_ROIS = Value(MANY_ROIS64.array, "float32")
 test_rois = table(
     Case(
         "vision.roi_align",
@@ -305,6 +308,20 @@ test_rois = table(
         rtol=1e-9,
         atol=1e-9,
     ),
+    # Many boxes: images are rearranged, channels in tiles of which the last is not full.
+    Case(
+        "vision.roi_align",
+        roi_align,
+        f32(2, 19, 8, 9),
+        MANY_ROIS,
+        pooled_size=[2, 3],
+        spatial_scale=0.5,
+        sample_ratio=each(-1, 2),
+        mode=each("avg", "max"),
+        rtol=1e-5,
+        atol=1e-5,
+    ),
+    Case("vision.roi_align", roi_align, f64(2, 3, 8, 9), MANY_ROIS64, pooled_size=[2, 3], spatial_scale=1.0, sample_ratio=2, rtol=1e-9, atol=1e-9),
     Case("vision.roi_align", lambda x, r, **kw: np.zeros((0, 3, 2, 2), "float32"), f32(2, 3, 8, 9), f32(0, 5), pooled_size=[2, 2], spatial_scale=1.0),
     Case("vision.roi_pool", roi_pool, f32(2, 3, 8, 9), ROIS, pooled_size=each([2, 3], [1, 1], [4, 4]), spatial_scale=each(1.0, 0.5)),
     Case("vision.roi_pool", roi_pool, f16(2, 1, 4, 4), Value([[1, 0, 0, 3, 3]], "float16"), pooled_size=[2, 2], spatial_scale=1.0),

@@ -154,6 +154,9 @@ test_scatter = table(
     Case("scatter_nd", scatter_nd, f32(3, 4), i64(2, 0), f32(0), mode=N),
     Case("scatter_nd", scatter_nd, f32(3), i64(1), f32(), mode=N),
     Case("scatter_nd", scatter_nd, f16(2, 3), i64(0, 4), f16(4, 2, 3), name="whole"),
+    # Data that threads copy, in vectors with a rest.
+    Case("scatter_nd", scatter_nd, f32(700, 601), i64(1, 3).within(-700, 699), f32(3, 601), mode=N),
+    Case("scatter_elements", scatter_elements, u8(1300, 601), i64(2, 601).within(-1300, 1299), u8(2, 601), axis=0),
 )
 test_scatter_dynamic = table(
     Case("scatter_elements", scatter_elements, f32(3, 4), i64(2, 4).within(-4, 4), f32(2, 4), dynamic=True),
