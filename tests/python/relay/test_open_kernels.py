@@ -36,6 +36,7 @@ class Kernel:
         with target:
             func = get_global_func("relay.LowerPrimitive")(main, "kernel", target).with_attr("global_symbol", "kernel")
             self.run = baton.build(func, target=target)["kernel"]
+        self.text = str(func)
         self.generated = all(len(b.shape) == 1 for b in func.buffer_map.values())
         self.sizes = [p.name for p in func.params[len(params) + 1 :]]
 
@@ -193,6 +194,44 @@ def test_blocked_convolutions_of_images_of_any_size(level, name):
 
     sizes = [{"n": n, "h": h, "w": w} for n, h, w in [(1, 8, 8), (2, 5, 9), (1, 3, 3), (3, 30, 17), (0, 8, 8), (1, 2, 2)]]
     check(level, make, sizes, generated=True)
+
+
+# Window, steps, padding (top, left, bottom, right), dilation.
+DEPTHWISE = {
+    "3x3": ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    "3x3 every other": ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
+    "5x5 after the end": ((5, 5), (2, 1), (0, 0, 3, 4), (1, 1)),
+    "3x3 with gaps": ((3, 3), (1, 1), (2, 3, 2, 1), (2, 3)),
+    "1x9": ((1, 9), (1, 3), (0, 4, 0, 4), (1, 1)),
+    "more padding than window": ((2, 2), (1, 1), (3, 3, 3, 3), (1, 1)),
+    "no padding": ((3, 2), (3, 2), (0, 0, 0, 0), (1, 1)),
+}
+
+
+def depthwise(x, w, steps, padding, dilation):
+    """Of (n, blocks, h, w, lanes) by (blocks, 1, kh, kw, 1, lanes)."""
+    top, left, bottom, right = padding
+    x = np.pad(x.astype("float64"), ((0, 0), (0, 0), (top, bottom), (left, right), (0, 0)))
+    spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:4], dilation, strict=True)]
+    taps = np.lib.stride_tricks.sliding_window_view(x, spans, (2, 3))[:, :, :: steps[0], :: steps[1], :, :: dilation[0], :: dilation[1]]
+    return np.einsum("nbyxlij,bijl->nbyxl", taps, w[:, 0, :, :, 0])
+
+
+@pytest.mark.parametrize("name", DEPTHWISE)
+def test_depthwise_convolutions_copy_no_image(level, name):
+    window, steps, padding, dilation = DEPTHWISE[name]
+    lanes, blocks = LANES[level], 3
+
+    def make(d):
+        x, w = var("x", d["n"], blocks, d["h"], d["w"], lanes), var("k", blocks, 1, *window, 1, lanes)
+        return [x, w], relay.nn.contrib_conv2d_nchwc(
+            x, w, strides=steps, padding=padding, dilation=dilation, groups=blocks * lanes, kernel_size=window, channels=blocks * lanes,
+            data_layout=f"NCHW{lanes}c", kernel_layout=f"OIHW1i{lanes}o", out_layout=f"NCHW{lanes}c",
+        )  # fmt: skip
+
+    sizes = [{"n": 1 + w % 2, "h": 20 - w, "w": w} for w in range(5, 20)] + [{"n": 0, "h": 8, "w": 8}, {"n": 1, "h": 9, "w": 131}]
+    assert "padded" not in Kernel(*make({"n": te.var("n"), "h": te.var("h"), "w": te.var("w")}), level).text
+    check(level, make, [s for s in sizes if s["h"] >= 5], lambda x, w: depthwise(x, w, steps, padding, dilation), generated=True)
 
 
 def softmax(x):
