@@ -7,6 +7,7 @@
 
 #include "group.h"
 #include "machine.h"
+#include "windows.h"
 
 namespace baton::relay::kernel {
 
@@ -22,15 +23,8 @@ tir::PrimFunc GeneratePlainConv(const Function& func, const Call& anchor, const 
 bool ShapesOfImages(const Group& g, std::vector<int64_t>* data, std::vector<int64_t>* weight,
                     std::vector<int64_t>* result, PrimExpr* images);
 
-/// A convolution over blocked images in which each channel stands alone. Extents may be literals or not.
-struct DepthwiseConv {
-  PrimExpr images, in_height, in_width, height, width;  ///< the last two: of the result
-  int64_t blocks = 1, lanes = 1;                        ///< of channels
-  int64_t window_h = 1, window_w = 1, step_h = 1, step_w = 1, dilation_h = 1, dilation_w = 1;
-  int64_t top = 0, left = 0, bottom = 0, right = 0;
-  bool rows = true;  ///< images have a dimension of rows
-};
-Stmt WriteDepthwise(const Group& g, const DepthwiseConv& c, const Machine& mc);
+/// A convolution over images in blocks of channels in which each channel stands alone.
+Stmt WriteDepthwise(const Group& g, const Windows& c, const Machine& mc);
 
 /// A convolution over blocked images whose height and width are no literals; null where it does not fit.
 Stmt WriteOpenConv(const Group& g, const ConvAttrs<2>& attrs, const Machine& mc);

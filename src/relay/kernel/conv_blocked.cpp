@@ -397,8 +397,8 @@ class ConvWriter {
   PrimExpr image_, in_image_, part_, slice_, block0_;  // part: the group; in_image_: in the input as it is read
 };
 
-DepthwiseConv ChannelsAlone(const Conv& c) {
-  DepthwiseConv d;
+Windows ChannelsAlone(const Conv& c) {
+  Windows d;
   d.images = c.images.defined() ? c.images : I(c.batch), d.blocks = c.out_blocks, d.lanes = c.lanes;
   d.in_height = I(c.in_height), d.in_width = I(c.in_width), d.height = I(c.height), d.width = I(c.width);
   d.window_h = c.window_h, d.window_w = c.window_w, d.step_h = c.step_h, d.step_w = c.step_w;

@@ -333,7 +333,7 @@ Stmt WriteOpenConv(const Group& g, const ConvAttrs<2>& a, const Machine& mc) {
   if (g.arg_extents(0).size() != 5 || g.arg_extents(1).size() != 6 || g.out_extents().size() != 5) return Stmt();
   if (!ReadOpenConv(g, a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
   if (!c.depthwise) return OpenConvWriter(g, c, mc).Write();
-  DepthwiseConv d;
+  Windows d;
   d.images = c.images, d.in_height = c.in_height, d.in_width = c.in_width, d.height = c.height, d.width = c.width;
   d.blocks = c.out_blocks, d.lanes = c.lanes, d.window_h = c.window_h, d.window_w = c.window_w;
   d.step_h = c.step_h, d.step_w = c.step_w, d.dilation_h = c.dilation_h, d.dilation_w = c.dilation_w;
