@@ -31,7 +31,6 @@ SLOWEST_S = 0.25  # rows above get fewer rounds
 #: Rows that may stand above ROW_BAR, and why (docs/design/figures.md has the long form).
 EXPLAINED: dict[str, str] = {
     "Range to 10000": "the length is a value: the loop interpreter runs it",
-    "MaxPool 5x5 s1 256 at 20": "columns at the sides are computed one by one",
     "RoiAlign 100 boxes of 256 at 50": "on the host, sums in float64",
 }
 

@@ -7,6 +7,7 @@
 
 #include "group.h"
 #include "machine.h"
+#include "windows.h"
 
 namespace baton::relay::kernel {
 
@@ -21,6 +22,9 @@ tir::PrimFunc GeneratePlainConv(const Function& func, const Call& anchor, const 
 /// shapes; false where another extent is none.
 bool ShapesOfImages(const Group& g, std::vector<int64_t>* data, std::vector<int64_t>* weight,
                     std::vector<int64_t>* result, PrimExpr* images);
+
+/// A convolution over images in blocks of channels in which each channel stands alone.
+Stmt WriteDepthwise(const Group& g, const Windows& c, const Machine& mc);
 
 /// A convolution over blocked images whose height and width are no literals; null where it does not fit.
 Stmt WriteOpenConv(const Group& g, const ConvAttrs<2>& attrs, const Machine& mc);

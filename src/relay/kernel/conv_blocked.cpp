@@ -114,27 +114,8 @@ class ConvWriter {
     s.flat = !pad_ && c_.window() == 1 && c_.step_d == 1 && c_.step_h == 1 && c_.step_w == 1;
     if (s.flat) s.width = c_.pixels(), s.height = 1, slices_ = 1;
     s.batch = items();
-    if (c_.depthwise) {
-      // One vector of channels at a time; the window's weights and a row of inputs are in registers too.
-      s.out_blocks = 1;
-      s.steps = c_.window();
-      s.weight_bytes = 0;
-      s.batch *= c_.out_blocks;
-      plan_ = PlanConv(mc, s);
-      plan_.vectors = 1;
-      plan_.rows = 1;
-      plan_.columns = std::min<int64_t>(c_.width, mc.registers == 32 ? 14 : 6);
-      plan_.columns = CeilDiv(c_.width, CeilDiv(c_.width, plan_.columns));
-      s.flat = false;
-      int64_t units = s.batch;
-      plan_.chunk = c_.height;
-      for (int64_t chunks = 1; chunks <= c_.height && Imbalance(units * chunks, mc.cores) > 1.05; ++chunks)
-        plan_.chunk = CeilDiv(c_.height, chunks + 1);
-      flat_ = false;
-    } else {
-      plan_ = PlanConv(mc, s);
-      flat_ = s.flat;
-    }
+    plan_ = PlanConv(mc, s);
+    flat_ = s.flat;
     height_ = flat_ ? 1 : c_.height;
     width_ = flat_ ? c_.pixels() : c_.width;
   }
@@ -229,7 +210,7 @@ class ConvWriter {
             unit = floordiv(unit, I(extent));
             return v;
           };
-          if (plan_.channels_first || c_.depthwise) {
+          if (plan_.channels_first) {
             chunk = take("chunk", chunks_, items() * groups_ == 1);
             image = take("image", items(), groups_ == 1);
             group = take("group", groups_, true);
@@ -303,10 +284,10 @@ class ConvWriter {
     PrimExpr y = Known(y_expr) >= 0 ? y_expr : s.Let("y", y_expr), x = Known(x_expr) >= 0 ? x_expr : s.Let("x", x_expr);
     int64_t lanes = c_.lanes, volume = planes_ * rows_ * row_;
     int64_t pixels = rows * columns;
-    PrimExpr first = in_image_ * I(c_.all_in()) + (c_.depthwise ? block0_ : part_ * I(c_.in_blocks));
+    PrimExpr first = in_image_ * I(c_.all_in()) + part_ * I(c_.in_blocks);
     PrimExpr in0 = s.Let("in0", first * I(volume) + slice_ * I(c_.step_d * rows_ * row_) + y * I(c_.step_h * row_) +
                                     x * I(c_.step_w * c_.in_lanes));
-    int64_t weight_block = (c_.depthwise ? 1 : c_.in_blocks * c_.in_lanes) * c_.window() * lanes;
+    int64_t weight_block = c_.in_blocks * c_.in_lanes * c_.window() * lanes;
     PrimExpr block = part_ * I(c_.out_blocks) + block0_;
     PrimExpr w0 = s.Let("w0", block * I(weight_block));
     PrimExpr out0 = s.Let("out0", ((image_ * I(c_.all_out()) + block) * I(c_.pixels()) +
@@ -321,57 +302,37 @@ class ConvWriter {
     for (int64_t p = 0; p < pixels; ++p) {
       for (int64_t v = 0; v < vectors_; ++v) body.Add(Store(acc, at(p, v), zero));
     }
-    if (c_.depthwise) {
-      body.Add(Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
-        auto column = [&](const PrimExpr& kw) {
-          Steps k;
-          PrimExpr w = k.Let("w", As(dtype_, Read(weight_, w0 + (kh * I(c_.window_w) + kw) * I(lanes), lanes)));
-          for (int64_t p = 0; p < pixels; ++p) {
-            PrimExpr v =
-                Read(input_, in0 + kh * I(c_.dilation_h * row_) + kw * I(c_.dilation_w * lanes) + I(pixel(p)), lanes);
-            k.Add(Store(acc, at(p, 0), MultiplyAdd(fma_, v, w, value(p, 0))));
-          }
-          return k.Done();
-        };
-        if (c_.window_w > 7) return Loop("kw", I(c_.window_w), column);
-        Steps k;
-        for (int64_t kw = 0; kw < c_.window_w; ++kw) k.Add(column(I(kw)));
-        return k.Done();
-      }));
-    } else {
-      int64_t fmas = pixels * vectors_, u = fmas >= 16 ? 2 : 4;
-      while (c_.in_lanes % u) --u;
-      if (c_.in_lanes <= 4) u = c_.in_lanes;
-      body.Add(Loop("ic", I(c_.in_blocks), [&](const PrimExpr& ic) {
-        return Loop("kd", I(c_.window_d), [&](const PrimExpr& kd) {
-          return Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
-            return Loop("kw", I(c_.window_w), [&](const PrimExpr& kw) {
-              PrimExpr in = in0 + ic * I(volume) + kd * I(c_.dilation_d * rows_ * row_) + kh * I(c_.dilation_h * row_) +
-                            kw * I(c_.dilation_w * c_.in_lanes);
-              PrimExpr w = w0 + (((ic * I(c_.window_d) + kd) * I(c_.window_h) + kh) * I(c_.window_w) + kw) *
-                                    I(c_.in_lanes * lanes);
-              return Loop("i", I(c_.in_lanes / u), [&](const PrimExpr& i) {
-                Steps k;
-                for (int64_t j = 0; j < u; ++j) {
-                  PrimExpr lane = i * I(u) + I(j);
-                  std::vector<PrimExpr> ws;
+    int64_t fmas = pixels * vectors_, u = fmas >= 16 ? 2 : 4;
+    while (c_.in_lanes % u) --u;
+    if (c_.in_lanes <= 4) u = c_.in_lanes;
+    body.Add(Loop("ic", I(c_.in_blocks), [&](const PrimExpr& ic) {
+      return Loop("kd", I(c_.window_d), [&](const PrimExpr& kd) {
+        return Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
+          return Loop("kw", I(c_.window_w), [&](const PrimExpr& kw) {
+            PrimExpr in = in0 + ic * I(volume) + kd * I(c_.dilation_d * rows_ * row_) + kh * I(c_.dilation_h * row_) +
+                          kw * I(c_.dilation_w * c_.in_lanes);
+            PrimExpr w = w0 + (((ic * I(c_.window_d) + kd) * I(c_.window_h) + kh) * I(c_.window_w) + kw) *
+                                  I(c_.in_lanes * lanes);
+            return Loop("i", I(c_.in_lanes / u), [&](const PrimExpr& i) {
+              Steps k;
+              for (int64_t j = 0; j < u; ++j) {
+                PrimExpr lane = i * I(u) + I(j);
+                std::vector<PrimExpr> ws;
+                for (int64_t v = 0; v < vectors_; ++v)
+                  ws.push_back(k.Let("w", As(dtype_, Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes))));
+                for (int64_t p = 0; p < pixels; ++p) {
+                  PrimExpr b =
+                      k.Let("x", tir::broadcast_to(Read(input_, in + lane + I(pixel(p))), static_cast<int>(lanes)));
                   for (int64_t v = 0; v < vectors_; ++v)
-                    ws.push_back(
-                        k.Let("w", As(dtype_, Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes))));
-                  for (int64_t p = 0; p < pixels; ++p) {
-                    PrimExpr b =
-                        k.Let("x", tir::broadcast_to(Read(input_, in + lane + I(pixel(p))), static_cast<int>(lanes)));
-                    for (int64_t v = 0; v < vectors_; ++v)
-                      k.Add(Store(acc, at(p, v), MultiplyAdd(fma_, b, ws[static_cast<size_t>(v)], value(p, v))));
-                  }
+                    k.Add(Store(acc, at(p, v), MultiplyAdd(fma_, b, ws[static_cast<size_t>(v)], value(p, v))));
                 }
-                return k.Done();
-              });
+              }
+              return k.Done();
             });
           });
         });
-      }));
-    }
+      });
+    }));
     body.Add(Finish(acc, y, x, out0, rows, columns));
     s.Add(With(acc, body.Done()));
     return s.Done();
@@ -436,6 +397,18 @@ class ConvWriter {
   PrimExpr image_, in_image_, part_, slice_, block0_;  // part: the group; in_image_: in the input as it is read
 };
 
+Windows ChannelsAlone(const Conv& c) {
+  Windows d;
+  d.images = c.images.defined() ? c.images : I(c.batch), d.blocks = c.out_blocks, d.lanes = c.lanes;
+  d.in_height = I(c.in_height), d.in_width = I(c.in_width), d.height = I(c.height), d.width = I(c.width);
+  d.window_h = c.window_h, d.window_w = c.window_w, d.step_h = c.step_h, d.step_w = c.step_w;
+  d.dilation_h = c.dilation_h, d.dilation_w = c.dilation_w, d.top = c.top, d.left = c.left;
+  d.bottom = std::max<int64_t>(0, c.padded_height() - c.in_height - c.top);
+  d.right = std::max<int64_t>(0, c.padded_width() - c.in_width - c.left);
+  d.rows = c.rank > 1;
+  return d;
+}
+
 template <int N>
 Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
   const auto* a = anchor->attrs.as<ConvAttrs<N>>();
@@ -450,7 +423,7 @@ Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
     if (x.size() == 5 && (Known(x[2]) < 0 || Known(x[3]) < 0)) return WriteOpenConv(g, *a, mc);
   }
   if (!ReadConv(g, *a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
-  return ConvWriter(g, c, mc).Write();
+  return c.depthwise ? WriteDepthwise(g, ChannelsAlone(c), mc) : ConvWriter(g, c, mc).Write();
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // Convolutions over images in blocks of channels whose height and width are known at run time alone. A register tile is
 // a run of neighbouring pixels of the result, across the ends of rows, by some blocks of output channels: the places of
 // its pixels in the input are values. The last tile of an image overlaps the one before it. Sums are those of
-// conv_blocked.cpp, in its order. Where each channel stands alone, tiles stay within a row.
+// conv_blocked.cpp, in its order.
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
 #include <baton/topi/layout.h>
@@ -21,7 +21,7 @@ struct OpenConv {
   int64_t in_blocks = 1, in_lanes = 1, out_blocks = 1, lanes = 1;
   int64_t window_h = 1, window_w = 1, step_h = 1, step_w = 1, dilation_h = 1, dilation_w = 1;
   int64_t top = 0, left = 0, bottom = 0, right = 0;
-  bool depthwise = false;
+  bool depthwise = false;  ///< see conv_depthwise.cpp
   bool padded() const { return top || left || bottom || right; }
   /// The result's pixels are those of the input.
   bool flat() const { return !padded() && window_h * window_w * step_h * step_w == 1; }
@@ -65,14 +65,10 @@ class OpenConvWriter {
  public:
   OpenConvWriter(const Group& g, OpenConv c, const Machine& mc)
       : g_(g), c_(std::move(c)), mc_(mc), dtype_(g.anchor_dtype()), input_(g.arg(0)), weight_(g.arg(1)) {
-    vectors_ = c_.depthwise ? 1 : std::min<int64_t>(2, c_.out_blocks);
+    vectors_ = std::min<int64_t>(2, c_.out_blocks);
     // Of these widths a call takes the one that wastes the least: tiles at the end overlap others. More of them save
     // a few hundredths of the time, and each is code of its own.
-    if (c_.depthwise) {
-      widths_ = mc.registers == 32 ? std::vector<int64_t>{14, 10, 7, 4} : std::vector<int64_t>{6, 4};
-    } else {
-      widths_ = mc.registers == 32 ? std::vector<int64_t>{14, 10} : std::vector<int64_t>{6, 5};
-    }
+    widths_ = mc.registers == 32 ? std::vector<int64_t>{14, 10} : std::vector<int64_t>{6, 5};
   }
 
   Stmt Write() {
@@ -83,23 +79,21 @@ class OpenConvWriter {
     plane_ = hold("plane", rows_ * row_);
     width_ = hold("width", max(c_.width, I(1)));
     pixels_ = hold("pixels", c_.height * c_.width);
-    const PrimExpr& along = c_.depthwise ? width_ : pixels_;
     columns_ = I(widths_[0]);
-    PrimExpr cost = Cost(along, widths_[0]);
+    PrimExpr cost = Cost(pixels_, widths_[0]);
     for (size_t i = 1; i < widths_.size(); ++i) {
-      PrimExpr other = Cost(along, widths_[i]);
+      PrimExpr other = Cost(pixels_, widths_[i]);
       columns_ = tir::Select(other < cost, I(widths_[i]), columns_);
       cost = min(other, cost);
     }
     columns_ = hold("columns", columns_);
-    across_ = hold("across", truncdiv(along + columns_ - I(1), columns_));
-    tiles_ = c_.depthwise ? hold("tiles", c_.height) : across_;
+    tiles_ = hold("tiles", truncdiv(pixels_ + columns_ - I(1), columns_));
     groups_ = CeilDiv(c_.out_blocks, vectors_);
     // Pixels are shared out too where groups of channels are few.
     const int64_t wanted = groups_ % mc_.cores == 0 ? 1 : CeilDiv(8 * mc_.cores, groups_);
     per_ = hold("per", max(floordiv(tiles_ + I(wanted - 1), I(wanted)), I(1)));
     chunks_ = hold("chunks", truncdiv(tiles_ + per_ - I(1), per_));
-    const int64_t terms = (c_.depthwise ? 1 : c_.in_blocks * c_.in_lanes) * c_.window_h * c_.window_w;
+    const int64_t terms = c_.in_blocks * c_.in_lanes * c_.window_h * c_.window_w;
     worth_ = I(static_cast<int64_t>(kParallelFlops / 2)) < pixels_ * I(c_.out_blocks * c_.lanes * terms);
     if (!c_.padded()) {
       steps.Add(EachImage(c_.images, [&](const PrimExpr& image) {
@@ -126,7 +120,7 @@ class OpenConvWriter {
   Stmt Parallel(const Stmt& loop) const { return loop.defined() ? tir::ParallelIf(worth_, loop) : loop; }
   ForKind Kind() const { return mc_.cores > 1 ? ForKind::kParallel : ForKind::kSerial; }
 
-  /// Of `pixels` in tiles of `columns`; too many for an image or a row that is smaller than such a tile.
+  /// Of `pixels` in tiles of `columns`; too many for an image that is smaller than such a tile.
   static PrimExpr Cost(const PrimExpr& pixels, int64_t columns) {
     PrimExpr tiles = floordiv(pixels + I(columns - 1), I(columns));
     return tir::Select(I(columns) <= pixels, tiles * I(columns + 1), pixels * I(columns * 8));
@@ -191,31 +185,24 @@ class OpenConvWriter {
     PrimExpr first = s.Let("first", chunk * per_), count = min(per_, tiles_ - first);
     auto tiles = [&](int64_t columns) {
       return Loop("tile", count, [&](const PrimExpr& t) {
-        if (!c_.depthwise) return Tile(min((first + t) * I(columns), pixels_ - I(columns)), columns, vectors);
-        PrimExpr y = first + t;
-        return Loop("column", across_, [&](const PrimExpr& x) {
-          return Tile(y * width_ + min(x * I(columns), width_ - I(columns)), columns, vectors, y);
-        });
+        return Tile(min((first + t) * I(columns), pixels_ - I(columns)), columns, vectors);
       });
     };
     // What is smaller than any tile is done pixel by pixel.
-    const PrimExpr begin = c_.depthwise ? first * width_ : I(0);
-    const PrimExpr end = c_.depthwise ? (first + count) * width_ : pixels_;
-    Stmt all = Loop("pixel", end - begin, [&](const PrimExpr& p) { return Tile(begin + p, 1, vectors); });
-    all = If(I(widths_.back()) <= (c_.depthwise ? width_ : pixels_), tiles(widths_.back()), all);
+    Stmt all = Loop("pixel", pixels_, [&](const PrimExpr& p) { return Tile(p, 1, vectors); });
+    all = If(I(widths_.back()) <= pixels_, tiles(widths_.back()), all);
     for (size_t i = widths_.size() - 1; i-- > 0;)
       all = If(equal(columns_, I(widths_[i])) && I(widths_[i]) <= pixels_, tiles(widths_[i]), all);
     s.Add(all);
     return s.Done();
   }
 
-  /// The pixels from `first` on. `row`: the one in which they lie, if they all do.
-  Stmt Tile(const PrimExpr& first, int64_t columns, int64_t vectors, const PrimExpr& row = PrimExpr()) {
+  /// The pixels from `first` on.
+  Stmt Tile(const PrimExpr& first, int64_t columns, int64_t vectors) {
     Steps s;
     const int64_t lanes = c_.lanes, il = c_.in_lanes;
-    PrimExpr p0 = s.Let("p0", first), in_block = c_.depthwise ? block0_ : I(0);
-    PrimExpr in0 = s.Let("in0", (in_image_ * I(c_.in_blocks) + in_block) * plane_);
-    const int64_t weight_block = (c_.depthwise ? 1 : c_.in_blocks * il) * c_.window_h * c_.window_w * lanes;
+    PrimExpr p0 = s.Let("p0", first), in0 = s.Let("in0", in_image_ * I(c_.in_blocks) * plane_);
+    const int64_t weight_block = c_.in_blocks * il * c_.window_h * c_.window_w * lanes;
     PrimExpr w0 = s.Let("w0", block0_ * I(weight_block));
     PrimExpr out0 = s.Let("out0", ((image_ * I(c_.out_blocks) + block0_) * pixels_ + p0) * I(lanes));
     auto of_places = [&](const std::vector<PrimExpr>& from) {
@@ -223,7 +210,7 @@ class OpenConvWriter {
       Steps body;
       PrimExpr zero = tir::broadcast_to(tir::make_const(dtype_, 0), static_cast<int>(lanes));
       for (int64_t i = 0; i < columns * vectors; ++i) body.Add(Store(acc, Span(I(i * lanes), lanes), zero));
-      body.Add(c_.depthwise ? Channelwise(acc, in0, w0, from) : Sums(acc, in0, w0, from, vectors, weight_block));
+      body.Add(Sums(acc, in0, w0, from, vectors, weight_block));
       body.Add(Finish(acc, p0, out0, columns, vectors));
       return With(acc, body.Done());
     };
@@ -233,10 +220,6 @@ class OpenConvWriter {
       for (int64_t i = 0; i < columns; ++i) from.push_back(from0 + I(i * c_.step_w * il));
       return of_places(from);
     };
-    if (row.defined()) {
-      s.Add(in_a_row(s.Let("from", row * I(c_.step_h) * row_ + (p0 - row * width_) * I(c_.step_w * il))));
-      return s.Done();
-    }
     if (c_.flat()) {
       s.Add(in_a_row(p0 * I(il)));
       return s.Done();
@@ -259,27 +242,6 @@ class OpenConvWriter {
     if (columns > 1) within.Add(in_a_row(within.Let("from", place(y0, x0))));
     s.Add(columns > 1 ? If(x0 + I(columns) <= width_, within.Done(), across.Done()) : across.Done());
     return s.Done();
-  }
-
-  Stmt Channelwise(const Buffer& acc, const PrimExpr& in0, const PrimExpr& w0, const std::vector<PrimExpr>& from) {
-    int64_t lanes = c_.lanes;
-    return Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
-      auto column = [&](const PrimExpr& kw) {
-        Steps k;
-        PrimExpr w = k.Let("w", As(dtype_, Read(weight_, w0 + (kh * I(c_.window_w) + kw) * I(lanes), lanes)));
-        PrimExpr in = k.Let("in", in0 + kh * I(c_.dilation_h) * row_ + kw * I(c_.dilation_w * lanes));
-        for (size_t p = 0; p < from.size(); ++p) {
-          PrimExpr at = I(static_cast<int64_t>(p) * lanes);
-          k.Add(Store(acc, Span(at, lanes),
-                      MultiplyAdd(mc_.fma, Read(input_, in + from[p], lanes), w, Read(acc, at, lanes))));
-        }
-        return k.Done();
-      };
-      if (c_.window_w > 7) return Loop("kw", I(c_.window_w), column);
-      Steps k;
-      for (int64_t kw = 0; kw < c_.window_w; ++kw) k.Add(column(I(kw)));
-      return k.Done();
-    });
   }
 
   Stmt Sums(const Buffer& acc, const PrimExpr& in0, const PrimExpr& w0, const std::vector<PrimExpr>& from,
@@ -356,11 +318,11 @@ class OpenConvWriter {
   Machine mc_;
   DataType dtype_;
   Buffer input_, weight_;
-  int64_t vectors_ = 1, groups_ = 1;            // of a tile; of output channels
-  std::vector<int64_t> widths_;                 // of tiles, widest first
-  PrimExpr rows_, row_, plane_;                 // of the input as it is read; the last two in elements
-  PrimExpr width_, pixels_, columns_, across_;  // of the result; of a tile; tiles of a row, or of an image
-  PrimExpr tiles_, per_, chunks_, worth_;       // `tiles_`: rows of them, where tiles stay within rows
+  int64_t vectors_ = 1, groups_ = 1;           // of a tile; of output channels
+  std::vector<int64_t> widths_;                // of tiles, widest first
+  PrimExpr rows_, row_, plane_;                // of the input as it is read; the last two in elements
+  PrimExpr width_, pixels_, columns_, tiles_;  // of the result; of a tile; tiles of an image
+  PrimExpr per_, chunks_, worth_;
   PrimExpr image_, in_image_, block0_;
 };
 
@@ -370,7 +332,13 @@ Stmt WriteOpenConv(const Group& g, const ConvAttrs<2>& a, const Machine& mc) {
   OpenConv c;
   if (g.arg_extents(0).size() != 5 || g.arg_extents(1).size() != 6 || g.out_extents().size() != 5) return Stmt();
   if (!ReadOpenConv(g, a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
-  return OpenConvWriter(g, c, mc).Write();
+  if (!c.depthwise) return OpenConvWriter(g, c, mc).Write();
+  Windows d;
+  d.images = c.images, d.in_height = c.in_height, d.in_width = c.in_width, d.height = c.height, d.width = c.width;
+  d.blocks = c.out_blocks, d.lanes = c.lanes, d.window_h = c.window_h, d.window_w = c.window_w;
+  d.step_h = c.step_h, d.step_w = c.step_w, d.dilation_h = c.dilation_h, d.dilation_w = c.dilation_w;
+  d.top = c.top, d.left = c.left, d.bottom = c.bottom, d.right = c.right;
+  return WriteDepthwise(g, d, mc);
 }
 
 }  // namespace baton::relay::kernel

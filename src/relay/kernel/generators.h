@@ -20,4 +20,8 @@ tir::PrimFunc GenerateConv(const Function& func, const Call& anchor, const Strin
 /// Convolutions over two dimensions whose channels are split into blocks.
 tir::PrimFunc GenerateBlockedConv2D(const Function& func, const Call& anchor, const String& name, const Target& target);
 
+/// Pools over two spatial dimensions, in blocks of channels or plain.
+tir::PrimFunc GenerateMaxPool2D(const Function& func, const Call& anchor, const String& name, const Target& target);
+tir::PrimFunc GenerateAvgPool2D(const Function& func, const Call& anchor, const String& name, const Target& target);
+
 }  // namespace baton::relay::kernel

@@ -36,6 +36,7 @@ class Kernel:
         with target:
             func = get_global_func("relay.LowerPrimitive")(main, "kernel", target).with_attr("global_symbol", "kernel")
             self.run = baton.build(func, target=target)["kernel"]
+        self.text = str(func)
         self.generated = all(len(b.shape) == 1 for b in func.buffer_map.values())
         self.sizes = [p.name for p in func.params[len(params) + 1 :]]
 
@@ -193,6 +194,113 @@ def test_blocked_convolutions_of_images_of_any_size(level, name):
 
     sizes = [{"n": n, "h": h, "w": w} for n, h, w in [(1, 8, 8), (2, 5, 9), (1, 3, 3), (3, 30, 17), (0, 8, 8), (1, 2, 2)]]
     check(level, make, sizes, generated=True)
+
+
+# Window, steps, padding (top, left, bottom, right), dilation.
+DEPTHWISE = {
+    "3x3": ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    "3x3 every other": ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
+    "5x5 after the end": ((5, 5), (2, 1), (0, 0, 3, 4), (1, 1)),
+    "3x3 with gaps": ((3, 3), (1, 1), (2, 3, 2, 1), (2, 3)),
+    "1x9": ((1, 9), (1, 3), (0, 4, 0, 4), (1, 1)),
+    "more padding than window": ((2, 2), (1, 1), (3, 3, 3, 3), (1, 1)),
+    "no padding": ((3, 2), (3, 2), (0, 0, 0, 0), (1, 1)),
+}
+
+
+def depthwise(x, w, steps, padding, dilation):
+    """Of (n, blocks, h, w, lanes) by (blocks, 1, kh, kw, 1, lanes)."""
+    top, left, bottom, right = padding
+    x = np.pad(x.astype("float64"), ((0, 0), (0, 0), (top, bottom), (left, right), (0, 0)))
+    spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:4], dilation, strict=True)]
+    taps = np.lib.stride_tricks.sliding_window_view(x, spans, (2, 3))[:, :, :: steps[0], :: steps[1], :, :: dilation[0], :: dilation[1]]
+    return np.einsum("nbyxlij,bijl->nbyxl", taps, w[:, 0, :, :, 0])
+
+
+@pytest.mark.parametrize("name", DEPTHWISE)
+def test_depthwise_convolutions_copy_no_image(level, name):
+    window, steps, padding, dilation = DEPTHWISE[name]
+    lanes, blocks = LANES[level], 3
+
+    def make(d):
+        x, w = var("x", d["n"], blocks, d["h"], d["w"], lanes), var("k", blocks, 1, *window, 1, lanes)
+        return [x, w], relay.nn.contrib_conv2d_nchwc(
+            x, w, strides=steps, padding=padding, dilation=dilation, groups=blocks * lanes, kernel_size=window, channels=blocks * lanes,
+            data_layout=f"NCHW{lanes}c", kernel_layout=f"OIHW1i{lanes}o", out_layout=f"NCHW{lanes}c",
+        )  # fmt: skip
+
+    sizes = [{"n": 1 + w % 2, "h": 20 - w, "w": w} for w in range(5, 20)] + [{"n": 0, "h": 8, "w": 8}, {"n": 1, "h": 9, "w": 131}]
+    assert "padded" not in Kernel(*make({"n": te.var("n"), "h": te.var("h"), "w": te.var("w")}), level).text
+    check(level, make, [s for s in sizes if s["h"] >= 5], lambda x, w: depthwise(x, w, steps, padding, dilation), generated=True)
+
+
+# Window, steps, padding (top, left, bottom, right), dilation, whether the last window may end outside.
+POOLS = {
+    "5x5": ((5, 5), (1, 1), (2, 2, 2, 2), (1, 1), False),
+    "3x3 every other": ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1), False),
+    "3x3 every other, ends outside": ((3, 3), (2, 2), (0, 0, 0, 0), (1, 1), True),
+    "2x3": ((2, 3), (1, 1), (1, 0, 0, 2), (1, 1), False),
+    "3x2 with gaps": ((3, 2), (2, 1), (2, 3, 3, 2), (2, 3), False),
+    "1x9": ((1, 9), (1, 1), (0, 4, 0, 4), (1, 1), False),
+    "no padding": ((2, 2), (1, 1), (0, 0, 0, 0), (1, 1), False),
+}
+
+
+def pool(x, kind, window, steps, padding, dilation, out):
+    """Of (n, c, h, w, lanes), window by window."""
+    found = np.empty((*x.shape[:2], *out, x.shape[4]))
+    wide = np.pad(x.astype("float64"), ((0, 0), (0, 0), *[(p, p + 64) for p in padding[:2]], (0, 0)), constant_values=np.nan)
+    room = [padding[d] + x.shape[2 + d] + padding[2 + d] for d in range(2)]
+    for i in range(out[0]):
+        for j in range(out[1]):
+            rows, columns = ([at * s + k * d for k in range(n)] for at, s, d, n in zip((i, j), steps, dilation, window, strict=True))
+            part = wide[:, :, rows][:, :, :, columns]
+            if kind == "max":
+                found[:, :, i, j] = np.nanmax(part, (2, 3))
+            else:
+                taps = window[0] * window[1] if kind == "mean with padding" else (~np.isnan(part[:1, :1])).sum((2, 3))
+                found[:, :, i, j] = np.nansum(part, (2, 3)) / taps
+    assert all((n - 1) * s < r for n, s, r in zip(out, steps, room, strict=True))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["max", "mean", "mean with padding"])
+@pytest.mark.parametrize("blocked", [False, True], ids=["plain", "blocked"])
+@pytest.mark.parametrize("name", POOLS)
+def test_pools(level, name, blocked, kind):
+    window, steps, padding, dilation, ceil = POOLS[name]
+    if ceil and kind == "mean with padding":
+        pytest.skip("counts padding and not what lies behind it: the general schedule")
+    lanes = LANES[level] if blocked else 1
+    named = {"ceil_mode": ceil, "dilation": dilation, "layout": f"NCHW{lanes}c" if blocked else "NCHW"}
+    if kind != "max":
+        named["count_include_pad"] = kind == "mean with padding"
+
+    def make(d):
+        x = var("x", d["n"], 3, d["h"], d["w"], *((lanes,) if blocked else ()))
+        op = relay.nn.max_pool2d if kind == "max" else relay.nn.avg_pool2d
+        return [x], relay.nn.relu(op(x, pool_size=window, strides=steps, padding=padding, **named))
+
+    def reference(x):
+        x = x if blocked else x[..., None]
+        n = [(s + padding[d] + padding[2 + d] - ((window[d] - 1) * dilation[d] + 1)) for d, s in enumerate(x.shape[2:4])]
+        out = [-(-r // s) + 1 if ceil else r // s + 1 for r, s in zip(n, steps, strict=True)]
+        out = [o - (ceil and (o - 1) * s >= x.shape[2 + d] + padding[d]) for d, (o, s) in enumerate(zip(out, steps, strict=True))]
+        found = np.maximum(pool(x, kind, window, steps, padding, dilation, out), 0)
+        return found if blocked else found[..., 0]
+
+    sizes = [{"n": 1 + w % 2, "h": 25 - w, "w": w} for w in (5, 6, 7, 9, 15, 16, 17, 20)] + [{"n": 0, "h": 8, "w": 8}, {"n": 1, "h": 9, "w": 67}]
+    check(level, make, sizes, reference, generated=blocked or (steps[1] == 1 and window[1] < 8))
+
+
+def test_pools_hand_on_what_is_no_number(level):
+    x = np.zeros((1, 1, 6, 20), "float32")
+    x[0, 0, 2, 0], x[0, 0, 4, 19] = np.nan, -np.inf
+    p = var("x", *x.shape)
+    fixed = Kernel([p], relay.nn.max_pool2d(p, pool_size=(3, 3), padding=(1, 1)), level)
+    got = fixed([x], x.shape)
+    assert np.isnan(got[0, 0, 1:4, :2]).all() and np.isnan(got).sum() == 6
+    assert (got[~np.isnan(got)] == 0).all()
 
 
 def softmax(x):

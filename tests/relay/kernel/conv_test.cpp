@@ -70,6 +70,8 @@ TEST_CASE("kernel: convolutions of one channel a group") {
   CheckConv({1, 3, 8, 7, 7, 3, 8, 5, 5, {1, 1}, {2, 2}}, true);
   CheckConv({1, 1, 16, 20, 20, 1, 16, 9, 9}, true);
   CheckConv({1, 1, 4, 8, 8, 1, 4, 3, 3, {1, 1}, {2, 2}, {2, 2}}, true);
+  CheckConv({3, 2, 16, 5, 9, 2, 16, 1, 9, {1, 2}, {0, 4}}, true);
+  CheckConv({1, 1, 8, 3, 3, 1, 8, 2, 2, {1, 1}, {3, 3, 2, 2}}, true);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <relay/kernel/generators.h>
 
 #include "../qnn/integers.h"
 #include "window_gradient.h"
@@ -306,17 +307,22 @@ Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, OpGradient gra
 }
 template <OpName kName, int N>
 Op MaxPool() {
-  return DefinePool<kName, MaxPoolAttrs<N>>(
-      "Largest element of each window; padding does not count.", Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>,
-      gradient::MaxPoolBack<N>, "ONNX MaxPool-22",
-      {.precision = Precision::kFollow, .values = Values::kSelects, .layout = LayoutRule::kBlocks});
+  return DefinePool<kName, MaxPoolAttrs<N>>("Largest element of each window; padding does not count.",
+                                            Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, gradient::MaxPoolBack<N>,
+                                            "ONNX MaxPool-22",
+                                            {.precision = Precision::kFollow,
+                                             .values = Values::kSelects,
+                                             .layout = LayoutRule::kBlocks,
+                                             .kernel = N == 2 ? kernel::GenerateMaxPool2D : nullptr});
 }
 template <OpName kName, int N>
 Op AvgPool() {
-  return DefinePool<kName, AvgPoolAttrs<N>>(
-      "Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>, gradient::AvgPoolBack<N>,
-      "ONNX AveragePool-22",
-      {.precision = Precision::kFollow, .layout = LayoutRule::kBlocks, .integers = integers::Averages});
+  return DefinePool<kName, AvgPoolAttrs<N>>("Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>,
+                                            gradient::AvgPoolBack<N>, "ONNX AveragePool-22",
+                                            {.precision = Precision::kFollow,
+                                             .layout = LayoutRule::kBlocks,
+                                             .kernel = N == 2 ? kernel::GenerateAvgPool2D : nullptr,
+                                             .integers = integers::Averages});
 }
 template <OpName kName, int N>
 Op LpPool() {
