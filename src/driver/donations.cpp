@@ -168,4 +168,16 @@ std::vector<std::pair<int64_t, int64_t>> PairDonations(const Array<runtime::Stri
   return pairs;
 }
 
+std::vector<std::pair<int64_t, int64_t>> PairOverwrites(const std::vector<DonationSide>& io, size_t inputs,
+                                                        const std::vector<StepUse>& steps) {
+  Pairing pairing(io, inputs, steps);
+  std::vector<int> found;
+  for (size_t i = 0; i < inputs; ++i) {
+    if (pairing.Find(static_cast<int>(i))) found.push_back(static_cast<int>(i));
+  }
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (int input : found) pairs.push_back({input, pairing.OutputOf(input)});
+  return pairs;
+}
+
 }  // namespace baton::driver

@@ -399,7 +399,8 @@ class GraphLowerer {
   /// Which outputs may lie in the memory of donated inputs, for the manifest: beside states, in pairs.
   void Donations(const Function& main) {
     const auto names = main->GetAttr<Array<String>>(kDonated, Array<String>());
-    if (names.empty()) return;
+    const bool all = main->HasNonzeroAttr(kOverwrites);
+    if (names.empty() && !all) return;
     PointerSet states;
     for (int64_t i : main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>())) {
       states.Add(main->params[i].get());
@@ -411,9 +412,10 @@ class GraphLowerer {
     }
     for (const runtime::TensorInfo& out : desc_.outputs)
       io.push_back({out.name, result_types_[io.size() - desc_.inputs.size()], false});
+    const std::vector<StepUse> uses = UsesOf(steps_, *kernels_, [this](const TensorPlace& p) { return Final(p); });
+    const size_t inputs = desc_.inputs.size();
     for (const auto& [input, output] :
-         PairDonations(names, io, desc_.inputs.size(),
-                       UsesOf(steps_, *kernels_, [this](const TensorPlace& p) { return Final(p); }))) {
+         all ? PairOverwrites(io, inputs, uses) : PairDonations(names, io, inputs, uses)) {
       kept_.push_back({input, output});
     }
   }

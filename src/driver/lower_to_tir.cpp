@@ -100,7 +100,6 @@ LoweredProgram LowerForHost(const IRModule& mod, const Target& target, const Deb
     }
   }
   if (state) throw UnsupportedError("states are for models that become one function: " + why);
-  if (donates) throw UnsupportedError("donate= is for models that become one function: " + why);
   LoweredProgram out = LowerProgram(mod, target, {}, kDLCPU, debug);
   out.why = why;
   return out;
