@@ -96,6 +96,7 @@ class Pairing {
 
   /// What keeps an output from lying in an input's memory; empty: nothing.
   std::string Obstacle(int input, int output) const {
+    if (io_[static_cast<size_t>(output)].state) return "is a state, which stays with its session";
     int read = -1, written = -1;
     for (size_t i = 0; i < steps_.size(); ++i) {
       if (Has(steps_[i].in, input)) read = static_cast<int>(i);

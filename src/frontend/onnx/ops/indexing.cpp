@@ -138,7 +138,11 @@ Values TensorScatter(Ctx& c) {
     batch[0] = shape[0];
     at = c.Add(at, c.Reshape(c.Cast(c.T(2), index), batch));
   }
-  if (mode == "circular") at = c.Call("floor_mod", {at, c.Scalar(index, static_cast<double>(n))});
+  if (mode == "circular") {
+    at = c.Call("floor_mod", {at, c.Scalar(index, static_cast<double>(n))});
+  } else {
+    at = CheckedLater(c, at, cache, axis);
+  }
   at = c.BroadcastTo(at, shape);
   return {c.Call("scatter_elements", {cache, at, update}, {{"axis", axis}, {"reduction", "update"}})};
 }
