@@ -96,6 +96,7 @@ class Pairing {
 
   /// What keeps an output from lying in an input's memory; empty: nothing.
   std::string Obstacle(int input, int output) const {
+    if (io_[static_cast<size_t>(output)].state) return "is a state, which stays with its session";
     int read = -1, written = -1;
     for (size_t i = 0; i < steps_.size(); ++i) {
       if (Has(steps_[i].in, input)) read = static_cast<int>(i);
@@ -165,6 +166,18 @@ std::vector<std::pair<int64_t, int64_t>> PairDonations(const Array<runtime::Stri
   }
   std::vector<std::pair<int64_t, int64_t>> pairs;
   for (int input : donated) pairs.push_back({input, pairing.OutputOf(input)});
+  return pairs;
+}
+
+std::vector<std::pair<int64_t, int64_t>> PairOverwrites(const std::vector<DonationSide>& io, size_t inputs,
+                                                        const std::vector<StepUse>& steps) {
+  Pairing pairing(io, inputs, steps);
+  std::vector<int> found;
+  for (size_t i = 0; i < inputs; ++i) {
+    if (pairing.Find(static_cast<int>(i))) found.push_back(static_cast<int>(i));
+  }
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (int input : found) pairs.push_back({input, pairing.OutputOf(input)});
   return pairs;
 }
 

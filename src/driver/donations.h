@@ -12,6 +12,8 @@ namespace baton::driver {
 
 /// Attribute of main: names of inputs that give their memory to an output.
 inline constexpr const char* kDonated = "donate";
+/// Attribute of a region: its inputs may give their memory to its outputs, each that can.
+inline constexpr const char* kOverwrites = "overwrites";
 
 /// An input or output of a graph.
 struct DonationSide {
@@ -31,5 +33,8 @@ struct StepUse {
 std::vector<std::pair<int64_t, int64_t>> PairDonations(const Array<runtime::String>& names,
                                                        const std::vector<DonationSide>& io, size_t inputs,
                                                        const std::vector<StepUse>& steps);
+/// The same of every input that has one.
+std::vector<std::pair<int64_t, int64_t>> PairOverwrites(const std::vector<DonationSide>& io, size_t inputs,
+                                                        const std::vector<StepUse>& steps);
 
 }  // namespace baton::driver

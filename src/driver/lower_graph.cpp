@@ -24,6 +24,7 @@
 #include "driver/graph_values.h"
 #include "driver/kernel_table.h"
 #include "driver/size_words.h"
+#include "relay/transform/whole_states.h"
 #include "runtime/dynamic_json.h"
 
 namespace baton::driver {
@@ -339,7 +340,8 @@ class GraphLowerer {
   /// What sessions have to know of states, for the manifest; their results are no outputs.
   void States(const Function& main, Leaves* results) {
     const auto inputs = main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>());
-    if (inputs.empty()) return;
+    const auto whole = main->GetAttr<Array<int64_t>>(relay::transform::kWholeStates, Array<int64_t>());
+    if (inputs.empty() && whole.empty()) return;
     for (int64_t i : inputs) {
       const int input = values_.At(main->params[i]).place.index;
       if (!states_.count(input)) throw CompileError("a state is not appended to in place");
@@ -347,6 +349,10 @@ class GraphLowerer {
     }
     results->resize(results->size() - inputs.size());
     const auto n = static_cast<int64_t>(results->size());
+    for (size_t k = 0; k < whole.size(); ++k) {
+      const int input = values_.At(main->params[whole[static_cast<int64_t>(k)]]).place.index;
+      kept_.push_back({int64_t{input}, n - static_cast<int64_t>(whole.size() - k), 0, 0});
+    }
     desc_.result_tree = n == 1 ? std::vector<int64_t>{} : std::vector<int64_t>{n};
     desc_.result_tree.resize(desc_.result_tree.size() + results->size(), -1);
   }
@@ -389,21 +395,26 @@ class GraphLowerer {
   /// Which outputs may lie in the memory of donated inputs, for the manifest: beside states, in pairs.
   void Donations(const Function& main) {
     const auto names = main->GetAttr<Array<String>>(kDonated, Array<String>());
-    if (names.empty()) return;
+    const bool all = main->HasNonzeroAttr(kOverwrites);
+    if (names.empty() && !all) return;
     PointerSet states;
     for (int64_t i : main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>())) {
       states.Add(main->params[i].get());
     }
+    const auto whole = main->GetAttr<Array<int64_t>>(relay::transform::kWholeStates, Array<int64_t>());
+    for (int64_t i : whole) states.Add(main->params[i].get());
     std::vector<DonationSide> io;
     for (const relay::Var& p : main->params) {
       for (const Leaf& l : values_.LeavesOf(p))
         io.push_back({desc_.inputs[io.size()].name, l.type, states.Has(p.get())});
     }
     for (const runtime::TensorInfo& out : desc_.outputs)
-      io.push_back({out.name, result_types_[io.size() - desc_.inputs.size()], false});
+      io.push_back({out.name, result_types_[io.size() - desc_.inputs.size()],
+                    io.size() - desc_.inputs.size() + whole.size() >= desc_.outputs.size()});
+    const std::vector<StepUse> uses = UsesOf(steps_, *kernels_, [this](const TensorPlace& p) { return Final(p); });
+    const size_t inputs = desc_.inputs.size();
     for (const auto& [input, output] :
-         PairDonations(names, io, desc_.inputs.size(),
-                       UsesOf(steps_, *kernels_, [this](const TensorPlace& p) { return Final(p); }))) {
+         all ? PairOverwrites(io, inputs, uses) : PairDonations(names, io, inputs, uses)) {
       kept_.push_back({input, output});
     }
   }

@@ -11,6 +11,7 @@
 #include "driver/donations.h"
 #include "driver/size_words.h"
 #include "driver/write_artifact.h"
+#include "relay/transform/whole_states.h"
 #include "runtime/artifact_format.h"
 
 namespace baton::driver {
@@ -81,7 +82,8 @@ LoweredProgram OneFunction(const Function& main, const Target& target, const Deb
 LoweredProgram LowerForHost(const IRModule& mod, const Target& target, const DebugOptions& debug) {
   const Function main = MainOf(mod);
   std::string why;
-  const bool state = !main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>()).empty();
+  const bool state = !main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>()).empty() ||
+                     !main->GetAttr<Array<int64_t>>(relay::transform::kWholeStates, Array<int64_t>()).empty();
   const bool donates = !main->GetAttr<Array<String>>(kDonated, Array<String>()).empty();
   if (CanLowerGraph(main, &why)) {
     try {
@@ -92,7 +94,6 @@ LoweredProgram LowerForHost(const IRModule& mod, const Target& target, const Deb
     }
   }
   if (state) throw UnsupportedError("states are for models that become one function: " + why);
-  if (donates) throw UnsupportedError("donate= is for models that become one function: " + why);
   LoweredProgram out = LowerProgram(mod, target, {}, kDLCPU, debug);
   out.why = why;
   return out;

@@ -35,16 +35,23 @@ bool IsTensor(const TensorInfo& t) { return !t.dtype.is_handle(); }
 
 constexpr uintptr_t kLeastAlignment = 16;  // of what kernels read in place
 
+/// What becomes of a tensor that is no array of ours.
+enum class Keep {
+  kForCall,  ///< used where it is, in a call that gives back tensors alone
+  kCopy,     ///< copied
+  kAll,      ///< copied; arrays too, which the caller may change afterwards
+};
+
 class VmExecutor final : public runtime::ModuleNode {
  public:
   VmExecutor(std::shared_ptr<const Executable> exe, std::vector<Device> devices)
-      : machine_(exe, std::move(devices)), exe_(std::move(exe)) {
+      : machine_(exe, devices), exe_(std::move(exe)) {
     main_ = exe_->program.Find("main");
     if (!main_) return;
     inputs_.resize(main_->inputs.size());
-    borrows_ = std::all_of(main_->outputs.begin(), main_->outputs.end(), IsTensor) &&
-               std::none_of(exe_->program.packed.begin(), exe_->program.packed.end(),
-                            [](const PackedSlot& s) { return s.maker.empty(); });
+    lends_ = devices.size() <= 1 && std::all_of(main_->outputs.begin(), main_->outputs.end(), IsTensor) &&
+             std::none_of(exe_->program.packed.begin(), exe_->program.packed.end(),
+                          [](const PackedSlot& s) { return s.maker.empty(); });
     if (!main_->dynamic.defined()) return;
     auto* sizes = reinterpret_cast<runtime::SizesFunction>(
         exe_->code.defined() ? exe_->code->GetSymbol(main_->dynamic.sizes.c_str()) : nullptr);
@@ -55,9 +62,9 @@ class VmExecutor final : public runtime::ModuleNode {
 
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     static constexpr std::string_view kNames[] = {
-        "run",      "run_with",  "call",         "set_input",   "set_input_zero_copy", "get_output",
-        "invoke",   "get_input", "reserve",      "trim",        "get_memory",          "infer_shapes",
-        "get_dims", "entries",   "entry_inputs", "entry_dtypes"};
+        "run",          "run_with", "call",        "call_given", "set_input",    "set_input_zero_copy",
+        "get_output",   "invoke",   "get_input",   "reserve",    "trim",         "get_memory",
+        "infer_shapes", "get_dims", "get_donated", "entries",    "entry_inputs", "entry_dtypes"};
     if (name == "get_devices" && exe_->program.devices.size() > 1) {
       return PackedFunc([this, self](Args, RetValue* rv) {
         Array<Any> out;
@@ -81,6 +88,7 @@ class VmExecutor final : public runtime::ModuleNode {
     kRun,
     kRunWith,
     kCall,
+    kCallGiven,
     kSetInput,
     kSetInputZeroCopy,
     kGetOutput,
@@ -91,6 +99,7 @@ class VmExecutor final : public runtime::ModuleNode {
     kGetMemory,
     kInferShapes,
     kGetDims,
+    kGetDonated,
     kEntries,
     kEntryInputs,
     kEntryDtypes,  ///< of a function's inputs; "" where one is no tensor
@@ -123,25 +132,41 @@ class VmExecutor final : public runtime::ModuleNode {
     }
     if (!main_) throw RuntimeError("the program has no function `main`; call `invoke(name, values...)`");
     if (op >= kQuery) return runtime::AnswerExecutorQuery(op - kQuery, main_->inputs, main_->outputs, args, rv);
+    uint64_t given = 0;
     switch (op) {
+      case kRun:
+        return Run();
       case kInferShapes:
         *rv = InferShapes(args);
         return;
       case kGetDims:
         *rv = runtime::DimFields(main_->dynamic.dims);
         return;
-      case kRun:
-        return Run();
+      case kGetDonated:
+        *rv = Donated();
+        return;
+      case kCallGiven:
+        given = static_cast<uint64_t>(args[0].As<int64_t>());
+        args = Args{args.values + 1, args.size() - 1};
+        [[fallthrough]];
       case kRunWith:
       case kCall:
         if (args.size() != static_cast<int>(inputs_.size())) {
           throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
         }
-        return RunWith(op, args, rv);
+        if (op != kRunWith) {
+          *rv = RunLent(args, given);
+          return;
+        }
+        for (int i = 0; i < args.size(); ++i)
+          inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], Keep::kCopy);
+        Run();
+        *rv = outputs_;
+        return;
       case kSetInput:
       case kSetInputZeroCopy: {
         const size_t i = runtime::FindTensor(args[0], main_->inputs, "input");
-        inputs_[i] = Value(*main_, i, args[1], op == kSetInput ? Take::kCopy : Take::kShare);
+        inputs_[i] = Value(*main_, i, args[1], op == kSetInput ? Keep::kAll : Keep::kCopy);
         return;
       }
       case kGetOutput: {
@@ -171,6 +196,61 @@ class VmExecutor final : public runtime::ModuleNode {
     shapes_->Update(nullptr);
   }
 
+  /// Of each donated input its name, and the result's that may lie in its memory: which one of several, a call decides.
+  Array<Any> Donated() const {
+    Array<Any> names;
+    for (const int32_t i : main_->donated) {
+      names.push_back(Any(main_->inputs[static_cast<size_t>(i)].name));
+      names.push_back(Any(main_->outputs.size() == 1 ? main_->outputs[0].name : std::string()));
+    }
+    return names;
+  }
+
+  /// The value for these arguments. Memory that the caller lends is forgotten with the call.
+  ObjectRef RunLent(Args args, uint64_t given) {
+    struct Forget {
+      VmExecutor* self;
+      Args args;
+      ~Forget() {
+        for (int i = 0; i < args.size(); ++i) {
+          if (!args[i].Is<NDArray>()) self->inputs_[static_cast<size_t>(i)] = ObjectRef();
+        }
+      }
+    } forget{this, args};
+    for (int i = 0; i < args.size(); ++i)
+      inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], Keep::kForCall);
+    CheckShapes();
+    return RunGiven(given);
+  }
+
+  /// The value for the inputs that are set. `given`: whose arguments the caller gives away, a bit a donated input. They
+  /// are not set any more.
+  ObjectRef RunGiven(uint64_t given) {
+    std::vector<ObjectRef> values = inputs_;
+    std::vector<const runtime::Object*> arrays;
+    std::vector<const void*> memory;
+    for (const int32_t i : main_->donated) {
+      const bool away = given & 1;
+      given >>= 1;
+      ObjectRef& input = inputs_[static_cast<size_t>(i)];
+      if (!away || !input.as<NDArrayObj>()) continue;
+      arrays.push_back(input.get());
+      memory.push_back(static_cast<const NDArray&>(input).data());
+      input = ObjectRef();
+    }
+    const ObjectRef value = Own(machine_.Run(main_->function, std::move(values), std::move(arrays)));
+    donated_bytes_ = 0;
+    if (memory.empty()) return value;
+    return MapTensors(
+        value,
+        [&](const NDArray& tensor) {
+          if (std::count(memory.begin(), memory.end(), tensor.data()))
+            donated_bytes_ += static_cast<int64_t>(tensor.nbytes());
+          return tensor;
+        },
+        false);
+  }
+
   void Memory(Op op, Args args, RetValue* rv) {
     if (op == kTrim) {
       machine_.Trim();
@@ -195,6 +275,7 @@ class VmExecutor final : public runtime::ModuleNode {
       out.push_back(static_cast<int64_t>(machine_.workspace_bytes()));
       out.push_back(outputs);
       out.push_back(static_cast<int64_t>(machine_.num_plans()));
+      if (main_ && !main_->donated.empty()) out.push_back(donated_bytes_);
       *rv = out;
     }
   }
@@ -251,32 +332,8 @@ class VmExecutor final : public runtime::ModuleNode {
       throw runtime::TypeError(Cat("`", e->name, "` takes ", e->inputs.size(), " arguments, got ", args.size() - 1));
     }
     std::vector<ObjectRef> values;
-    for (int i = 1; i < args.size(); ++i)
-      values.push_back(Value(*e, static_cast<size_t>(i - 1), args[i], Take::kShare));
+    for (int i = 1; i < args.size(); ++i) values.push_back(Value(*e, static_cast<size_t>(i - 1), args[i], Keep::kCopy));
     *rv = machine_.Run(e->function, std::move(values));
-  }
-
-  void RunWith(Op op, Args args, RetValue* rv) {
-    struct Forget {
-      std::vector<ObjectRef>* inputs;
-      std::vector<size_t> lent = {};
-      ~Forget() {
-        for (size_t i : lent) (*inputs)[i] = ObjectRef();
-      }
-    } forget{&inputs_};
-    for (int k = 0; k < args.size(); ++k) {
-      const auto i = static_cast<size_t>(k);
-      inputs_[i] = Value(*main_, i, args[k], borrows_ ? Take::kBorrow : Take::kShare);
-      const auto* n = inputs_[i].as<NDArrayObj>();
-      if (n && n->read_only && args[k].type_code() != kBatonObject) forget.lent.push_back(i);
-    }
-    if (op == kCall) {
-      CheckShapes();
-      *rv = Own(machine_.Run(main_->function, inputs_));
-      return;
-    }
-    Run();
-    *rv = outputs_;
   }
 
   void Run() {
@@ -310,25 +367,18 @@ class VmExecutor final : public runtime::ModuleNode {
         [&](const NDArray& tensor) {
           for (const ObjectRef& input : inputs_) {
             if (!input.as<NDArrayObj>() || tensor.nbytes() == 0) continue;
-            const auto& given = static_cast<const NDArray&>(input);
-            const auto begin = reinterpret_cast<uintptr_t>(given.data()),
+            const auto& array = static_cast<const NDArray&>(input);
+            const auto begin = reinterpret_cast<uintptr_t>(array.data()),
                        at = reinterpret_cast<uintptr_t>(tensor.data());
-            if (at >= begin && at - begin < given.nbytes()) return tensor.Copy(tensor.device());
+            if (at >= begin && at < begin + array.nbytes()) return tensor.Copy(tensor.device());
           }
           return tensor;
         },
         false);
   }
 
-  /// Of a tensor that a caller gives.
-  enum class Take {
-    kCopy,    ///< the caller may change it afterwards
-    kShare,   ///< an array is used as it is
-    kBorrow,  ///< memory that belongs to no array, too: the value is for one call
-  };
-
   /// An argument as a value, checked against what the entry says of it.
-  ObjectRef Value(const Entry& e, size_t i, const runtime::ArgValue& v, Take take) const {
+  ObjectRef Value(const Entry& e, size_t i, const runtime::ArgValue& v, Keep keep) const {
     const TensorInfo& want = e.inputs[i];
     auto fail = [&](const std::string& what) -> void {
       throw ValueError(
@@ -349,16 +399,17 @@ class VmExecutor final : public runtime::ModuleNode {
       fail(Cat("expected ", runtime::TensorInfoString(want), ", got ",
                runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
     }
-    if (take != Take::kCopy && v.Is<NDArray>())
+    if (keep != Keep::kAll && v.Is<NDArray>())
       return where < 0 ? ObjectRef(v.As<NDArray>()) : MoveTo(v.As<NDArray>(), on);
+    const std::vector<int64_t> shape(t->shape, t->shape + t->ndim);
     char* data = static_cast<char*>(t->data) + t->byte_offset;
-    if (take == Take::kBorrow && on.device_type == kDLCPU && t->device.device_type == kDLCPU && t->data &&
+    if (keep == Keep::kForCall && lends_ && on.device_type == kDLCPU && t->device.device_type == kDLCPU && t->data &&
         runtime::IsContiguous(t) && reinterpret_cast<uintptr_t>(data) % kLeastAlignment == 0) {
-      return NDArray::Wrap(data, {t->shape, t->shape + t->ndim}, t->dtype, ObjectRef(), /*read_only=*/true);
+      return NDArray::Wrap(data, shape, t->dtype, ObjectRef(), true);
     }
     // What has gaps is brought together on the CPU.
     const bool there = runtime::IsContiguous(t) || on.device_type == kDLCPU;
-    NDArray own = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype, there ? on : runtime::Cpu());
+    NDArray own = NDArray::Empty(shape, t->dtype, there ? on : runtime::Cpu());
     own.CopyFrom(t);
     return MoveTo(own, on);
   }
@@ -366,12 +417,13 @@ class VmExecutor final : public runtime::ModuleNode {
   Machine machine_;
   std::shared_ptr<const Executable> exe_;
   const Entry* main_ = nullptr;
-  /// Whether memory of a caller's may be an input for the time of a call. Nothing refers to it afterwards: Own() copies
-  /// what results have of it, which are tensors, and the functions that are called are the host's, which keep nothing.
-  bool borrows_ = false;
   std::vector<ObjectRef> inputs_;
   Array<ObjectRef> outputs_;
   std::unique_ptr<runtime::ShapeFrame> shapes_;  // of main, if its dimensions have names
+  /// Whether memory of a caller's may be an input for the time of a call. Nothing refers to it afterwards: Own() copies
+  /// what results have of it, which are tensors, and the functions that are called are the host's, which keep nothing.
+  bool lends_ = false;
+  int64_t donated_bytes_ = 0;  // of the latest results, in memory of inputs
   std::atomic<bool> busy_{false};
 };
 

@@ -3,11 +3,13 @@
 
 #include <baton/runtime/array.h>
 #include <baton/runtime/c_backend_api.h>
+#include <baton/runtime/executor_queries.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/packed_func.h>
 #include <baton/support/text.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace baton::vm {
 
@@ -29,6 +31,13 @@ std::string Kind(const ObjectRef& v) {
 }
 
 bool IsHost(const Device& d) { return d.device_type == kDLCPU || d.device_type == kDLExtDev; }
+
+constexpr uint64_t kReservedBytes = 4096;  // what is smaller has pages of others
+
+/// The host gives memory its pages when it is written: now, not with the first call.
+void TakePages(const NDArray& memory) {
+  if (IsHost(memory.device())) std::memset(memory.data(), 0, memory.nbytes());
+}
 
 /// A tensor as compiled code wants it: on the device, dense, aligned; a copy where it is not.
 NDArray ForKernel(const ObjectRef& v, const TensorInfo& want, const Kernel& kernel, Device on) {
@@ -159,10 +168,15 @@ void Machine::GrowArena(size_t device, uint64_t bytes, runtime::ShapeFrame* shap
 
 NDArray Machine::Allocate(const std::vector<int64_t>& shape, DataType dtype, Device on) {
   constexpr size_t kMost = 64;
-  if (devices_.size() == 1) return NDArray::Empty(shape, dtype, on);
-  // Devices take long to give memory: what no value has any more serves again. Their queues are in order.
   const uint64_t bytes = runtime::TensorBytes(shape, dtype);
   NDArray* best = nullptr;
+  for (auto& [place, a] : reserved_) {
+    if (bytes < kReservedBytes || a.obj()->use_count() != 1 || !runtime::operator==(a.device(), on)) continue;
+    if (a.nbytes() >= bytes && (!best || a.nbytes() < best->nbytes())) best = &a;
+  }
+  if (best) return best->CreateView(shape, dtype);
+  if (devices_.size() == 1) return NDArray::Empty(shape, dtype, on);
+  // Devices take long to give memory: what no value has any more serves again. Their queues are in order.
   for (NDArray& a : pool_) {
     if (a.obj()->use_count() != 1 || !runtime::operator==(a.device(), on) || a.nbytes() < bytes) continue;
     if (a.nbytes() <= 2 * bytes + 4096 && (!best || a.nbytes() < best->nbytes())) best = &a;
@@ -179,6 +193,23 @@ NDArray Machine::Allocate(const std::vector<int64_t>& shape, DataType dtype, Dev
   return best->CreateView(shape, dtype);
 }
 
+NDArray Machine::Overwritten(const Kernel& k, const int32_t* in, size_t output,
+                             const std::vector<int64_t>& shape) const {
+  const DataType dtype = k.outputs[output].dtype;
+  for (size_t i = 0; i < k.over.size(); i += 2) {
+    const auto input = static_cast<size_t>(k.over[i]);
+    if (static_cast<size_t>(k.over[i + 1]) != output || in[input] >= 0) continue;
+    // A register that gives it up refers to it, and what is held for the kernel.
+    const auto& a = static_cast<const NDArray&>(held_[input]);
+    const int64_t known = 2 + std::count(given_.begin(), given_.end(), a.get());
+    if (a.obj()->use_count() != known || a.obj()->read_only || !runtime::OwnsElements(a) ||
+        runtime::TensorBytes(shape, dtype) != a.nbytes())
+      continue;
+    return a.dtype() == dtype && a.shape() == shape ? a : a.View(shape, dtype);
+  }
+  return NDArray();
+}
+
 ObjectRef Machine::Moved(const ObjectRef& value, Device on) {
   if (!value.as<NDArrayObj>()) return MoveTo(value, on);
   const auto& given = static_cast<const NDArray&>(value);
@@ -190,7 +221,9 @@ ObjectRef Machine::Moved(const ObjectRef& value, Device on) {
 }
 
 void Machine::Reserve(const std::map<std::string, int64_t>& dims) {
+  std::vector<bool> known;
   for (const auto& shapes : shapes_) {
+    known.push_back(!shapes);
     if (!shapes || shapes->shapes().reads_values) continue;
     std::vector<int64_t> sizes;
     for (const runtime::Dim& d : shapes->shapes().dims) {
@@ -199,11 +232,42 @@ void Machine::Reserve(const std::map<std::string, int64_t>& dims) {
     if (sizes.size() != shapes->shapes().dims.size()) continue;
     shapes->Reserve(sizes);
     GrowArena(ArenaOf(static_cast<size_t>(&shapes - shapes_.data())), shapes->arena_bytes(), shapes.get());
+    known.back() = true;
   }
+  ReserveValues(known);
+  for (const NDArray& arena : arenas_) TakePages(arena);
+}
+
+/// Registers are few, since a value's is another's once it is dead: so is what they need at most.
+void Machine::ReserveValues(const std::vector<bool>& known) {
+  const Program& p = exe_->program;
+  for (size_t f = 0; f < p.functions.size(); ++f) {
+    std::vector<int32_t> code = p.functions[f].code;
+    for (size_t at = 0; at < code.size();) {
+      const int32_t* words = code.data() + at;
+      at = ForEachOperand(code, at, [](int32_t&, Operand) {});
+      if (static_cast<Opcode>(words[0]) != Opcode::kKernel || !known[static_cast<size_t>(words[1])]) continue;
+      const auto index = static_cast<size_t>(words[1]), n_in = static_cast<size_t>(words[2]);
+      const Kernel& k = p.kernels[index];
+      for (size_t i = 0; i < k.outputs.size(); ++i) {
+        std::vector<int64_t> shape = k.outputs[i].shape;
+        if (shapes_[index]) shapes_[index]->FillShape(n_in + i, &shape);
+        const auto bytes = static_cast<int64_t>(runtime::TensorBytes(shape, k.outputs[i].dtype));
+        const int32_t r = words[4 + n_in + i];
+        NDArray& there = reserved_[{static_cast<int32_t>(f), r < 0 ? ~r : r, k.device}];
+        if (there.defined() && static_cast<int64_t>(there.nbytes()) >= bytes) continue;
+        there = NDArray();
+        there = NDArray::Empty({bytes}, DataType::UInt(8), devices_[static_cast<size_t>(k.device)]);
+        TakePages(there);
+      }
+    }
+  }
+  std::erase_if(reserved_, [](const auto& r) { return r.second.nbytes() < kReservedBytes; });
 }
 
 void Machine::Trim() {
   pool_.clear();
+  reserved_.clear();
   std::vector<uint64_t> bytes(arenas_.size());
   for (size_t k = 0; k < shapes_.size(); ++k) {
     if (shapes_[k]) shapes_[k]->Trim();
@@ -220,6 +284,7 @@ uint64_t Machine::workspace_bytes() const {
   uint64_t bytes = 0;
   for (const NDArray& a : arenas_) bytes += a.nbytes();
   for (const NDArray& a : pool_) bytes += a.obj()->use_count() == 1 ? a.nbytes() : 0;
+  for (const auto& [place, a] : reserved_) bytes += a.obj()->use_count() == 1 ? a.nbytes() : 0;
   return bytes;
 }
 
@@ -277,10 +342,11 @@ size_t Machine::RunKernel(const int32_t* at, size_t base) {
   }
   for (size_t i = 0; i < n_out; ++i) {
     NDArray a;
-    if (shapes) {
+    if (shapes || !k.over.empty()) {
       std::vector<int64_t> shape = k.outputs[i].shape;
-      shapes->FillShape(n_in + i, &shape);
-      a = Allocate(shape, k.outputs[i].dtype, on);
+      if (shapes) shapes->FillShape(n_in + i, &shape);
+      a = Overwritten(k, in, i, shape);
+      if (!a.defined()) a = Allocate(shape, k.outputs[i].dtype, on);
     } else {
       a = Allocate(k.outputs[i].shape, k.outputs[i].dtype, on);
     }
@@ -472,24 +538,28 @@ bool Machine::Return(ObjectRef* value, Position* here) {
   return true;
 }
 
-ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
+void Machine::Forget() {
+  frames_.clear();
+  regs_.clear();
+  held_.clear();
+  moved_.clear();
+  given_.clear();
+  if (regs_.capacity() > (size_t{1} << 20)) regs_.shrink_to_fit();
+}
+
+ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args, std::vector<const Object*> given) {
   const Program& p = exe_->program;
   // Registers of a call that failed must not outlive it.
   struct Clear {
     Machine* m;
-    ~Clear() {
-      m->frames_.clear();
-      m->regs_.clear();
-      m->held_.clear();
-      m->moved_.clear();
-      if (m->regs_.capacity() > (size_t{1} << 20)) m->regs_.shrink_to_fit();
-    }
+    ~Clear() { m->Forget(); }
   } clear{this};
   Position here{&p.functions[static_cast<size_t>(function)], 0, 0};
   if (args.size() != static_cast<size_t>(here.function->params)) {
     throw RuntimeError(
         Cat("`", here.function->name, "` takes ", here.function->params, " arguments, got ", args.size()));
   }
+  given_ = std::move(given);
   regs_.resize(static_cast<size_t>(here.function->registers));
   for (size_t i = 0; i < args.size(); ++i) regs_[i] = std::move(args[i]);
 

@@ -5,6 +5,7 @@
 #include <baton/vm/program.h>
 #include <baton/vm/value.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,11 +22,13 @@ class Machine {
   const std::vector<Device>& devices() const { return devices_; }
   /// The value of a function. Calls nest on a stack of our own: recursion of the program is bounded by memory alone,
   /// and refused with an error beyond kMaxFrames calls or kMaxRegisters live registers.
-  ObjectRef Run(int32_t function, std::vector<ObjectRef> args);
+  /// `given`: arrays among `args` which the caller gives away, though it refers to each once.
+  ObjectRef Run(int32_t function, std::vector<ObjectRef> args, std::vector<const Object*> given = {});
   const Program& program() const { return exe_->program; }
 
   // ---- Memory of kernels with sizes that come when the program runs.
-  /// Takes it for the dimensions of these names, where a kernel depends on no others.
+  /// Takes it for the dimensions of these names, where a kernel depends on no others, and the pages of it; that of
+  /// the kernels' results too.
   void Reserve(const std::map<std::string, int64_t>& dims);
   void Trim();
   uint64_t workspace_bytes() const;
@@ -48,8 +51,12 @@ class Machine {
   void PrepareSteps(size_t kernel);
   /// The arena of a device, with room for `bytes`.
   void GrowArena(size_t device, uint64_t bytes, runtime::ShapeFrame* shapes = nullptr);
+  void Forget();  // what a call left
+  void ReserveValues(const std::vector<bool>& known);
   void RunSteps(size_t kernel);
   void* const* InputsOnHost(size_t count);
+  /// The memory of an input in `held_` that a kernel's output may take; null where none has it to give.
+  NDArray Overwritten(const Kernel& k, const int32_t* in, size_t output, const std::vector<int64_t>& shape) const;
   /// A new value's memory.
   NDArray Allocate(const std::vector<int64_t>& shape, DataType dtype, Device on);
   /// The value with its tensors on a device.
@@ -109,6 +116,7 @@ class Machine {
   std::vector<std::vector<Step>> steps_;                      // of each kernel
   std::vector<NDArray> pool_;                                 // memory of values of programs for several devices
   size_t next_pooled_ = 0;                                    // what goes if all of it is in use
+  std::map<std::array<int32_t, 3>, NDArray> reserved_;        // for results: of function, register, device
   std::vector<ObjectRef> regs_;
   std::vector<Frame> frames_;
   std::vector<void*> io_, on_host_io_;
@@ -116,6 +124,7 @@ class Machine {
   uint32_t kernels_run_ = 0;      // an interrupt is asked for now and then
   std::vector<ObjectRef> held_;   // values that live through one instruction
   std::vector<ObjectRef> moved_;  // arguments on their way to a callee
+  std::vector<const Object*> given_;
 };
 
 }  // namespace baton::vm

@@ -375,11 +375,19 @@ void Program::Validate() const {
       }
     }
     CheckSteps(k, devices);
+    for (size_t i = 0; i < k.over.size(); ++i) {
+      const size_t n = i % 2 ? k.outputs.size() : k.inputs.size();
+      if (k.over.size() % 2 || k.over[i] < 0 || static_cast<size_t>(k.over[i]) >= n)
+        throw RuntimeError(Cat("`", k.symbol, "`: an input that is not there gives its memory"));
+    }
   }
   for (const Entry& e : entries) {
     if (e.dynamic.defined()) CheckDynamicShapes(e.dynamic, e.inputs, e.outputs);
     if (!e.devices.empty() && e.devices.size() != e.inputs.size()) throw RuntimeError("another number of inputs");
     for (int32_t d : e.devices) device(d < 0 ? 0 : d, "an input");
+    for (int32_t i : e.donated) {
+      if (i < 0 || static_cast<size_t>(i) >= e.inputs.size()) throw RuntimeError("a donated input that is not there");
+    }
   }
   for (const CopyNote& c : copies) {
     if (c.function < 0 || static_cast<size_t>(c.function) >= functions.size() || c.at < 0 ||
@@ -413,6 +421,7 @@ std::string Program::Save(std::string* data) const {
     w.Key("function");
     w.Int(e.function);
     WriteNumbers(&w, "devices", e.devices);
+    WriteNumbers(&w, "donated", e.donated);
     WriteInfos(&w, "inputs", e.inputs);
     WriteInfos(&w, "outputs", e.outputs);
     WriteDynamic(&w, e.dynamic, e.inputs, e.outputs);
@@ -448,6 +457,7 @@ std::string Program::Save(std::string* data) const {
     w.Int(static_cast<int64_t>(k.arena_bytes));
     if (k.device) w.Key("device"), w.Int(k.device);
     if (!k.operators.empty()) w.Key("operators"), w.String(k.operators);
+    WriteNumbers(&w, "over", k.over);
     WriteSteps(k.steps, &w);
     WriteDynamic(&w, k.dynamic, k.inputs, k.outputs);
     w.EndObject();
@@ -502,6 +512,7 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
                            ReadInfos(e.At("outputs"), -1), ReadNumbers(e, "devices")});
       Entry& entry = p.entries.back();
       ReadDynamic(e, &entry.dynamic, &entry.inputs, &entry.outputs);
+      entry.donated = ReadNumbers(e, "donated");
     }
     for (const Json& f : j.At("functions").AsArray()) {
       Function out;
@@ -523,6 +534,7 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
       out.arena_bytes = static_cast<uint64_t>(arena);
       if (const Json* device = k.Find("device")) out.device = Int32(*device);
       if (const Json* operators = k.Find("operators")) out.operators = operators->AsString();
+      out.over = ReadNumbers(k, "over");
       if (const Json* steps = k.Find("steps")) out.steps = ReadSteps(*steps);
       p.kernels.push_back(std::move(out));
     }

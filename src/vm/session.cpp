@@ -76,6 +76,13 @@ class Session final : public runtime::ModuleNode {
     size_t row_bytes = 0;
     support::GrowingMemory memory;
   };
+  /// A state that an output becomes as a whole, of one size from a first call on: two arrays change places.
+  struct Whole {
+    size_t input = 0, output = 0;                 // of the code
+    std::vector<std::pair<size_t, size_t>> from;  // of each extent: input and axis; itself for a literal
+    NDArray now, next;
+    bool begun = false;  // a call has succeeded: the shape stays
+  };
   struct Input {
     size_t at = 0;                   // among those of the code
     NDArray array;                   // what is read; null for one that is lent for a call
@@ -89,6 +96,10 @@ class Session final : public runtime::ModuleNode {
   };
 
   void ReadStates(const std::string& json);
+  void ReadWholes(const support::Json& list, std::vector<bool>* kept);
+  std::pair<size_t, size_t> SourceOf(size_t input, size_t axis) const;
+  void ShapeWholes();
+  bool keeps() const { return !states_.empty() || !wholes_.empty(); }
   void ReadDonations(const support::Json& list);
   void Call(Op op, Args args, RetValue* rv);
   void CheckTensor(size_t i, const DLTensor* t) const;
@@ -128,8 +139,11 @@ class Session final : public runtime::ModuleNode {
   std::vector<TensorInfo> given_;               // what a caller gives
   std::vector<Input> inputs_;
   std::vector<State> states_;
+  std::vector<Whole> wholes_;
   std::vector<Donation> donations_;
-  std::vector<NDArray> outputs_;
+  std::vector<TensorInfo> told_;  // what a caller gets: the code's outputs without those of whole states
+  std::vector<int64_t> tree_;
+  std::vector<NDArray> outputs_;  // of a caller
   std::vector<void*> io_;
   NDArray arena_;
   size_t dim_ = 0;  // which dimension the length is
@@ -152,9 +166,56 @@ Session::Session(const Module& code) : code_(code) {
   }
   if (dynamic) frame_ = std::make_unique<runtime::ShapeFrame>(&desc_->dynamic, &desc_->inputs, sizes);
   arena_ = NDArray::Empty({0}, DataType::UInt(8));
-  outputs_.resize(desc_->outputs.size());
-  io_.resize(desc_->inputs.size() + outputs_.size(), nullptr);
+  io_.resize(desc_->inputs.size() + desc_->outputs.size(), nullptr);
   ReadStates(desc_->state);
+}
+
+/// Facts of whole states: input, output, and two zeros. Their outputs stand behind those that a caller gets.
+void Session::ReadWholes(const support::Json& list, std::vector<bool>* kept) {
+  for (const support::Json& facts : list.AsArray()) {
+    const auto& f = facts.AsArray();
+    if (f.size() != 4) continue;
+    const int64_t input = f[0].AsInt(), output = f[1].AsInt();
+    const bool fits = input >= 0 && input < static_cast<int64_t>(kept->size()) &&
+                      !(*kept)[static_cast<size_t>(input)] && output >= 0 &&
+                      output < static_cast<int64_t>(desc_->outputs.size());
+    if (!fits) throw RuntimeError("the description of the model's states contradicts itself");
+    (*kept)[static_cast<size_t>(input)] = true;
+    Whole w;
+    w.input = static_cast<size_t>(input), w.output = static_cast<size_t>(output);
+    wholes_.push_back(std::move(w));
+  }
+  const size_t shown = desc_->outputs.size() - std::min(desc_->outputs.size(), wholes_.size());
+  for (size_t i = 0; i < wholes_.size(); ++i) {
+    if (wholes_[i].output != shown + i) throw RuntimeError("outputs that are states are not the last ones");
+  }
+  told_.assign(desc_->outputs.begin(), desc_->outputs.begin() + static_cast<std::ptrdiff_t>(shown));
+  outputs_.resize(shown);
+  tree_ = desc_->result_tree;
+  if (wholes_.empty()) return;
+  tree_.clear();
+  if (shown != 1) tree_.push_back(static_cast<int64_t>(shown));
+  tree_.resize(tree_.size() + shown, -1);
+}
+
+/// The input and axis of a call that have a state's extent; itself for a literal.
+std::pair<size_t, size_t> Session::SourceOf(size_t input, size_t axis) const {
+  const runtime::DynamicShapes& shapes = desc_->dynamic;
+  const int32_t word = shapes.defined() ? shapes.extents[input][axis] : -1;
+  std::pair<size_t, size_t> from{input, axis};
+  if (word < 0) return from;
+  bool found = false;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::vector<int32_t>& other = shapes.extents[inputs_[i].at];
+    for (size_t a = 0; a < other.size(); ++a) {
+      if (other[a] == word) from = {i, a}, found = true;
+    }
+  }
+  if (!found) {
+    throw UnsupportedError(Cat("state `", desc_->inputs[input].name, "` has the extent `",
+                               desc_->inputs[input].extents[axis], "`, which no input of a call has: fix it (shape=)"));
+  }
+  return from;
 }
 
 void Session::ReadStates(const std::string& json) {
@@ -162,9 +223,10 @@ void Session::ReadStates(const std::string& json) {
   const auto fail = [] { throw RuntimeError("the description of the model's states contradicts itself"); };
   std::vector<bool> kept(desc_->inputs.size());
   const support::Json list = support::Json::Parse(json, "state");
+  ReadWholes(list, &kept);
   for (const support::Json& facts : list.AsArray()) {
     const auto& f = facts.AsArray();
-    if (f.size() == 2) continue;  // a donation
+    if (f.size() == 2 || f.size() == 4) continue;  // a donation, a whole state
     if (f.size() != 3 || !frame_) fail();
     const int64_t input = f[0].AsInt(), rows = f[1].AsInt();
     if (input < 0 || input >= static_cast<int64_t>(kept.size()) || kept[static_cast<size_t>(input)] || rows < 0 ||
@@ -196,24 +258,14 @@ void Session::ReadStates(const std::string& json) {
     given_.push_back(desc_->inputs[i]);
   }
   ReadDonations(list);
-  if (states_.empty() && donations_.empty()) fail();
+  if (!keeps() && donations_.empty()) fail();
+  for (Whole& w : wholes_) {
+    for (size_t d = 0; d < desc_->inputs[w.input].shape.size(); ++d) w.from.push_back(SourceOf(w.input, d));
+  }
   // The other extents of a state are those of what callers give.
   for (State& s : states_) {
     const std::vector<int32_t>& words = shapes.extents[s.input];
-    for (size_t d = 1; d < words.size(); ++d) {
-      std::pair<size_t, size_t> from{s.input, d};
-      for (size_t i = 0; words[d] >= 0 && i < inputs_.size(); ++i) {
-        const std::vector<int32_t>& other = shapes.extents[inputs_[i].at];
-        for (size_t a = 0; a < other.size(); ++a) {
-          if (other[a] == words[d]) from = {i, a};
-        }
-      }
-      if (words[d] >= 0 && from.second == d && from.first == s.input) {
-        throw UnsupportedError(Cat("state `", InfoOf(s).name, "` has the extent `", InfoOf(s).extents[d],
-                                   "`, which no input of a call has: fix it (shape=)"));
-      }
-      s.from.push_back(from);
-    }
+    for (size_t d = 1; d < words.size(); ++d) s.from.push_back(SourceOf(s.input, d));
     s.row.resize(s.from.size());
   }
 }
@@ -299,6 +351,25 @@ void Session::ShapeStates() {
   }
 }
 
+/// Whole states begin with zeros, in the shape that the inputs of the first call give them.
+void Session::ShapeWholes() {
+  for (Whole& w : wholes_) {
+    const TensorInfo& info = desc_->inputs[w.input];
+    std::vector<int64_t> shape = info.shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const auto [from, axis] = w.from[d];
+      if (info.shape[d] < 0) shape[d] = inputs_[from].shape[axis];
+      if (w.begun && shape[d] != w.now.dim(static_cast<int>(d))) {
+        throw ValueError(Cat("state `", info.name, "` has ", info.extents[d], " = ", w.now.dim(static_cast<int>(d)),
+                             ", input `", given_[from].name, "` has ", shape[d], "; reset the session first"));
+      }
+    }
+    if (!w.begun) w.now = NDArray::Zeros(shape, info.dtype);
+    if (frame_) frame_->SetInput(w.input, shape.data());
+    io_[w.input] = w.now.data();
+  }
+}
+
 /// Makes room for so many rows.
 void Session::Grow(int64_t total) {
   const runtime::Dim& dim = desc_->dynamic.dims[dim_];
@@ -355,6 +426,7 @@ void Session::Run(bool all_bound, uint64_t given) {
                      "expected ", runtime::TensorInfoString(given_[i])));
   }
   ShapeStates();
+  ShapeWholes();
   const bool changed = frame_ && frame_->Update(io_.data());
   const int64_t total = states_.empty() ? 0 : frame_->words()[states_[0].rows];
   if (!states_.empty()) Grow(total);
@@ -373,6 +445,14 @@ void Session::Run(bool all_bound, uint64_t given) {
     }
     io_[desc_->inputs.size() + i] = out.data();
   }
+  for (Whole& w : wholes_) {
+    const std::vector<int64_t> shape = w.now.shape();
+    if (OutputShape(w.output) != shape) {
+      throw ValueError(Cat("state `", desc_->inputs[w.input].name, "` would become another shape"));
+    }
+    if (!w.next.defined() || w.next.shape() != shape) w.next = NDArray::Empty(shape, w.now.dtype());
+    io_[desc_->inputs.size() + w.output] = w.next.data();
+  }
   const int64_t* words = frame_ ? frame_->words() : nullptr;
   if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data()), words) != 0) {
     if (*BatonErrorMessage() == '\0') throw RuntimeError("the model failed without saying why");
@@ -381,11 +461,19 @@ void Session::Run(bool all_bound, uint64_t given) {
   for (const State& s : states_) {
     if (s.copied) copied_ += (total - length_) * static_cast<int64_t>(s.row_bytes);
   }
+  for (Whole& w : wholes_) {
+    std::swap(w.now, w.next);
+    w.begun = true;
+  }
   length_ = total;
   ran_ = true;
 }
 
 void Session::Forget(int64_t length) {
+  if (states_.empty()) {
+    throw UnsupportedError(Cat("state `", desc_->inputs[wholes_[0].input].name,
+                               "` keeps its size: it has no rows to forget, reset the session instead"));
+  }
   if (length < 0 || length > length_) {
     throw ValueError(
         Cat("the session has ", desc_->dynamic.dims[dim_].name, " = ", length_, ", it cannot be cut to ", length));
@@ -400,6 +488,7 @@ void Session::Trim() {
   for (State& s : states_) {
     if (length_ == 0) s.memory.Release();
   }
+  for (Whole& w : wholes_) w.next = NDArray();
   ran_ = false;
 }
 
@@ -412,6 +501,7 @@ Array<int64_t> Session::Memory() const {
   }
   for (const NDArray& out : outputs_) outputs += out.defined() ? static_cast<int64_t>(out.nbytes()) : 0;
   for (const State& s : states_) states += length_ * static_cast<int64_t>(s.row_bytes);
+  for (const Whole& w : wholes_) states += w.now.defined() ? static_cast<int64_t>(w.now.nbytes()) : 0;
   Array<int64_t> out;
   for (int64_t n : {static_cast<int64_t>(desc_->constants_bytes), static_cast<int64_t>(arena_.nbytes()), outputs,
                     frame_ ? static_cast<int64_t>(frame_->num_plans()) : 0, states, copied_,
@@ -444,7 +534,7 @@ Array<int64_t> Session::InferShapes(Args args) const {
 }
 
 void Session::Call(Op op, Args args, RetValue* rv) {
-  if (op >= kQuery) return runtime::AnswerExecutorQuery(op - kQuery, given_, desc_->outputs, args, rv);
+  if (op >= kQuery) return runtime::AnswerExecutorQuery(op - kQuery, given_, told_, args, rv);
   runtime::ExecutorLock lock(&busy_);
   uint64_t given = 0;
   switch (op) {
@@ -461,14 +551,14 @@ void Session::Call(Op op, Args args, RetValue* rv) {
       if (op == kRunWith) {
         *rv = Array<NDArray>(outputs_);
       } else {
-        *rv = runtime::ResultValue(desc_->result_tree, outputs_);
+        *rv = runtime::ResultValue(tree_, outputs_);
       }
       return;
     case kSetInput:
     case kSetInputZeroCopy:
       return Bind(runtime::FindTensor(args[0], given_, "input"), args[1], false, op == kSetInput);
     case kGetOutput: {
-      const size_t i = runtime::FindTensor(args[0], desc_->outputs, "output");
+      const size_t i = runtime::FindTensor(args[0], told_, "output");
       if (!ran_) throw RuntimeError("the model has not run yet: call run() before get_output()");
       if (args.size() > 1) {
         outputs_[i].CopyTo(args[1].As<DLTensor*>());
@@ -485,6 +575,7 @@ void Session::Call(Op op, Args args, RetValue* rv) {
       return Forget(args[0].As<int64_t>());
     case kReset:
       length_ = 0;
+      for (Whole& w : wholes_) w.now = NDArray(), w.begun = false;
       return;
     case kReserve:
       if (frame_) frame_->Reserve(args[0].As<Array<int64_t>>().ToVector());
@@ -517,7 +608,8 @@ void Session::Call(Op op, Args args, RetValue* rv) {
     default: {
       Array<Any> names;  // of the states, then of their length
       for (const State& s : states_) names.push_back(Any(InfoOf(s).name));
-      names.push_back(Any(desc_->dynamic.dims[dim_].name));
+      for (const Whole& w : wholes_) names.push_back(Any(desc_->inputs[w.input].name));
+      names.push_back(Any(states_.empty() ? std::string() : desc_->dynamic.dims[dim_].name));
       *rv = names;
     }
   }
@@ -530,8 +622,8 @@ PackedFunc Session::GetFunction(std::string_view name, const ObjectPtr<Object>& 
       "get_donated", "infer_shapes", "truncate", "reset",      "length",     "get_states"};
   int op = kRun;
   while (op < kQuery && name != kNames[op]) ++op;
-  if (states_.empty() && op >= kTruncate && op < kQuery) return PackedFunc();
-  if (!states_.empty() && op == kInferShapes) return PackedFunc();
+  if (!keeps() && op >= kTruncate && op < kQuery) return PackedFunc();
+  if (keeps() && op == kInferShapes) return PackedFunc();
   if (op == kQuery) {
     const int query = runtime::FindExecutorQuery(name);
     if (query < 0) return PackedFunc();

@@ -83,7 +83,8 @@ struct Kernel {
   int32_t device = 0;             ///< where inputs and outputs lie, and the work is done
   std::vector<KernelStep> steps;  ///< empty: the entry function does it all
   runtime::DynamicShapes dynamic = {};
-  std::string operators = {};  ///< for people
+  std::string operators = {};      ///< for people
+  std::vector<int32_t> over = {};  ///< pairs: an output may lie in the memory of an input that nothing else refers to
 };
 
 /// A function of the host over arrays: one of libbaton_host, by name with its parameters. It runs on the CPU.
@@ -115,6 +116,7 @@ struct Entry {
   std::vector<int32_t> devices;  ///< that inputs are brought to; -1: left where they are. Empty: all of them
   /// Dimensions of the inputs; the extents of the outputs, too, where they follow from them.
   runtime::DynamicShapes dynamic = {};
+  std::vector<int32_t> donated = {};  ///< inputs whose memory results may take, where a call gives it away
 };
 
 struct BATON_DLL Program {

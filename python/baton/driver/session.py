@@ -17,6 +17,9 @@ class Session:
         s.truncate(s.length - 1)        # takes a token back
         s.reset()                       # begins anew
 
+    A state that keeps its size (a cache that TensorScatter writes, the hidden state of a recurrent layer) begins with zeros; what a call makes
+    of it is there for the next one. It has no rows to count: `length` is 0 where all states are such.
+
     A call takes the inputs that are no states and gives the outputs that are none. A call that fails leaves the states as they were.
     """
 
@@ -35,7 +38,7 @@ class Session:
     @property
     def dim(self) -> str:
         """The name of the dimension that `length` is the size of."""
-        return str(list(self._executor["get_states"]())[-1])
+        return str(list(self._executor["get_states"]())[-1])  # empty where all states keep their size
 
     def truncate(self, length: int) -> None:
         """Forgets all rows but the first `length`."""
@@ -62,7 +65,8 @@ class Session:
 
     def __repr__(self) -> str:
         *names, dim = map(str, self._executor["get_states"]())
-        return f"<baton.Session {dim}={self.length} of {', '.join(names[:2])}{', ...' if len(names) > 2 else ''}>"
+        rows = f" {dim}={self.length}" if dim else ""
+        return f"<baton.Session{rows} of {', '.join(names[:2])}{', ...' if len(names) > 2 else ''}>"
 
 
 # Names that decoders give what they keep and what becomes of it.

@@ -48,6 +48,9 @@ struct LoweredProgram {
 LoweredProgram LowerProgram(const IRModule& mod, const Target& host, const std::vector<DeviceTarget>& devices,
                             int64_t fallback, const DebugOptions& debug);
 
+/// Notes which inputs of main give their memory to results. Throws CompileError for one that no kernel writes over.
+void MarkDonations(const Array<runtime::String>& names, vm::Program* program);
+
 /// The result type of a function: of its body, else as declared.
 Type ResultType(const relay::Function& f);
 

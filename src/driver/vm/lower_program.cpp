@@ -2,11 +2,13 @@
 // From a program to its bytecode and kernels.
 #include <baton/ir/structural.h>
 #include <baton/relay/device.h>
+#include <baton/support/json.h>
 #include <baton/support/with.h>
 
 #include <algorithm>
 
 #include "driver/debug_source.h"
+#include "driver/donations.h"
 #include "driver/kernel_table.h"
 #include "driver/size_words.h"
 #include "driver/vm/compile.h"
@@ -18,6 +20,12 @@ using Graphs = std::vector<std::pair<std::string, relay::Function>>;
 
 void Describe(const runtime::ExecutableDesc& graph, vm::Kernel* kernel) {
   kernel->arena_bytes = graph.arena_bytes;
+  if (!graph.state.empty()) {
+    const support::Json pairs = support::Json::Parse(graph.state, "donations");
+    for (const support::Json& pair : pairs.AsArray()) {
+      for (const support::Json& i : pair.AsArray()) kernel->over.push_back(static_cast<int32_t>(i.AsInt()));
+    }
+  }
   if (!graph.dynamic.defined()) return;
   kernel->dynamic = graph.dynamic;
   kernel->inputs = graph.inputs;
@@ -98,6 +106,9 @@ LoweredProgram LowerProgram(const IRModule& mod, const Target& host, const std::
                             int64_t fallback, const DebugOptions& debug) {
   With<Target> scope(host);
   LoweredProgram out;
+  Array<runtime::String> donated;
+  if (mod->ContainGlobalVar("main"))
+    donated = Downcast<relay::Function>(mod->Lookup("main"))->GetAttr<Array<runtime::String>>(kDonated, donated);
   VmProgram translated = TranslateToVm(mod, devices, fallback);
   out.program = std::move(translated.program);
   out.graphs = std::move(translated.graphs);
@@ -114,6 +125,7 @@ LoweredProgram LowerProgram(const IRModule& mod, const Target& host, const std::
     auto d = static_cast<size_t>(out.program.kernels[i].device);
     if (d && target_of(d)->traits().on_host) d = 0;
     graphs[d].push_back(out.graphs[i]);
+    if (!donated.empty()) graphs[d].back().second = WithAttr(out.graphs[i].second, kOverwrites, Any(int64_t{1}));
     numbers[d].push_back(i);
     if (!devices.empty()) out.program.kernels[i].operators = OperatorsOfKernel(out.graphs[i].second);
   }
@@ -125,6 +137,7 @@ LoweredProgram LowerProgram(const IRModule& mod, const Target& host, const std::
   }
   NameDimsOfMain(mod, &out);
   DescribeMain(mod, devices, &out);
+  if (!donated.empty()) MarkDonations(donated, &out.program);
   out.program.Validate();
   return out;
 }

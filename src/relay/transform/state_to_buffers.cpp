@@ -11,6 +11,8 @@
 
 #include <algorithm>
 
+#include "whole_states.h"
+
 namespace baton::relay::transform {
 namespace {
 
@@ -197,21 +199,32 @@ class Rewriter : public MixedModeMutator {
   PointerMap<State*> by_present_;
 };
 
+int64_t InputNamed(const Function& main, const std::string& input, const std::string& output) {
+  for (size_t i = 0; i < main->params.size(); ++i) {
+    if (main->params[static_cast<int64_t>(i)]->name_hint() == String(input)) return static_cast<int64_t>(i);
+  }
+  Fail(input, output, "the model has no such input");
+}
+
+/// Whether it is the input with other elements: a state that keeps its size.
+bool IsWhole(const Expr& past, const Expr& value) {
+  const auto *before = TensorOf(past), *after = TensorOf(value);
+  return before && after && before->dtype == after->dtype && SameShape(before->shape, after);
+}
+
 /// A state by the names of its input and its output, `value`.
 State Found(const Function& main, const std::string& input, const std::string& output, const Expr& value) {
   State s;
-  for (size_t i = 0; i < main->params.size() && !s.past.defined(); ++i) {
-    s.input = static_cast<int64_t>(i);
-    if (main->params[s.input]->name_hint() == String(input)) s.past = main->params[s.input];
-  }
-  if (!s.past.defined()) Fail(input, output, "the model has no such input");
+  s.input = InputNamed(main, input, output);
+  s.past = main->params[s.input];
   const auto* type = TensorOf(s.past);
   const auto* call = value.as<CallNode>();
   const auto* parts = call && call->op.same_as(op::concatenate) ? call->args[0].as<TupleNode>() : nullptr;
   if (!type || !parts || parts->fields.size() != 2 || !parts->fields[0].same_as(s.past) ||
       !TensorOf(parts->fields[1])) {
     Fail(input, output,
-         "the output is not the input with new elements behind it (a concatenation of two along one axis)");
+         "the output is not the input with new elements behind it (a concatenation of two along one axis), and not of "
+         "the input's type");
   }
   const auto rank = static_cast<int64_t>(type->shape.size());
   s.axis = AttrsAs<ConcatenateAttrs>(call->attrs).axis;
@@ -241,6 +254,7 @@ Function ToBuffers(const Function& main, const Map<String, String>& pairs) {
   const auto forms = main->GetAttr<Array<String>>("output_forms", Array<String>());
   if (!results) throw CompileError("state: the model gives no tuple, so that no output is what a state becomes");
   std::vector<State> states;
+  std::vector<std::pair<int64_t, int64_t>> whole;  // input and result
   PointerSet kept_back;
   for (const auto& [input, output] : pairs) {
     int64_t at = -1;
@@ -250,6 +264,14 @@ Function ToBuffers(const Function& main, const Map<String, String>& pairs) {
       if (name == output.str()) at = k;
     }
     if (at < 0) Fail(input.str(), output.str(), "the model has no such output");
+    const int64_t from = InputNamed(main, input.str(), output.str());
+    if (IsWhole(main->params[from], results->fields[at])) {
+      for (const auto& [other, result] : whole) {
+        if (result == at) Fail(input.str(), output.str(), "the output is that of another state");
+      }
+      whole.push_back({from, at});
+      continue;
+    }
     states.push_back(Found(main, input.str(), output.str(), results->fields[at]));
     if (kept_back.Has(states.back().present.get()))
       Fail(input.str(), output.str(), "the output is that of another state");
@@ -262,12 +284,21 @@ Function ToBuffers(const Function& main, const Map<String, String>& pairs) {
   Array<String> kept_names, kept_forms;
   Array<int64_t> inputs;
   Array<Var> params = main->params;
-  for (size_t i = 0; i < results->fields.size(); ++i) {
-    const auto k = static_cast<int64_t>(i);
-    if (kept_back.Has(results->fields[k].get())) continue;
+  auto keep = [&](int64_t k) {
+    const auto i = static_cast<size_t>(k);
     fields.push_back(body.as<TupleNode>()->fields[k]);
     kept_names.push_back(i < names.size() ? names[k] : String("output" + std::to_string(i)));
     if (i < forms.size()) kept_forms.push_back(forms[k]);
+  };
+  for (size_t i = 0; i < results->fields.size(); ++i) {
+    const auto k = static_cast<int64_t>(i);
+    const bool is_whole = std::any_of(whole.begin(), whole.end(), [&](const auto& w) { return w.second == k; });
+    if (!is_whole && !kept_back.Has(results->fields[k].get())) keep(k);
+  }
+  Array<int64_t> whole_inputs;
+  for (const auto& [input, result] : whole) {
+    keep(result);
+    whole_inputs.push_back(input);
   }
   for (const State& s : states) {
     fields.push_back(s.appended);
@@ -278,6 +309,7 @@ Function ToBuffers(const Function& main, const Map<String, String>& pairs) {
   f = WithAttr(f, "output_names", runtime::Any(kept_names));
   if (!forms.empty()) f = WithAttr(f, "output_forms", runtime::Any(kept_forms));
   f = WithAttr(f, kState, runtime::Any(Map<String, String>()));
+  if (!whole.empty()) f = WithAttr(f, kWholeStates, runtime::Any(whole_inputs));
   return WithAttr(f, kStateInputs, runtime::Any(inputs));
 }
 
@@ -287,7 +319,9 @@ Pass StateToBuffers() {
   return MakePass<StateToBuffers>({
       .doc = "Makes of each state of main (attribute `state`: input to output) memory that is appended to in place: "
              "concatenate((past, rows)) becomes memory.append, with the appended dimension outermost, and products "
-             "read it in that order. Results that are states come last.",
+             "read it in that order. A state that keeps its shape stays an input and a result. Results that are states "
+             "come "
+             "last.",
       .opt_level = 0,
       .required = {"InferType"},
       .run = [](Function f, IRModule, PassContext) -> Function {

@@ -198,9 +198,9 @@ def test_an_input_that_is_an_output():
     ),
     ("def @main(%x: Tensor[(n, 6), float32], %b: Tensor[(6), float32]) { add(%x, %b) }", ("b",), "`b` cannot give its memory"),
     (
-        "def @main(%x: Tensor[(4), float32], %c: bool) { if (%c) { nn.relu(%x) } else { exp(%x) } }",
+        "def @main(%x: Tensor[(4, 4), float32], %c: bool) { if (%c) { nn.softmax(%x) } else { cumsum(%x, axis=0) } }",
         ("x",),
-        "donate= is for models that become one function: the program has control flow",
+        "donate: input `x` cannot give its memory to an output: no part of the program reads it last",
     ),
 ])  # fmt: skip
 def test_what_cannot_be_donated(text, names, why):
@@ -343,3 +343,95 @@ def test_random_programs_give_the_bits_without_donation(seed):
             assert m.memory()["donated"] == len(names) * arrays["x"].nbytes
             for g, w in zip(got, want, strict=True):
                 np.testing.assert_array_equal(g.numpy(), w.numpy())
+
+
+BRANCH = (
+    HEAD
+    + """def @main(%x: Tensor[(n, 4), float32], %d: Tensor[(n, 4), float32], output_names=["next"]) {
+  let %s = sum(%d);
+  let %y = if (greater(%s, 0f)) { add(%x, %d) } else { multiply(%x, 2f) };
+  tanh(%y)
+}"""
+)
+
+
+def branch_of(a, d):
+    return np.tanh(a + d if d.sum() > 0 else a * np.float32(2))
+
+
+@pytest.fixture(scope="module")
+def program():
+    return baton.compile(BRANCH, donate=("x",))
+
+
+def test_programs_of_several_regions(program, tmp_path):
+    assert program.donated == {"x": "next"}
+    program.save(tmp_path / "m.so")
+    loaded = baton.load(tmp_path / "m.so")
+    for m in (program, loaded):
+        for n, sign in ((6, 1), (6, -1), (1, 1), (300, -1), (0, 1)):
+            a, d = f32(n, 4), np.abs(f32(n, 4, seed=1)) * sign
+            x = baton.nd.array(a)
+            address = x.data_ptr
+            y = m(baton.give(x), d)
+            assert y.data_ptr == address or n == 0
+            assert m.memory()["donated"] == a.nbytes
+            np.testing.assert_allclose(y.numpy(), branch_of(a, d), rtol=1e-5, atol=1e-6)
+            with pytest.raises(ValueError, match="this NDArray holds nothing"):
+                x.numpy()
+
+
+def test_programs_keep_what_the_caller_keeps(program):
+    a, d = f32(4, 4), np.abs(f32(4, 4, seed=1))
+    x = baton.nd.array(a)
+    y = program(x, d)
+    np.testing.assert_array_equal(x.numpy(), a)
+    assert program.memory()["donated"] == 0 and y.data_ptr != x.data_ptr
+    kept = x.reshape(16)
+    y = program(baton.give(x), d)
+    np.testing.assert_array_equal(kept.numpy(), a.reshape(16))
+    assert program.memory()["donated"] == 0
+    kept, values = y.reshape(16), y.numpy()
+    z = program(baton.give(y), d)
+    np.testing.assert_array_equal(kept.numpy().reshape(4, 4), values)
+    np.testing.assert_allclose(z.numpy(), branch_of(values, d), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(program(a, d).numpy(), branch_of(a, d), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="input `d` has shape"):
+        program(baton.give(baton.nd.array(a)), f32(4, 3))
+    np.testing.assert_allclose(program(a, d).numpy(), branch_of(a, d), rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_of_the_program_keeps_one_memory():
+    source = (
+        HEAD
+        + """def @round(%i: int32, %x: Tensor[(5, 8), float32]) -> Tensor[(5, 8), float32] {
+  if (less_equal(%i, 0)) { %x } else { @round(subtract(%i, 1), add(multiply(%x, 0.5f), 1f)) }
+}
+def @main(%x: Tensor[(5, 8), float32], %i: int32, output_names=["last"]) -> Tensor[(5, 8), float32] { @round(%i, %x) }"""
+    )
+    m, plain = baton.compile(source, donate="x"), baton.compile(source)
+    for rounds in (3, 0, 40):
+        a = f32(5, 8)
+        x = baton.nd.array(a)
+        address, i = x.data_ptr, np.array(rounds, "int32")
+        y = m(baton.give(x), i)
+        np.testing.assert_array_equal(y.numpy(), plain(a, i).numpy())
+        assert y.data_ptr == address
+
+
+def test_an_input_that_no_region_writes_over():
+    with pytest.raises(baton.error.CompileError, match="donate: input `d` cannot give its memory to an output: no part of the program reads it last"):
+        baton.compile(BRANCH.replace("add(%x, %d)", "nn.softmax(%d)"), donate="d")
+
+
+def test_an_argument_is_not_changed_by_a_program_that_borrows_it():
+    """Programs read the caller's NumPy arrays where they lie, and give back none of that memory."""
+    m = baton.compile(BRANCH.replace("tanh(%y)", "(reshape(%x, newshape=[-1]), %y, %d)").replace(', output_names=["next"]', ""))
+    a, d = f32(64, 4), np.abs(f32(64, 4, seed=1))
+    keep = a.copy()
+    flat, y, same = m(a, d)
+    a[:] = 0
+    np.testing.assert_array_equal(flat.numpy(), keep.ravel())
+    np.testing.assert_array_equal(y.numpy(), keep + d)
+    d[:] = 0
+    assert same.numpy().any()

@@ -236,3 +236,41 @@ def test_values_out_of_bounds_are_an_error_and_the_next_call_works():
         with pytest.raises((ValueError, baton.error.RuntimeError)):
             made(x, np.array(bad), *good[2:])
         assert made(*good).shape == (2, 2, 4)
+
+
+RESERVE = textwrap.dedent("""
+    import os, resource, sys
+    import numpy as np, baton
+
+    def faults():
+        with open("/proc/self/status", encoding="ascii") as file:
+            resident = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt, resident
+
+    m = baton.load(sys.argv[1])
+    x = np.full((4096, 1024), 1, "float32")
+    m(x[:1])  # the code's own pages, and the threads'
+    before = faults()[1]
+    m.reserve(n=4096)
+    assert faults()[1] - before > 0.9 * m.memory()["workspace"] / 1024 > 30 << 10, (faults()[1] - before, m.memory())
+    for n in (4000, 1000, 77, 4096, 2048):
+        rows = x[:n]
+        count, resident = faults()
+        m(rows)
+        count, resident = faults()[0] - count, faults()[1] - resident
+        assert resident < 256 and count < 64, (n, count, resident)
+    m.trim()
+    assert m.memory()["workspace"] == 0
+""")
+
+
+def test_reserve_takes_the_pages_of_all_regions(tmp_path):
+    source = """#[version = "0.0.5"]
+    def @main(%x: Tensor[(n, 1024), float32]) {
+      let %a = nn.softmax(nn.softmax(%x));
+      let %b = if (greater(sum(%x), 0f)) { nn.softmax(add(%a, nn.softmax(%a))) } else { nn.softmax(negative(%a)) };
+      sum(nn.softmax(%b))
+    }"""
+    baton.compile(source).save(tmp_path / "m.so")
+    done = subprocess.run([sys.executable, "-c", RESERVE, str(tmp_path / "m.so")], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -264,7 +264,54 @@ relay::HostCall HostCallOfNode(const Attrs& attrs) {
 
 relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) { return FormOf(call, values, {}); }
 
-/// Reshape and Slice by numbers that may be negative; other nodes take numbers that are not.
+/// `axis` of a node over data of some rank; -1: it is none.
+int64_t AxisOf(const Node& node, int64_t rank) {
+  const Attribute* given = node.Find("axis");
+  const int64_t axis = given != nullptr ? given->i : 0;
+  return axis < -rank || axis >= rank ? -1 : axis < 0 ? axis + rank : axis;
+}
+
+/// Tile and Split by numbers that are not negative.
+relay::Expr PositiveForm(const Node& node, const relay::Call& call, const Array<Array<PrimExpr>>& operands,
+                         int64_t opset) {
+  const auto* data = call->args[0]->checked_type().as<TensorTypeNode>();
+  if (data == nullptr) return relay::Expr();
+  const auto rank = static_cast<int64_t>(data->shape.size());
+  const bool known = operands.size() > 1 && operands[1].get() != nullptr;
+  if (known && relay::MayBeNegative(operands[1])) return relay::Expr();
+  if (node.op_type == "Tile" && known && opset >= 6 && static_cast<int64_t>(operands[1].size()) == rank)
+    return relay::SymbolicTile(call->args[0], operands[1]);
+  const int64_t axis = AxisOf(node, rank);
+  if (node.op_type != "Split" || axis < 0) return relay::Expr();
+  const auto parts = static_cast<int64_t>(node.outputs.size());
+  if (known && opset >= 13 && static_cast<int64_t>(operands[1].size()) == parts)
+    return relay::SymbolicSplit(call->args[0], operands[1], axis);
+  const Attribute* count = node.Find("num_outputs");
+  const bool equal = call->args.size() == 1 && node.Find("split") == nullptr;
+  return equal && (count == nullptr || count->i == parts) ? relay::SymbolicSplit(call->args[0], parts, axis)
+                                                          : relay::Expr();
+}
+
+/// Pad by (all begins, all ends), of some axes where these are literals.
+relay::Expr PadForm(const Node& node, const relay::Call& call, const Array<PrimExpr>& pads, const Array<PrimExpr>* axes,
+                    const relay::Expr& value) {
+  const auto* data = call->args[0]->checked_type().as<TensorTypeNode>();
+  const auto rank = static_cast<int64_t>(data != nullptr ? data->shape.size() : 0);
+  const int64_t count = axes != nullptr ? static_cast<int64_t>(axes->size()) : rank;
+  if (rank == 0 || static_cast<int64_t>(pads.size()) != 2 * count) return relay::Expr();
+  std::vector<PrimExpr> widths(static_cast<size_t>(2 * rank), PrimExpr(0));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t* given = axes != nullptr ? tir::as_const_int((*axes)[i]) : &i;
+    if (given == nullptr || *given < -rank || *given >= rank) return relay::Expr();
+    const auto a = static_cast<size_t>(*given < 0 ? *given + rank : *given);
+    widths[2 * a] = pads[i], widths[2 * a + 1] = pads[i + count];
+  }
+  const Attribute* mode = node.Find("mode");
+  return relay::SymbolicPad(call->args[0], Array<PrimExpr>(widths), value,
+                            mode != nullptr ? String(std::string(mode->s)) : String("constant"));
+}
+
+/// Reshape, Slice and Pad by numbers that may be negative; other nodes take numbers that are not.
 relay::Expr NegativeForm(const relay::Call& call, const Extents& extents) {
   const auto* a = &relay::AttrsAs<DeferredAttrs>(call->attrs);
   Array<Array<PrimExpr>> operands;  // of the node, null for one left out
@@ -287,7 +334,11 @@ relay::Expr NegativeForm(const relay::Call& call, const Extents& extents) {
     return relay::SymbolicSlice(call->args[0], operands[1], operands[2], absent(3) ? nullptr : &axes,
                                 absent(4) ? nullptr : &steps);
   }
-  return relay::Expr();
+  if (node.op_type == "Pad" && known(1) && a->opset >= 11 && (absent(3) || known(3))) {
+    const Array<PrimExpr> axes = absent(3) ? Array<PrimExpr>() : operands[3];
+    return PadForm(node, call, operands[1], absent(3) ? nullptr : &axes, absent(2) ? relay::Expr() : call->args[2]);
+  }
+  return PositiveForm(node, call, operands, a->opset);
 }
 
 relay::Expr SymbolicForm(const relay::Call& call, const Extents& extents) {

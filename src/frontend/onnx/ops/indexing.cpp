@@ -28,14 +28,18 @@ Value FromStart(Ctx& c, const Value& index, const Value& x, int axis) {
   return c.Where(c.Call("less", {index, zero}), c.Add(index, length), index);
 }
 
-/// Indices into axes of these extents from `axis` on, which are checked when the model runs: one axis, or those of
-/// index tuples. As they are where an extent is open.
-Value CheckedLater(Ctx& c, const Value& index, const Dims& extents, int64_t axis) {
+/// Indices into `count` axes of x from `axis` on, which are checked when the model runs: one axis, or those of index
+/// tuples.
+Value CheckedLater(Ctx& c, const Value& index, const Value& x, int64_t axis, int64_t count = 1) {
+  Dims extents(x.dims.begin() + axis, x.dims.begin() + axis + count);
   const bool open = std::any_of(extents.begin(), extents.end(), [](int64_t n) { return n < 0; });
-  if (index.host || open || extents.empty()) return index;
+  if ((index.host && !open) || extents.empty()) return index;
+  Values operands{index};
+  if (open) operands.push_back(c.Slice(c.ShapeOf(x), 0, axis, axis + count));
+  for (int64_t& n : extents) n = std::max<int64_t>(n, -1);
   const String place(NodeLabel(c.node()));
-  return c.Add(
-      index, c.Call("contrib_check_index", {index}, {{"extents", IntsAny(extents)}, {"axis", axis}, {"place", place}}));
+  return c.Add(index, c.Call("contrib_check_index", operands,
+                             {{"extents", IntsAny(extents)}, {"axis", axis}, {"place", place}}));
 }
 
 /// Refuses indices that are known and lie outside an axis of n elements; n < 0: it is not known. Of index tuples every
@@ -55,14 +59,14 @@ Values Gather(Ctx& c) {
   Value x = c.T(0), at = c.T(1);
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
   CheckKnown(c, at, x.dims[static_cast<size_t>(axis)], axis);
-  return {Take(c, x, CheckedLater(c, at, {x.dims[static_cast<size_t>(axis)]}, axis), axis)};
+  return {Take(c, x, CheckedLater(c, at, x, axis), axis)};
 }
 
 Values GatherElements(Ctx& c) {
   Value x = c.T(0);
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
   CheckKnown(c, c.T(1), x.dims[static_cast<size_t>(axis)], axis);
-  const Value at = CheckedLater(c, c.T(1), {x.dims[static_cast<size_t>(axis)]}, axis);
+  const Value at = CheckedLater(c, c.T(1), x, axis);
   return {c.Call("gather", {x, at}, {{"axis", axis}})};
 }
 
@@ -80,7 +84,7 @@ Value IndexTuples(Ctx& c, const Value& given, const Value& x, size_t first_axis)
   for (int64_t k = 0; k < length; ++k) {
     CheckKnown(c, indices, sizes[static_cast<size_t>(k)], static_cast<int64_t>(first_axis) + k, k, length);
   }
-  indices = CheckedLater(c, indices, sizes, static_cast<int64_t>(first_axis));
+  indices = CheckedLater(c, indices, x, static_cast<int64_t>(first_axis), length);
   Value n = c.Cast(LengthsAlong(c, x, static_cast<int64_t>(first_axis), length), indices.dtype);
   return c.Where(c.Call("less", {indices, c.Scalar(indices.dtype, 0)}), c.Add(indices, n), indices);
 }
@@ -106,7 +110,7 @@ Values ScatterElements(Ctx& c) {
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
   std::string reduction = ReductionOf(c);
   CheckKnown(c, c.T(1), c.Length(x, axis), axis);
-  Value indices = FromStart(c, CheckedLater(c, c.T(1), {c.Length(x, axis)}, axis), x, axis);
+  Value indices = FromStart(c, CheckedLater(c, c.T(1), x, axis), x, axis);
   return {c.Call("scatter_elements", {x, indices, c.T(2)}, {{"axis", axis}, {"reduction", reduction}})};
 }
 
@@ -134,7 +138,11 @@ Values TensorScatter(Ctx& c) {
     batch[0] = shape[0];
     at = c.Add(at, c.Reshape(c.Cast(c.T(2), index), batch));
   }
-  if (mode == "circular") at = c.Call("floor_mod", {at, c.Scalar(index, static_cast<double>(n))});
+  if (mode == "circular") {
+    at = c.Call("floor_mod", {at, c.Scalar(index, static_cast<double>(n))});
+  } else {
+    at = CheckedLater(c, at, cache, axis);
+  }
   at = c.BroadcastTo(at, shape);
   return {c.Call("scatter_elements", {cache, at, update}, {{"axis", axis}, {"reduction", "update"}})};
 }

@@ -41,7 +41,7 @@ Type TreeEnsembleType(const TreeEnsembleAttrs& a, const TypeArgs& in) {
   for (size_t i : {2, 3, 4}) in.Integral(i, "R2");
   for (size_t i : {3, 4}) in.Rank(i, 1, "R3");
   in.Rank(2, 2, "R3");
-  if (!in.Same(in.shape(1)[0], in.shape(2)[0]) || (in.dim(2, 1) >= 0 && in.dim(2, 1) != kColumns)) {
+  if (!in.Same(in.shape(1)[0], in.shape(2)[0]) || !in.Same(in.shape(2)[1], PrimExpr(kColumns))) {
     in.Fail("R4",
             in.Show(1) + " and " + in.Show(2) + ", where a row of " + Str(kColumns) + " for each split is wanted");
   }

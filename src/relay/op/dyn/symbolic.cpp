@@ -4,6 +4,7 @@
 #include <baton/arith/extent.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
+#include <baton/tir/functor.h>
 
 #include "../common.h"
 
@@ -166,12 +167,67 @@ Expr SymbolicOneHot(const Expr& indices, const Expr& on, const Expr& off, const 
   return Where(hit, one(on), one(off));
 }
 
-Expr SymbolicPad(const Expr& data, const ExtentList& widths, const Expr& value, const String& mode) {
+namespace {
+
+/// The part of an axis between two places, which are asked to be in it, in order.
+Expr Between(const Expr& data, int64_t axis, const PrimExpr& begin, const PrimExpr& end) {
+  return MakeCall(op::strided_slice, {data}, MakeAttrs<StridedSliceAttrs>([&](StridedSliceAttrs* a) {
+                    a->begin = Extents({begin}), a->end = Extents({end});
+                    a->strides = Array<int64_t>{1}, a->axes = Array<int64_t>{axis};
+                  }));
+}
+
+}  // namespace
+
+Expr SymbolicSplit(const Expr& data, const ExtentList& sizes, int64_t axis) {
   const Shape in = ShapeOfExpr(data);
-  const DataType t = DtypeOfExpr(data);
-  if (widths.size() != 2 * in.size() || MayBeNegative(widths)) return Expr();
-  for (const PrimExpr& w : widths) {
-    if (w.as<IntImmNode>() && DimOf(w) < 0) return Expr();
+  if (in[axis].as<tir::AnyNode>()) return Expr();
+  Array<Expr> parts;
+  PrimExpr begin = Literal(0);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const PrimExpr& size = sizes[static_cast<int64_t>(i)];
+    const bool last = i + 1 == sizes.size();
+    const PrimExpr end = last ? in[axis] : Canonical(begin + size);
+    Expr part = Between(data, axis, begin, end);
+    if (last && !tir::ExprDeepEqual(Canonical(begin + size), Canonical(in[axis]))) {
+      // What is left has to be as long as it is said to be.
+      std::vector<PrimExpr> shape(in.begin(), in.end());
+      shape[static_cast<size_t>(axis)] = size;
+      part = ReshapeTo(part, shape);
+    }
+    parts.push_back(part);
+    begin = end;
+  }
+  return parts.size() == 1 ? parts[0] : Expr(Tuple(parts));
+}
+
+Expr SymbolicSplit(const Expr& data, int64_t parts, int64_t axis) {
+  const PrimExpr n = ShapeOfExpr(data)[axis], each = floordiv(n + Literal(parts - 1), Literal(parts));
+  if (n.as<tir::AnyNode>()) return Expr();
+  Array<Expr> out;
+  for (int64_t i = 0; i < parts; ++i) {
+    const PrimExpr begin = i == 0 ? Literal(0) : min(each * Literal(i), n);
+    out.push_back(Between(data, axis, begin, i + 1 == parts ? n : min(each * Literal(i + 1), n)));
+  }
+  return out.size() == 1 ? out[0] : Expr(Tuple(out));
+}
+
+Expr SymbolicPad(const Expr& source, const ExtentList& given, const Expr& value, const String& mode) {
+  Shape in = ShapeOfExpr(source);
+  const DataType t = DtypeOfExpr(source);
+  if (given.size() != 2 * in.size()) return Expr();
+  Expr data = source;
+  ExtentList widths;
+  for (size_t k = 0; k < given.size(); ++k) {
+    const PrimExpr& w = given[static_cast<int64_t>(k)];
+    const bool positive = w.as<IntImmNode>() ? DimOf(w) >= 0 : NotNegative(w);
+    widths.push_back(positive ? w : max(w, Literal(0)));
+    if (positive) continue;
+    const auto axis = static_cast<int64_t>(k / 2);
+    if (mode != "constant" || in[axis].as<tir::AnyNode>()) return Expr();
+    const PrimExpr cut = max(Literal(0) - w, Literal(0)), n = in[axis];
+    data = k % 2 == 0 ? Between(data, axis, cut, n) : Between(data, axis, Literal(0), n - cut);
+    in.Set(axis, Canonical(n - cut));
   }
   std::vector<PrimExpr> shape(in.begin(), in.end());
   Expr out = data;

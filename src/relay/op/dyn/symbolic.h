@@ -21,7 +21,12 @@ Expr SymbolicSlice(const Expr& data, const ExtentList& begin, const ExtentList& 
 Expr SymbolicTile(const Expr& data, const ExtentList& reps);
 Expr SymbolicOneHot(const Expr& indices, const Expr& on, const Expr& off, const PrimExpr& depth, int64_t axis,
                     DataType dtype);
-/// Elements around data: `widths` has (before, after) of each dimension. `value` null: 0.
+/// The parts of an axis, a tuple: of these sizes, which are all of it.
+Expr SymbolicSplit(const Expr& data, const ExtentList& sizes, int64_t axis);
+/// The same by a number of parts that are equal but the last ones, which are smaller or empty.
+Expr SymbolicSplit(const Expr& data, int64_t parts, int64_t axis);
+/// Elements around data: `widths` has (before, after) of each dimension; with mode "constant", negative ones cut.
+/// `value` null: 0.
 Expr SymbolicPad(const Expr& data, const ExtentList& widths, const Expr& value, const String& mode);
 
 }  // namespace baton::relay

@@ -69,7 +69,7 @@ Type CropAndResizeType(const CropAndResizeAttrs& a, const TypeArgs& in) {
     in.Fail("R3", "method is \"" + a.method.str() + "\"; it is \"bilinear\" or \"nearest_neighbor\"");
   if (a.crop_size.size() != 2)
     in.Fail("R3", "crop_size has " + Str(a.crop_size.size()) + " numbers, where (height, width) is wanted");
-  if ((in.dim(1, 1) >= 0 && in.dim(1, 1) != 4) || !in.Same(in.shape(1)[0], in.shape(2)[0]))
+  if (!in.Same(in.shape(1)[1], PrimExpr(4)) || !in.Same(in.shape(1)[0], in.shape(2)[0]))
     in.Fail("R4", in.Show(1) + " and " + in.Show(2) + ", where (number, 4) and (number,) are wanted");
   Dims4 d = DimsOf(a.layout);
   for (int64_t k : {d.n, d.h, d.w}) {

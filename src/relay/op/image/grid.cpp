@@ -69,7 +69,7 @@ Type GridSampleType(const GridSampleAttrs& a, const TypeArgs& in) {
   if (!(a.layout == (rank == 3 ? "NCW" : rank == 4 ? "NCHW" : "NCDHW")))
     in.Fail("R3", "layout is \"" + a.layout.str() + "\" for " + in.Show(0));
   int64_t at = a.grid_last ? rank - 1 : 1;
-  if (in.dim(1, at) >= 0 && in.dim(1, at) != rank - 2)
+  if (!in.Same(in.shape(1)[at], PrimExpr(rank - 2)))
     in.Fail("R4", in.Show(1) + " has " + Str(in.dim(1, at)) + " coordinates in dimension " + Str(at) + ", where " +
                       Str(rank - 2) + " are wanted");
   if (!in.Same(in.shape(0)[0], in.shape(1)[0]))
@@ -188,7 +188,7 @@ Type AffineGridType(const AffineGridAttrs& a, const TypeArgs& in) {
   in.Rank(0, 3, "R2");
   int64_t n = a.target_shape.size();
   if (n != 2 && n != 3) in.Fail("R2", "target_shape has " + Str(n) + " extents, where 2 or 3 are wanted");
-  if ((in.dim(0, 1) >= 0 && in.dim(0, 1) != n) || (in.dim(0, 2) >= 0 && in.dim(0, 2) != n + 1)) {
+  if (!in.Same(in.shape(0)[1], PrimExpr(n)) || !in.Same(in.shape(0)[2], PrimExpr(n + 1))) {
     in.Fail("R2", in.Show(0) + ", where (N, " + Str(n) + ", " + Str(n + 1) + ") is wanted");
   }
   Shape out{in.shape(0)[0], PrimExpr(n)};

@@ -103,26 +103,70 @@ struct Conv {
         pad(ReadPadding(a.padding, N, op)) {}
 
   /// Whether the weight is Relay's of a convolution of each channel for itself, (C, multiplier, window): input channel
-  /// c gives the output channels c * multiplier + m, from weight[c, m].
-  bool Multiplies(const Shape& x, const Shape& w, int64_t groups) const {
-    return groups > 1 && kernel.o_block == 1 && kernel.i_block == 1 && DimOf(w[kernel.i]) > 1 &&
-           DimOf(w[kernel.o]) == groups && DimOf(x[data.c]) * data.block == groups;
+  /// c gives the output channels c * multiplier + m, from weight[c, m]. Where extents are open it may be said only when
+  /// they are known.
+  enum class Multiplier { kNo, kYes, kOpen };
+  Multiplier Multiplies(const Shape& x, const Shape& w, int64_t groups) const {
+    if (groups <= 1 || kernel.o_block != 1 || kernel.i_block != 1) return Multiplier::kNo;
+    const int64_t o = DimOf(w[kernel.o]), i = DimOf(w[kernel.i]), c = DimOf(Times(x[data.c], data.block));
+    if (i == 0 || i == 1 || (o >= 0 && o != groups) || (c >= 0 && c != groups)) return Multiplier::kNo;
+    return c >= 0 ? Multiplier::kYes : Multiplier::kOpen;
   }
-  Shape OutShape(const Shape& x, const Shape& w, int64_t groups, bool symbolic) const {
+  /// Input channels that an output channel sums, and output channels.
+  void Channels(const Shape& x, const Shape& w, int64_t groups, PrimExpr* per_group, PrimExpr* outs) const {
+    const PrimExpr o = Times(w[kernel.o], kernel.o_block), i = Times(w[kernel.i], kernel.i_block);
+    const PrimExpr c = Times(x[data.c], data.block);
+    switch (Multiplies(x, w, groups)) {
+      case Multiplier::kNo:
+        *per_group = i, *outs = o;
+        break;
+      case Multiplier::kYes:
+        *per_group = 1, *outs = o * i;
+        break;
+      case Multiplier::kOpen:
+        *per_group = floordiv(c, PrimExpr(groups));
+        *outs = tir::Select(equal(c, PrimExpr(groups)), o * i, o);
+    }
+  }
+  /// Elements of the window: `kernel_size` where the weight's type leaves them open.
+  static PrimExpr WindowSize(const Array<int64_t>& kernel_size, const PrimExpr& size, int d) {
+    return DimOf(size) < 0 && kernel_size.defined() && kernel_size.size() == N ? PrimExpr(kernel_size[d]) : size;
+  }
+  Shape OutShape(const A& a, const Shape& x, const Shape& w) const {
     std::vector<PrimExpr> shape(out.rank);
     shape[out.n] = x[data.n];
-    PrimExpr channels = Times(w[kernel.o], kernel.o_block);
-    if (Multiplies(x, w, groups)) channels = groups * DimOf(w[kernel.i]);
+    PrimExpr per_group, channels;
+    Channels(x, w, a.groups, &per_group, &channels);
     shape[out.c] = out.c_in < 0 ? channels : ceildiv(channels, PrimExpr(out.block));
     if (out.c_in >= 0) shape[out.c_in] = out.block;
     for (int d = 0; d < N; ++d) {
-      const PrimExpr &extent = x[data.space[d]], &size = w[kernel.space[d]];
-      bool known = DimOf(size) >= 0 && (DimOf(extent) >= 0 || symbolic);
-      shape[out.space[d]] =
-          known ? WindowCount(extent, DimOf(size), strides[d], dilation[d], pad.begin[d], pad.end[d], false)
-                : UnknownDim();
+      shape[out.space[d]] = WindowCount(x[data.space[d]], WindowSize(a.kernel_size, w[kernel.space[d]], d), strides[d],
+                                        dilation[d], pad.begin[d], pad.end[d]);
     }
     return Shape(shape);
+  }
+  /// Asks of open channels what rules ask of literals: none is read that is not there.
+  void AssumeChannels(const A& a, const TypeArgs& in) const {
+    const Shape &x = in.shape(0), &w = in.shape(1);
+    const PrimExpr groups(a.groups), c = Times(x[data.c], data.block);
+    const PrimExpr o = Times(w[kernel.o], kernel.o_block), i = Times(w[kernel.i], kernel.i_block);
+    const Multiplier m = Multiplies(x, w, a.groups);
+    const PrimExpr rows = i * groups, alone = tir::Select(equal(i, PrimExpr(1)), groups, o);
+    bool fits = true;
+    if (m == Multiplier::kNo) {
+      fits = in.Same(c, rows) && (a.groups == 1 || in.Same(floormod(o, groups), PrimExpr(0)));
+    } else if (m == Multiplier::kYes) {
+      fits = in.Same(DimOf(i) < 0 ? alone : o, groups);
+    } else {
+      const PrimExpr one_each = equal(c, groups);
+      fits = in.Same(c, tir::Select(one_each, groups, rows)) && in.Same(floormod(o, groups), PrimExpr(0)) &&
+             in.Same(tir::Select(one_each, DimOf(i) < 0 ? alone : o, groups), groups);
+    }
+    if (!fits) in.Fail("R3", in.Show(1) + " does not fit the channels of " + in.Show(0));
+    PrimExpr per_group, outs;
+    Channels(x, w, a.groups, &per_group, &outs);
+    if (HasValue(a.channels) && ValueOf(a.channels) >= 0 && !in.Same(outs, a.channels))
+      in.Fail("R4", in.Show(1) + " and channels = " + Str(ValueOf(a.channels)));
   }
 
   static void GuessWeight(const A& a, Array<Type>* types) {
@@ -163,7 +207,8 @@ struct Conv {
     if (ci >= 0) ci *= c.data.block;
     if (wi >= 0) wi *= c.kernel.i_block;
     if (co >= 0) co *= c.kernel.o_block;
-    if (c.Multiplies(in.shape(0), in.shape(1), a.groups)) co = Checked(co) * wi, wi = 1;
+    if (c.Multiplies(in.shape(0), in.shape(1), a.groups) == Multiplier::kYes && co >= 0 && wi >= 0)
+      co = Checked(co) * wi, wi = 1;
     if (ci >= 0 && wi >= 0 && ci != Checked(wi) * a.groups) {
       std::string help = wi > 0 && ci % wi == 0
                              ? "; groups = " + Str(ci / wi) + " satisfies data channels == weight channels * groups"
@@ -182,6 +227,9 @@ struct Conv {
       if (a.kernel_size.defined() && size >= 0 && (a.kernel_size.size() != N || a.kernel_size[d] != size)) {
         in.Fail("R4", "`weight` is " + ShowType(in.type(1)) + " and kernel_size = " + ShowInts(ToInts(a.kernel_size)));
       }
+      const PrimExpr& open = in.shape(1)[c.kernel.space[d]];
+      if (size < 0 && !(in.Same(open, WindowSize(a.kernel_size, open, d)) && in.AtLeast(open, 1)))
+        in.Fail("R4", "the window of " + in.Show(1) + " is empty");
       if (size == 0) in.Fail("R4", "the window of " + in.Show(1) + " is empty");
       if (extent >= 0 && size > 0 &&
           Checked(extent) + c.pad.begin[d] + c.pad.end[d] < WindowSpan(size, c.dilation[d])) {
@@ -190,7 +238,8 @@ struct Conv {
                           " in dimension " + Str(c.data.space[d]));
       }
     }
-    const Shape shape = in.Fitting(c.OutShape(in.shape(0), in.shape(1), a.groups, true));
+    c.AssumeChannels(a, in);
+    const Shape shape = in.Fitting(c.OutShape(a, in.shape(0), in.shape(1)));
     return TensorType(shape, a.out_dtype.is_void() ? in.dtype(0) : a.out_dtype);
   }
 
@@ -198,16 +247,18 @@ struct Conv {
     Conv c(a, "nn.conv");
     const Tensor &x = in[0], &w = in[1];
     DataType t = a.out_dtype.is_void() ? x.dtype() : a.out_dtype, acc = Wide(t);
-    const bool multiplies = c.Multiplies(x.shape(), w.shape(), a.groups);
+    const Multiplier m = c.Multiplies(x.shape(), w.shape(), a.groups);
+    const bool multiplies = m != Multiplier::kNo;
     const PrimExpr second = w.shape()[c.kernel.i];
-    PrimExpr per_group = multiplies ? PrimExpr(1) : Times(second, c.kernel.i_block);  // input channels of a group
-    PrimExpr out_channels = multiplies ? a.groups * second : Times(w.shape()[c.kernel.o], c.kernel.o_block);
+    PrimExpr per_group, out_channels;
+    c.Channels(x.shape(), w.shape(), a.groups, &per_group, &out_channels);
     PrimExpr out_per_group = a.groups == 1 ? out_channels : floordiv(out_channels, PrimExpr(a.groups));
     // Every output channel sums in the same order: input channel, then window.
     Array<te::IterVar> k{te::ReduceAxis(0, per_group, "ic")};
-    for (int d = 0; d < N; ++d) k.push_back(te::ReduceAxis(0, w.shape()[c.kernel.space[d]], "k" + Str(d)));
+    for (int d = 0; d < N; ++d)
+      k.push_back(te::ReduceAxis(0, WindowSize(a.kernel_size, w.shape()[c.kernel.space[d]], d), "k" + Str(d)));
     Tensor sum = te::Compute(
-        c.OutShape(x.shape(), w.shape(), a.groups, true),
+        c.OutShape(a, x.shape(), w.shape()),
         [&](Indices i) {
           PrimExpr oc = ChannelAt(c.out, i), ic = k[0]->var;
           if (a.groups != 1) ic = floordiv(oc, out_per_group) * per_group + ic;
@@ -229,7 +280,9 @@ struct Conv {
                              w(KernelAt(c.kernel, min(oc, out_channels - PrimExpr(1)), k[0]->var, window)),
                              tir::make_const(w.dtype(), 0));
           } else if (multiplies) {
-            u = w(KernelAt(c.kernel, floordiv(oc, second), floormod(oc, second), window));
+            // Of plain weights, which open extents may turn out to be, the element has the same number.
+            const PrimExpr at = m == Multiplier::kYes ? oc : oc * per_group + k[0]->var;
+            u = w(KernelAt(c.kernel, floordiv(at, second), floormod(at, second), window));
           } else {
             u = w(KernelAt(c.kernel, oc, k[0]->var, window));
           }
@@ -411,9 +464,9 @@ struct ConvTranspose {
       throw CompileError(std::string("[") + op + " R1] output_padding has " + Str(extra.size()) + " numbers, where " +
                          Str(N) + " are wanted");
   }
-  PrimExpr Extent(const PrimExpr& in, int64_t size, int d) const {
-    return (in - PrimExpr(1)) * PrimExpr(strides[d]) +
-           PrimExpr(int64_t{WindowSpan(size, dilation[d]) + extra[d] - pad.begin[d] - pad.end[d]});
+  PrimExpr Extent(const PrimExpr& in, const PrimExpr& size, int d) const {
+    return (in - PrimExpr(1)) * PrimExpr(strides[d]) + WindowSpan(size, dilation[d]) +
+           PrimExpr(int64_t{Checked(extra[d]) - pad.begin[d] - pad.end[d]});
   }
   static void GuessWeight(const A& a, Array<Type>* types) {
     const auto* x = AsTensor((*types)[0]);
@@ -443,22 +496,32 @@ struct ConvTranspose {
       in.Fail("R4", "`weight` has " + Str(co) + " output channels a group, groups = " + Str(a.groups) +
                         " and channels = " + Str(ValueOf(a.channels)));
     }
+    const PrimExpr &x_c = in.shape(0)[c.data.c], &w_o = in.shape(1)[c.kernel.o];
+    if (!in.Same(x_c, in.shape(1)[c.kernel.i]) ||
+        (a.groups > 1 && !in.Same(floormod(x_c, PrimExpr(a.groups)), PrimExpr(0))))
+      in.Fail("R3", in.Show(1) + " does not fit the channels of " + in.Show(0));
     std::vector<PrimExpr> shape(c.out.rank);
     shape[c.out.n] = in.shape(0)[c.data.n];
-    shape[c.out.c] = MakeDim(co < 0 ? -1 : int64_t{Checked(co) * a.groups});
+    shape[c.out.c] = co < 0 ? TypeDim(Times(w_o, a.groups)) : PrimExpr(int64_t{Checked(co) * a.groups});
+    if (HasValue(a.channels) && ValueOf(a.channels) >= 0 && !in.Same(shape[c.out.c], a.channels))
+      in.Fail("R4", in.Show(1) + " and channels = " + Str(ValueOf(a.channels)));
     for (int d = 0; d < N; ++d) {
       int64_t size = in.dim(1, c.kernel.space[d]), extent = in.dim(0, c.data.space[d]);
       if (a.kernel_size.defined() && size >= 0 && (a.kernel_size.size() != N || a.kernel_size[d] != size)) {
         in.Fail("R4", "`weight` is " + ShowType(in.type(1)) + " and kernel_size = " + ShowInts(ToInts(a.kernel_size)));
       }
+      const PrimExpr &open = in.shape(1)[c.kernel.space[d]], window = Conv<N>::WindowSize(a.kernel_size, open, d);
+      if (size < 0 && !(in.Same(open, window) && in.AtLeast(open, 1)))
+        in.Fail("R4", "the window of " + in.Show(1) + " is empty");
       PrimExpr e = UnknownDim();
       if (size >= 0 && extent >= 0) {
-        e = extent == 0 ? PrimExpr(0) : c.Extent(in.shape(0)[c.data.space[d]], size, d);
+        e = extent == 0 ? PrimExpr(0) : c.Extent(in.shape(0)[c.data.space[d]], window, d);
         if (DimOf(e) < 0)
           in.Fail("R5",
                   "padding " + ShowInts(ToInts(a.padding)) + " cuts more than dimension " + Str(d) + " of space has");
-      } else if (const PrimExpr& n = in.shape(0)[c.data.space[d]]; size >= 0 && !n.as<tir::AnyNode>()) {
-        e = TypeDim(c.Extent(n, size, d));
+      } else if (const PrimExpr& n = in.shape(0)[c.data.space[d]];
+                 !n.as<tir::AnyNode>() && !window.as<tir::AnyNode>()) {
+        e = TypeDim(c.Extent(n, window, d));
         if (!in.AtLeast(e, 0)) in.Fail("R5", "padding " + ShowInts(ToInts(a.padding)) + " cuts more than there is");
       }
       shape[c.out.space[d]] = e;
@@ -476,8 +539,9 @@ struct ConvTranspose {
     shape[c.out.c] = Times(out_per_group, a.groups);
     Array<te::IterVar> k{te::ReduceAxis(0, per_group, "ic")};
     for (int d = 0; d < N; ++d) {
-      k.push_back(te::ReduceAxis(0, w.shape()[c.kernel.space[d]], "k" + Str(d)));
-      shape[c.out.space[d]] = c.Extent(x.shape()[c.data.space[d]], DimOf(w.shape()[c.kernel.space[d]]), d);
+      const PrimExpr window = Conv<N>::WindowSize(a.kernel_size, w.shape()[c.kernel.space[d]], d);
+      k.push_back(te::ReduceAxis(0, window, "k" + Str(d)));
+      shape[c.out.space[d]] = c.Extent(x.shape()[c.data.space[d]], window, d);
     }
     Tensor sum = te::Compute(
         Shape(shape),

@@ -54,19 +54,19 @@ Type DeformableType(const DeformableConv2DAttrs& a, const TypeArgs& in) {
   Margins pad = ReadPadding(a.padding, 2, in.op());
   int64_t ci = in.dim(0, 1), wi = in.dim(2, 1), kh = in.dim(2, 2), kw = in.dim(2, 3);
   if (kh < 0 || kw < 0) in.Fail("R4", in.Show(2) + ": the window's extents are not known");
-  if (ci >= 0 && wi >= 0 && ci != Checked(wi) * a.groups)
+  if (ci >= 0 && wi >= 0 ? ci != Checked(wi) * a.groups : !in.Same(in.shape(0)[1], Times(in.shape(2)[1], a.groups)))
     in.Fail("R3",
             "`weight` has " + Str(wi) + " input channels, `data` has " + Str(ci) + " and groups = " + Str(a.groups));
   Shape out{in.shape(0)[0], in.shape(2)[0]};
   for (int d = 0; d < 2; ++d)
-    out.push_back(
-        MakeDim(WindowCount(in.dim(0, d + 2), in.dim(2, d + 2), s[d], dil[d], pad.begin[d], pad.end[d], false)));
+    out.push_back(WindowCount(in.shape(0)[d + 2], in.dim(2, d + 2), s[d], dil[d], pad.begin[d], pad.end[d], false));
+  out = in.Fitting(out);
   Checked taps = Checked(kh) * kw * a.deformable_groups;
   for (int i : {1, 3}) {
     if (i >= in.size()) break;
     in.Rank(i, 4, "R1");
     int64_t want = i == 1 ? 2 * taps : taps;
-    bool fits = in.dim(i, 1) < 0 || in.dim(i, 1) == want;
+    bool fits = in.Same(in.shape(i)[0], out[0]) && in.Same(in.shape(i)[1], PrimExpr(want));
     for (int d = 2; d < 4; ++d) fits = fits && in.Same(in.shape(i)[d], out[d]);
     if (!fits)
       in.Fail("R4", in.Show(i) + ", where (N, " + Str(want) + ", " + ShowShape({out[2], out[3]}) + ") is wanted");

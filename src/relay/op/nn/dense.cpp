@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products. The loops here are the plain definition; kernel generators replace them where they are faster.
 #include <baton/relay/op/nn.h>
+#include <baton/tir/functor.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 #include <relay/kernel/generators.h>
@@ -285,6 +286,8 @@ Shape Extents(const Equation& e, const std::vector<Shape>& shapes, Fail fail) {
         have = n;
       } else if (x >= 0 && y >= 0 && y != 1 && x != y) {
         fail(k, d, x, y);
+      } else if (x < 0 && y < 0 && !tir::ExprDeepEqual(have, n)) {
+        have = tir::Select(equal(n, PrimExpr(1)), have, n);
       }
     }
   }
@@ -306,8 +309,16 @@ Type EinsumType(const EinsumAttrs& a, const TypeArgs& in) {
     in.Fail("R3", "dimension " + Str(d) + " of operand " + Str(k) + " is " + Str(y) + ", where \"" + a.equation.str() +
                       "\" has " + Str(x) + " for its letter");
   });
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    for (size_t d = 0; d < shapes[k].size(); ++d) {
+      const PrimExpr &n = shapes[k][d], &all = extent[e.terms[k][d]];
+      if (DimOf(n) == 1 || tir::ExprDeepEqual(n, all)) continue;
+      if (!in.Same(n, DimOf(n) < 0 ? tir::Select(equal(n, PrimExpr(1)), PrimExpr(1), all) : all))
+        in.Fail("R3", "dimension " + Str(d) + " of operand " + Str(k) + " does not fit its letter's others");
+    }
+  }
   Shape out;
-  for (int64_t n : e.out) out.push_back(extent[n]);
+  for (int64_t n : e.out) out.push_back(TypeDim(extent[n]));
   return TensorType(out, parts[0]->dtype);
 }
 /// One product and sum over `summed`; operands[k]'s dimensions carry the indices terms[k].
@@ -326,8 +337,11 @@ Tensor Contract(const Tensors& in, const std::vector<Ints>& terms, const Ints& o
         PrimExpr v;
         for (size_t t = 0; t < in.size(); ++t) {
           Shape at;
-          for (size_t d = 0; d < terms[t].size(); ++d)
-            at.push_back(tir::is_one(in[t].shape()[d]) ? PrimExpr(0) : index[terms[t][d]]);
+          for (size_t d = 0; d < terms[t].size(); ++d) {
+            const PrimExpr &n = in[t].shape()[d], &i = index[terms[t][d]];
+            const bool either = DimOf(n) < 0 && !tir::ExprDeepEqual(n, extent[terms[t][d]]);
+            at.push_back(tir::is_one(n) ? PrimExpr(0) : either ? te::Select(equal(n, PrimExpr(1)), PrimExpr(0), i) : i);
+          }
           PrimExpr u = cast(acc, in[t](at));
           v = v.defined() ? v * u : u;
         }

@@ -85,6 +85,18 @@ PrimExpr WindowCount(const PrimExpr& extent, int64_t size, int64_t stride, int64
   return max(count, PrimExpr(0));
 }
 
+PrimExpr WindowSpan(const PrimExpr& size, int64_t dilation) {
+  if (DimOf(size) >= 0) return PrimExpr(int64_t{WindowSpan(DimOf(size), dilation)});
+  return Times(size, dilation) + PrimExpr(1 - dilation);
+}
+
+PrimExpr WindowCount(const PrimExpr& extent, const PrimExpr& size, int64_t stride, int64_t dilation, int64_t begin,
+                     int64_t end) {
+  if (DimOf(size) >= 0) return WindowCount(extent, DimOf(size), stride, dilation, begin, end, false);
+  const PrimExpr room = extent + PrimExpr(int64_t{Checked(begin) + end}) - WindowSpan(size, dilation);
+  return max(floordiv(room, PrimExpr(stride)) + PrimExpr(1), PrimExpr(0));
+}
+
 PrimExpr InRange(const PrimExpr& i, const PrimExpr& n, bool may_be_before, bool may_be_behind) {
   PrimExpr before, behind;
   if (may_be_before) before = i >= PrimExpr(0);

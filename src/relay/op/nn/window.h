@@ -36,9 +36,12 @@ inline Checked WindowSpan(int64_t size, int64_t dilation) { return Checked(size 
 /// How often a window of `size` elements, `dilation` apart, fits; -1 for an unknown extent. Fewer than 0 times gives 0.
 int64_t WindowCount(int64_t extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end,
                     bool ceil_mode);
-/// The same for any extent.
+/// The same for any extent, and for any size.
 PrimExpr WindowCount(const PrimExpr& extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end,
                      bool ceil_mode);
+PrimExpr WindowCount(const PrimExpr& extent, const PrimExpr& size, int64_t stride, int64_t dilation, int64_t begin,
+                     int64_t end);
+PrimExpr WindowSpan(const PrimExpr& size, int64_t dilation);
 /// 0 <= i < n, left out where the ranges say so.
 PrimExpr InRange(const PrimExpr& i, const PrimExpr& n, bool may_be_before, bool may_be_behind);
 inline PrimExpr AndAlso(const PrimExpr& a, const PrimExpr& b) { return !a.defined() ? b : !b.defined() ? a : a && b; }

@@ -24,7 +24,7 @@ constexpr int64_t kKeyWords = 10;
 
 void CheckKey(const TypeArgs& in) {
   in.Rank(0, 1, "R1");
-  if (!(in.dtype(0) == DataType::UInt(64)) || (in.dim(0, 0) >= 0 && in.dim(0, 0) != kKeyWords))
+  if (!(in.dtype(0) == DataType::UInt(64)) || !in.Same(in.shape(0)[0], PrimExpr(kKeyWords)))
     in.Fail("R1", in.Show(0) + ", where a key, Tensor[(10), uint64], is wanted");
 }
 Type KeyType() { return TensorType(Shape{PrimExpr(kKeyWords)}, DataType::UInt(64)); }

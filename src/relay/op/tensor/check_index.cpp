@@ -21,8 +21,8 @@ struct CheckIndexAttrs : AttrsNode<CheckIndexAttrs> {
   int64_t axis = 0;
   String place;
   static constexpr void Describe(auto& d) {
-    d(F<&CheckIndexAttrs::extents>, "Extent that all indices are of; several: of the elements of index tuples.",
-      kRequired);
+    d(F<&CheckIndexAttrs::extents>,
+      "Extent that all indices are of; several: of the elements of index tuples. -1: as `lengths` says.", kRequired);
     d(F<&CheckIndexAttrs::axis>, "Axis of the first extent, for messages.");
     d(F<&CheckIndexAttrs::place>, "What reads or writes there, for messages.");
   }
@@ -33,6 +33,14 @@ Type CheckIndexType(const CheckIndexAttrs& a, const TypeArgs& in) {
   const auto n = static_cast<int64_t>(a.extents.size());
   if (n < 1) in.Fail("R2", "there is no extent");
   const int64_t tuple = in.ndim(0) ? in.dim(0, in.ndim(0) - 1) : 0;
+  if (in.size() > 1) {
+    in.Integral(1, "R3");
+    in.Rank(1, 1, "R3");
+    if (!in.Same(in.shape(1)[0], PrimExpr(n))) in.Fail("R3", in.Show(1) + " does not hold " + Str(n) + " lengths");
+  }
+  for (const int64_t extent : a.extents) {
+    if (extent < 0 && in.size() == 1) in.Fail("R3", "an extent is " + Str(extent) + " and there are no lengths");
+  }
   if (n > 1 && tuple >= 0 && tuple != n) in.Fail("R2", in.Show(0) + " does not hold tuples of " + Str(n) + " indices");
   return TensorType(Shape(), in.dtype(0));
 }
@@ -54,16 +62,22 @@ std::string Format(const CheckIndexAttrs& a, int64_t part) {
   return text + ": index %ld lies outside axis " + Str(a.axis + part) + " of %ld elements";
 }
 
+/// The extent of a part: a literal, or what `lengths` has for it.
+PrimExpr ExtentOf(const CheckIndexAttrs& a, const tir::Buffer& lengths, int64_t part) {
+  if (a.extents[part] >= 0) return I(a.extents[part]);
+  return cast(DataType::Int(64), Read(lengths, I(part)));
+}
+
 /// Fails at the first index of a part that lies outside.
-Stmt Refuse(const CheckIndexAttrs& a, const tir::Buffer& indices, const PrimExpr& count, int64_t part) {
+Stmt Refuse(const CheckIndexAttrs& a, const tir::Buffer& indices, const PrimExpr& count, const PrimExpr& extent,
+            int64_t part) {
   const auto stride = static_cast<int64_t>(a.extents.size());
-  const int64_t extent = a.extents[part];
   return Loop("i", count, [&](const PrimExpr& i) {
     const PrimExpr index = Read(indices, i * I(stride) + I(part));
     tir::Var at("at", index.dtype());
     tir::AssertStmtNode n;
-    n.condition = cast(DataType::Int(64), Folded(at)) < I(extent);
-    n.message = tir::IndexError(Format(a, part), cast(DataType::Int(64), at), I(extent));
+    n.condition = cast(DataType::Int(64), Folded(at)) < extent;
+    n.message = tir::IndexError(Format(a, part), cast(DataType::Int(64), at), extent);
     n.body = tir::Evaluate(PrimExpr(0));
     return Bind(at, index, tir::AssertStmt(std::move(n)));
   });
@@ -99,6 +113,8 @@ Tensor LowerCheckIndex(const CheckIndexAttrs& a, const Tensors& in) {
   for (const PrimExpr& d : in[0].shape()) count = count * d;
   const auto parts = static_cast<int64_t>(a.extents.size());
   const tir::Buffer indices = tir::Buffer::Make({count}, t, "indices"), out = tir::Buffer::Make({I(1)}, t, "out");
+  tir::Buffer lengths;
+  if (in.size() > 1) lengths = tir::Buffer::Make({I(parts)}, in[1].dtype(), "lengths");
   const PrimExpr tuples = Known(count) >= 0 ? I(Known(count) / parts) : floordiv(count, I(parts));
   const Target target = Target::Current();
   Array<Stmt> steps;
@@ -108,15 +124,17 @@ Tensor LowerCheckIndex(const CheckIndexAttrs& a, const Tensors& in) {
     for (int64_t part = 0; part < parts; ++part) {
       const tir::Buffer worst = tir::Buffer::Make({I(lanes)}, t, "worst");
       const Array<Stmt> one{Worst(a, indices, tuples, part, worst, lanes),
-                            kernel::If(cast(DataType::Int(64), Read(worst, I(0))) >= I(a.extents[part]),
-                                       Refuse(a, indices, tuples, part))};
+                            kernel::If(cast(DataType::Int(64), Read(worst, I(0))) >= ExtentOf(a, lengths, part),
+                                       Refuse(a, indices, tuples, ExtentOf(a, lengths, part), part))};
       steps.push_back(With(worst, tir::SeqStmt::Flatten(one)));
     }
   }
   steps.push_back(Store(out, I(0), tir::make_const(t, 0)));
   te::ExternOpNode op;
   op.name = String("check_index"), op.tag = String("extern");
-  op.inputs = in, op.input_buffers = {indices}, op.output_buffers = {out};
+  op.inputs = in, op.input_buffers = {indices};
+  if (lengths.defined()) op.input_buffers.push_back(lengths);
+  op.output_buffers = {out};
   op.body = tir::SeqStmt::Flatten(steps);
   te::TensorNode made;
   made.shape = Shape(), made.dtype = t, made.op = te::ExternOp(std::move(op)), made.value_index = 0;
@@ -129,9 +147,11 @@ const Op op::check_index = DefineOp({
     .name = "contrib_check_index",
     .doc = "0 where all indices lie in [-extent, extent), else an IndexError that names one. What reads or writes by "
            "indices adds it to them. Devices with code of their own do not check.",
-    .inputs = {{"indices", "R1: integers. R2: tuples in the last dimension where there are several extents."}},
+    .inputs = {{"indices", "R1: integers. R2: tuples in the last dimension where there are several extents."},
+               {"lengths", "Optional. The extents that are -1. R3: integers, one for each."}},
     .output = "0 of rank 0, dtype of `indices`.",
     .attrs = TypeOf<CheckIndexAttrs>,
+    .num_inputs = -1,
     .type_rel = Rel<"contrib_check_index", CheckIndexType>,
     .lower = LowerCheckIndex,
     .gradient = gradient::Flat,

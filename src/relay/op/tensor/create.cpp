@@ -27,7 +27,7 @@ PrimExpr One(const Tensor& x) {  // the element of a tensor that has one
 }
 void OneElement(const TypeArgs& in, int i, const char* rule) {
   for (int64_t d = 0; d < in.ndim(i); ++d) {
-    if (in.dim(i, d) >= 0 && in.dim(i, d) != 1) in.Fail(rule, in.Show(i) + ", where one element is wanted");
+    if (!in.Same(in.shape(i)[d], PrimExpr(1))) in.Fail(rule, in.Show(i) + ", where one element is wanted");
   }
 }
 

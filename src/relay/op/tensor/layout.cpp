@@ -46,7 +46,7 @@ Type LayoutTransformType(const LayoutTransformAttrs& a, const TypeArgs& in) {
   if (axes != back)
     in.Fail("R2", "layouts \"" + a.src_layout.str() + "\" and \"" + a.dst_layout.str() + "\" differ in their letters");
   for (size_t d = 0; d < from.size(); ++d) {
-    if (from[d].factor && in.dim(0, d) >= 0 && in.dim(0, d) != from[d].factor) {
+    if (from[d].factor && !in.Same(in.shape(0)[static_cast<int64_t>(d)], PrimExpr(from[d].factor))) {
       in.Fail("R3", "dimension " + Str(d) + " of " + in.Show(0) + " is not " + Str(from[d].factor) +
                         ", as src_layout \"" + a.src_layout.str() + "\" has it");
     }

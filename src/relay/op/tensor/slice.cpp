@@ -359,7 +359,7 @@ Type MatrixSetDiagType(const MatrixSetDiagAttrs& a, const TypeArgs& in) {
     if (!in.Same(in.shape(0)[d], in.shape(1)[d]))
       in.Fail("R4", in.Show(1) + " and " + in.Show(0) + " differ in batch dimension " + Str(d));
   }
-  if (int64_t n = a.k1 == a.k2 ? -1 : in.dim(1, want - 2); n >= 0 && n != a.k2 - a.k1 + 1)
+  if (a.k1 != a.k2 && !in.Same(in.shape(1)[want - 2], PrimExpr(a.k2 - a.k1 + 1)))
     in.Fail("R4", in.Show(1) + ", where " + Str(a.k2 - a.k1 + 1) + " diagonals are wanted");
   int64_t r = in.dim(0, in.ndim(0) - 2), c = in.dim(0, in.ndim(0) - 1);
   if (r >= 0 && c >= 0) {
@@ -375,6 +375,15 @@ Type MatrixSetDiagType(const MatrixSetDiagAttrs& a, const TypeArgs& in) {
     if (have >= 0 && have != longest)
       in.Fail("R4", in.Show(1) + ", where its last extent is that of the longest diagonal, " + Str(longest));
   }
+  const PrimExpr &rows = in.shape(0)[in.ndim(0) - 2], &columns = in.shape(0)[in.ndim(0) - 1];
+  PrimExpr longest(0);
+  for (int64_t k : {a.k1, a.k2, int64_t{0}}) {
+    if (k < a.k1 || k > a.k2) continue;
+    longest = max(longest, k >= 0 ? min(rows, columns - PrimExpr(k)) : min(rows + PrimExpr(k), columns));
+  }
+  if (!in.AtLeast(rows + PrimExpr(a.k1), 1) || !in.AtLeast(columns - PrimExpr(a.k2), 1) ||
+      !in.Same(in.shape(1)[in.ndim(1) - 1], longest))
+    in.Fail("R4", in.Show(1) + " and " + in.Show(0) + " do not fit");
   return in.type(0);
 }
 Tensor LowerMatrixSetDiag(const MatrixSetDiagAttrs& a, const Tensors& in) {

@@ -3,6 +3,7 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/qnn.h>
 #include <baton/relay/op/tensor.h>
+#include <baton/tir/functor.h>
 #include <baton/topi/elemwise.h>
 
 #include <cmath>
@@ -536,7 +537,10 @@ Type PReluType(const PReluAttrs& a, const TypeArgs& in) {
   }
   if (in.ndim(0) == 0) in.Fail("R3", "`data` is a scalar and " + in.Show(1) + " is not");
   int64_t axis = in.Axis(a.axis, in.ndim(0)), n = in.dim(0, axis), m = in.dim(1, 0);
-  if (n >= 0 && m >= 0 && m != 1 && m != n) {
+  const PrimExpr &slopes = in.shape(1)[0], &channels = in.shape(0)[axis];
+  const bool one_or_all = m < 0 && !tir::ExprDeepEqual(slopes, channels);
+  if (m != 1 &&
+      !in.Same(slopes, one_or_all ? tir::Select(equal(slopes, PrimExpr(1)), PrimExpr(1), channels) : channels)) {
     in.Fail("R3", "`alpha` has " + Str(m) + " elements and `data` has extent " + Str(n) + " on axis " + Str(axis));
   }
   return in.type(0);
@@ -549,7 +553,11 @@ Tensor LowerPRelu(const PReluAttrs& a, const Tensors& in) {
         PrimExpr slope;
         if (in[1].ndim() == 1) {
           int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.prelu");
-          slope = in[1](tir::is_one(in[1].shape()[0]) ? PrimExpr(0) : PrimExpr(i[axis]));
+          const PrimExpr &n = in[1].shape()[0], all = i[axis];
+          const bool either = DimOf(n) < 0 && !tir::ExprDeepEqual(n, x.shape()[axis]);
+          slope = in[1](tir::is_one(n) ? PrimExpr(0)
+                        : either       ? te::Select(equal(n, PrimExpr(1)), PrimExpr(0), all)
+                                       : all);
         } else {
           slope = topi::BroadcastAt(in[1], i, x.shape());
         }

@@ -57,7 +57,7 @@ Type RoiType(const A& a, const TypeArgs& in) {
   in.SameDtype(0, 1, "R1");
   in.Rank(0, 4, "R2");
   in.Rank(1, 2, "R2");
-  if (in.dim(1, 1) >= 0 && in.dim(1, 1) != 5)
+  if (!in.Same(in.shape(1)[1], PrimExpr(5)))
     in.Fail("R2", in.Show(1) + ", where (number, 5) is wanted: (batch, x1, y1, x2, y2)");
   if (a.pooled_size.size() != 2)
     in.Fail("R3", "pooled_size has " + Str(a.pooled_size.size()) + " numbers, where (height, width) is wanted");
@@ -75,7 +75,7 @@ Type AllClassNMSType(const AllClassNMSAttrs& a, const TypeArgs& in) {
   in.Floating(1, "R1");
   in.Rank(0, 3, "R2");
   in.Rank(1, 3, "R2");
-  if (in.dim(0, 2) >= 0 && in.dim(0, 2) != 4) in.Fail("R2", in.Show(0) + ", where (batch, boxes, 4) is wanted");
+  if (!in.Same(in.shape(0)[2], PrimExpr(4))) in.Fail("R2", in.Show(0) + ", where (batch, boxes, 4) is wanted");
   if (!in.Same(in.shape(0)[0], in.shape(1)[0]) || !in.Same(in.shape(0)[1], in.shape(1)[2])) {
     in.Fail("R2", in.Show(1) + ", where (batch, classes, boxes) is wanted for " + in.Show(0));
   }
