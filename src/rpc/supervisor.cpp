@@ -49,6 +49,13 @@ struct Session {
   int control;  ///< where its process takes connections in place of a lost one
 };
 
+/// Zeros that this process and those that it forks read and write.
+void* SharedMemory(size_t bytes) {
+  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) ThrowSystem("MemoryError", "no memory for the table of sessions");
+  return shared;
+}
+
 /// Gives a session what its key and the server do; the caveats of a token take of both.
 void Grant(const Key& key, ServerOptions* options) {
   Key sum = key;
@@ -139,9 +146,7 @@ class Supervisor {
     signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     // A session, and what passes its bytes on.
     const int count = 2 * options.max_sessions + kHandshakes + options.warm;
-    void* shared = mmap(nullptr, PlacesBytes(count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) ThrowSystem("MemoryError", "no memory for the table of sessions");
-    places_ = static_cast<Places*>(shared);
+    places_ = static_cast<Places*>(SharedMemory(PlacesBytes(count)));
     places_->count = count;
     options_.places = places_;
     support::Machine();  // asked here, and not once in each process that is forked
@@ -427,9 +432,7 @@ ServerOptions ReadOptions(const Map<Any, Any>& given) {
 class ServerModule final : public ModuleNode {
  public:
   explicit ServerModule(const Address& address) : listener_(address) {
-    void* shared = mmap(nullptr, kBegunBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) ThrowSystem("MemoryError", "no memory for the count of sessions");
-    begun_ = static_cast<std::atomic<int>*>(shared);
+    begun_ = static_cast<std::atomic<int>*>(SharedMemory(kBegunBytes));
   }
   ~ServerModule() override { munmap(begun_, kBegunBytes); }
   const char* type_key() const override { return "rpc.server"; }

@@ -140,8 +140,8 @@ SSL_CTX* NewContext(bool server, const Address& address) {
   return context;
 }
 
-/// The context of a side whose peers have keys. It is the same for all connections, of processes that are forked too, and
-/// takes as long to make as half a handshake.
+/// The context of a side whose peers have keys. It is the same for all connections, of processes that are forked too,
+/// and takes as long to make as half a handshake.
 SSL_CTX* KeyContext(bool server) {
   if (!server) {
     static SSL_CTX* const kept = NewContext(false, Address());

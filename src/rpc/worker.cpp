@@ -45,6 +45,42 @@ void Rest(int milliseconds) {
   }
 }
 
+/// The name of the only compiled function of a library; empty where there is none, or several.
+std::string OnlyFunction(const std::string& path) {
+  const support::MappedFile file(path);
+  const std::string head = Cat(std::string_view("\0", 1), kFunctionSpecPrefix);
+  std::string only;
+  for (size_t at = file.text().find(head); at != std::string_view::npos; at = file.text().find(head, at)) {
+    at += head.size();
+    const std::string_view name = file.text().substr(at, file.text().find('\0', at) - at);
+    if (!only.empty() && only != name) return "";
+    only = name;
+  }
+  return only;
+}
+
+/// The digest of a compiled model whose signature lies beside it and is of one of the keys; else empty. What is signed
+/// is the digest at the end of the file (baton/driver/signature.py), and what is loaded has that digest.
+std::string SignedDigest(const std::string& path, const std::vector<std::string>& signers) {
+  constexpr size_t kDigest = 32;
+  constexpr std::string_view kMagic = "BATONART";
+  std::string digest, signature;
+  {
+    const support::MappedFile file(path);
+    const std::string_view text = file.text();
+    if (text.size() > kDigest + kMagic.size() && text.substr(text.size() - kMagic.size()) == kMagic) {
+      digest = text.substr(text.size() - kMagic.size() - kDigest, kDigest);
+    }
+  }
+  const std::string beside = Cat(path, ".sig");
+  if (access(beside.c_str(), R_OK) == 0) signature = ReadSignature(support::ReadFile(beside, 1024));
+  if (digest.empty() || signature.empty()) return "";
+  for (const std::string& key : signers) {
+    if (VerifySignature(key, Cat("baton compiled model, SHA-256: ", digest), signature)) return digest;
+  }
+  return "";
+}
+
 class Worker final : public Endpoint {
  public:
   Worker(std::unique_ptr<Channel> channel, const ServerOptions& options, std::string folder)
@@ -279,16 +315,7 @@ class Worker final : public Endpoint {
   /// A module that was loaded. One that has a single function and no "main" gives that for "main", as its `entry_func`.
   Any Loaded(const Module& m, const std::string& path) {
     entries_.erase(m.get());
-    if (m.GetFunction("main", true).defined()) return Any(m);
-    const support::MappedFile file(path);
-    const std::string head = Cat(std::string_view("\0", 1), kFunctionSpecPrefix);
-    std::string only;
-    for (size_t at = file.text().find(head); at != std::string_view::npos; at = file.text().find(head, at)) {
-      at += head.size();
-      const std::string_view name = file.text().substr(at, file.text().find('\0', at) - at);
-      if (!only.empty() && only != name) return Any(m);
-      only = name;
-    }
+    const std::string only = m.GetFunction("main", true).defined() ? "" : OnlyFunction(path);
     if (!only.empty()) entries_[m.get()] = only;
     return Any(m);
   }
@@ -297,26 +324,8 @@ class Worker final : public Endpoint {
     const std::string path = files_.PathOf(name);
     if (options_.load == Load::kNone) Throw(kDenied, "this server loads no modules");
     if (options_.load == Load::kAny) return Loaded(Module::LoadFromFile(path), path);
-    // What is signed is the digest at the end of the file (baton/driver/signature.py), and what is loaded has that
-    // digest.
-    constexpr size_t kDigest = 32;
-    constexpr std::string_view kMagic = "BATONART";
-    std::string digest, signature;
-    {
-      const support::MappedFile file(path);
-      const std::string_view text = file.text();
-      if (text.size() > kDigest + kMagic.size() && text.substr(text.size() - kMagic.size()) == kMagic) {
-        digest = text.substr(text.size() - kMagic.size() - kDigest, kDigest);
-      }
-    }
-    const std::string beside = Cat(path, ".sig");
-    if (access(beside.c_str(), R_OK) == 0) signature = ReadSignature(support::ReadFile(beside, 1024));
-    bool good = false;
-    for (const std::string& key : options_.signers) {
-      good = good || (!digest.empty() && !signature.empty() &&
-                      VerifySignature(key, Cat("baton compiled model, SHA-256: ", digest), signature));
-    }
-    if (!good) {
+    const std::string digest = SignedDigest(path, options_.signers);
+    if (digest.empty()) {
       Throw(kDenied,
             Cat("`", name, "` is not signed by a key that this server trusts; sign it (`baton sign`) and upload `",
                 name, ".sig` too"));

@@ -275,7 +275,8 @@ def _give_back(session, lease: Lease):
 
     def both():
         try:
-            close(there())
+            if there() is not None:
+                close(there())
         finally:
             lease.release()
 
