@@ -120,22 +120,19 @@ LLVMValueRef Emitter::MinMax(const PrimExpr& ea, const PrimExpr& eb, LLVMRealPre
   if (!t.is_floating()) {
     return LLVMBuildSelect(builder_, LLVMBuildICmp(builder_, t.is_int() ? s : u, a, b, ""), a, b, "");
   }
+  // The unordered predicate keeps a NaN in a; one in b is kept by the second choice, needless for literals.
   if (LLVMIsConstant(a)) std::swap(a, b);
-  if (LLVMIsConstant(b)) {  // of a literal: the unordered predicate keeps a NaN
-    const auto or_nan = static_cast<LLVMRealPredicate>(keep_a | LLVMRealUNO);
-    return LLVMBuildSelect(builder_, LLVMBuildFCmp(builder_, or_nan, a, b, ""), a, b, "");
-  }
-  // Gives b where either is a NaN, as one instruction of x86 does; the second choice keeps one in a.
   LLVMValueRef r = LLVMBuildSelect(builder_, LLVMBuildFCmp(builder_, keep_a, a, b, ""), a, b, "");
-  return LLVMBuildSelect(builder_, LLVMBuildFCmp(builder_, LLVMRealUNO, a, a, ""), a, r, "");
+  if (LLVMIsConstant(b)) return r;
+  return LLVMBuildSelect(builder_, LLVMBuildFCmp(builder_, LLVMRealUNO, b, b, ""), b, r, "");
 }
 
 LLVMValueRef Emitter::VisitExpr_(const MinNode* op) {
-  return MinMax(op->a, op->b, LLVMRealOLT, LLVMIntSLT, LLVMIntULT);
+  return MinMax(op->a, op->b, LLVMRealULT, LLVMIntSLT, LLVMIntULT);
 }
 
 LLVMValueRef Emitter::VisitExpr_(const MaxNode* op) {
-  return MinMax(op->a, op->b, LLVMRealOGT, LLVMIntSGT, LLVMIntUGT);
+  return MinMax(op->a, op->b, LLVMRealUGT, LLVMIntSGT, LLVMIntUGT);
 }
 
 LLVMValueRef Emitter::Compare(const PrimExpr& ea, const PrimExpr& eb, LLVMRealPredicate f, LLVMIntPredicate s,
