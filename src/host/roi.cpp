@@ -78,13 +78,13 @@ RoiSamples SamplesOf(const Params& params, const AlignSettings& a, const double*
   }
   return out;
 }
-/// One bin of one channel.
+/// One bin of one channel, whose elements are `step` apart.
 template <class T>
-double SampleBin(const Corners* samples, int64_t n, const T* plane, bool mean) {
+double SampleBin(const Corners* samples, int64_t n, const T* plane, int64_t step, bool mean) {
   double v = 0;
   if (mean) {
     for (int64_t s = 0; s < n; ++s) {
-      for (int k = 0; k < 4; ++k) v += samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k]]);
+      for (int k = 0; k < 4; ++k) v += samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k] * step]);
     }
     return v / static_cast<double>(std::max<int64_t>(n, 1));
   }
@@ -92,7 +92,7 @@ double SampleBin(const Corners* samples, int64_t n, const T* plane, bool mean) {
   bool first = true;
   for (int64_t s = 0; s < n; ++s) {
     for (int k = 0; k < 4; ++k) {
-      double u = samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k]]);
+      double u = samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k] * step]);
       v = first ? u : std::max(v, u);
       first = false;
     }
@@ -114,10 +114,13 @@ Arrays RoiAlign(const Params& p, const Arrays& in) {
   if (!average && p.Text("mode") != "max") p.Fail(Cat("mode is \"", p.Text("mode"), "\"; it is \"avg\" or \"max\""));
   const NDArray& x = in[0];
   const Ints shape = x.shape();
-  const int64_t images = shape[0], channels = shape[1], h = shape[2], w = shape[3];
+  const bool last = p.Text("layout") == "NHWC";  // channels come last
+  const int64_t images = shape[0], channels = shape[last ? 3 : 1], h = shape[last ? 1 : 2], w = shape[last ? 2 : 3];
   const std::vector<double> rois = ToDoubles(in[1]);
   const int64_t count = in[1].shape()[0], bins = a.pooled[0] * a.pooled[1];
-  NDArray out = NDArray::Empty({count, channels, a.pooled[0], a.pooled[1]}, x.dtype());
+  NDArray out = NDArray::Empty(
+      last ? Ints{count, a.pooled[0], a.pooled[1], channels} : Ints{count, channels, a.pooled[0], a.pooled[1]},
+      x.dtype());
   auto run = [&]<class T>(const T* data, auto put) {
     runtime::threading::ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
@@ -127,7 +130,9 @@ Arrays RoiAlign(const Params& p, const Arrays& in) {
         for (int64_t e = 0; e < channels * bins; ++e) {
           const Corners* of_bin = samples.at.data() + e % bins * samples.per_bin;
           const int64_t n = h > 0 && w > 0 ? samples.per_bin : 0;
-          put(r * channels * bins + e, SampleBin(of_bin, n, data + (b * channels + e / bins) * h * w, average));
+          const int64_t channel = e / bins, to = last ? e % bins * channels + channel : e;
+          const T* plane = data + b * channels * h * w + (last ? channel : channel * h * w);
+          put(r * channels * bins + to, SampleBin(of_bin, n, plane, last ? channels : 1, average));
         }
       }
     });

@@ -75,7 +75,9 @@ struct SimplifyExprOptions : PassOptions<SimplifyExprOptions> {
   static constexpr void Describe(auto& d) {
     d(F<&SimplifyExprOptions::fp>,
       "What may change in floating values: \"strict\" nothing, \"contract\" NaN and the sign of zero, "
-      "\"fast\" rounding too. Empty: what the option `fp` of the context says.");
+      "\"fast\" rounding too. Empty: what the option `fp` of the context says, or \"strict\". \"relay\": the same, but "
+      "what "
+      "Relay 0.8's pass changed if the context says nothing; what programs of Python have without one.");
   }
 };
 BATON_DLL Pass SimplifyExpr(const SimplifyExprOptions& options = {});

@@ -63,12 +63,22 @@ Expr OverNothing(const Found& f) {
   return ReshapeToShape(f[X()], out);
 }
 
+/// Steps of one positive size keep the order of integers that a float32 holds.
+Expr OnIntegers(const Found& f) {
+  const DataType t = DtypeOf(f[X()]);
+  const Expr scale = f[Y()];
+  double step = 0;
+  const bool narrow = (t.is_int() || t.is_uint()) && t.bits() <= 16;
+  if (!narrow || !Splat(scale, &step) || !(step > 0 && step < 1e30)) return Expr();
+  return MakeCall(Downcast<Op>(f.root()->op), {f[X()]}, f.root()->attrs);
+}
+
 DFPattern Twice(const char* op) { return IsOp(op)({IsOp(op)({X()})}); }
 
 }  // namespace
 
 std::vector<SimplifyRow> ReduceRows() {
-  const DFPattern x = X();
+  const DFPattern x = X(), dequantized = IsOp("qnn.dequantize")({x, Y(), IsConstant()});
   auto over = [&](const char* op) { return IsOp(op)({x}); };
   std::vector<SimplifyRow> rows = {
       {"max(x) over one element -> x", E::kExact, kAll, false, over("max"), OverNothing},
@@ -76,6 +86,9 @@ std::vector<SimplifyRow> ReduceRows() {
       {"sum(x) over one element -> x", E::kButNanOrZero, kNumbers, false, over("sum"), OverNothing},
       {"mean(x) over one element -> x", E::kButNanOrZero, kFloats, false, over("mean"), OverNothing},
       {"prod(x) over one element -> x", E::kExact, kNumbers, false, over("prod"), OverNothing},
+      {"argmax(dequantize(x)) -> argmax(x)", E::kExact, kFloats, true, IsOp("argmax")({dequantized}), OnIntegers},
+      {"argmin(dequantize(x)) -> argmin(x)", E::kExact, kFloats, true, IsOp("argmin")({dequantized}), OnIntegers},
+      {"argsort(dequantize(x)) -> argsort(x)", E::kExact, kFloats, true, IsOp("argsort")({dequantized}), OnIntegers},
       {"max(max(x)) -> max(x)", E::kExact, kAll, false, Twice("max"), Merge},
       {"min(min(x)) -> min(x)", E::kExact, kAll, false, Twice("min"), Merge},
       {"all(all(x)) -> all(x)", E::kExact, kBools, false, Twice("all"), Merge},
