@@ -376,7 +376,9 @@ class PassFunction:
         if self.takes_anything:
             return inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Signature([inspect.Parameter(name, kind, default=self.defaults.get(name, default_of(default))) for name, _, _, _, default in self.options])
+        return inspect.Signature(
+            [inspect.Parameter(name, kind, default=self.defaults.get(name, default_of(default))) for name, _, _, _, default in self.options]
+        )
 
     @property
     def __doc__(self):
