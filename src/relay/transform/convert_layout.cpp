@@ -532,18 +532,8 @@ class Converter : public MixedModeMutator {
   }
 
   Expr Pad(const CallNode* call, const Expr& post, const Form& form) {
-    const Array<Array<int64_t>> now = AttrsAs<PadAttrs>(call->attrs).pad_width;
-    if (now.size() != form.order.rank()) return post;
-    const int64_t rank = static_cast<int64_t>(now.size());
-    std::vector<Array<int64_t>> at(static_cast<size_t>(std::count_if(
-        form.order.to.begin(), form.order.to.end(), [](unsigned char c) { return std::isalpha(c) != 0; })));
-    for (int64_t d = 0; d < rank; ++d) {
-      at[static_cast<size_t>(form.order.At(d))] = now[d];
-      if (form.order.PartAt(d) < 0) continue;
-      if (now[d][0] != 0 || now[d][1] != 0) return post;
-      at[static_cast<size_t>(form.order.PartAt(d))] = {0, 0};
-    }
-    const Array<Array<int64_t>> width(at.begin(), at.end());
+    Array<Array<int64_t>> width;
+    if (!PadsInOrder(AttrsAs<PadAttrs>(call->attrs).pad_width, form.order, &width)) return post;
     Attrs attrs = Copy(call->attrs);
     SetField(attrs, "pad_width", Any(width));
     Array<Expr> args = call->args;
@@ -556,9 +546,8 @@ class Converter : public MixedModeMutator {
     const auto* t = pre->args[0]->checked_type_.as<TensorTypeNode>();
     StridedSliceAttrs now;
     if (!attrs || !t || call->args.size() != 1 || !SliceInOrder(*attrs, t->shape, form.order, &now)) return post;
-    const Expr value =
-        MakeCall<StridedSliceAttrs>(Downcast<Op>(call->op), {form.value}, [&](StridedSliceAttrs* a) { *a = now; });
-    return Plain(value, form.order, post->span);
+    auto set = [&](StridedSliceAttrs* a) { *a = now; };
+    return Plain(MakeCall<StridedSliceAttrs>(Downcast<Op>(call->op), {form.value}, set), form.order, post->span);
   }
 
   /// One transpose from the order that is there; none where that is the wanted one already.

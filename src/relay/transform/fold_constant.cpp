@@ -98,15 +98,6 @@ class ConstantFolder : public MixedModeMutator {
 
   Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_->Take(pre, post, graph()); }
 
-  // A condition that is a constant decides.
-  Expr VisitExpr_(const IfNode* op) final {
-    const Expr e = MixedModeMutator::VisitExpr_(op);
-    const auto* chosen = e.as<IfNode>();
-    const auto* cond = chosen ? chosen->cond.as<ConstantNode>() : nullptr;
-    if (!cond || cond->data.numel() != 1) return e;
-    return cond->data.GetDouble(0) != 0 ? chosen->true_branch : chosen->false_branch;
-  }
-
   // Fusion groups are evaluated as a whole or not at all: their bodies stay.
   Expr VisitExpr_(const FunctionNode* f) final {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);

@@ -80,6 +80,25 @@ bool KernelCall(const CallNode* call, bool views) {
   return std::all_of(call->args.begin(), call->args.end(), [&](const Expr& a) { return fits(a->checked_type_); });
 }
 
+bool TensorResult(const ExprNode* e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
+/// A resize that chooses an element for each of its own, where others compute means.
+bool TakesNearest(const CallNode* call) {
+  const auto* field =
+      call->attrs.defined() ? runtime::TypeInfo::Get(call->attrs.type_index())->Find("method") : nullptr;
+  return field && TensorResult(call) && call->args.size() == 1 &&
+         field->Get(call->attrs.get()).As<String>() == "nearest_neighbor";
+}
+/// A call that gives a tuple of parts of its operand.
+bool IsSplit(const ExprNode* e) {
+  const auto* call = As<CallNode>(e);
+  const OpDef* def = call ? DefOf(call->op) : nullptr;
+  return def && def->pattern == OpPattern::kInjective && !TensorResult(e) && KernelCall(call, true);
+}
+bool PartOfSplit(const ExprNode* e) {
+  const auto* item = As<TupleGetItemNode>(e);
+  return item && IsSplit(item->tuple.get());
+}
+
 /// Finds groups of operators for one kernel each, by post-dominators: a producer joins its post-dominator when every
 /// operator between them may be fused.
 class Fuser {
@@ -102,24 +121,6 @@ class Fuser {
     while (nodes_[i].group != i) i = nodes_[i].group = nodes_[nodes_[i].group].group;
     return i;
   }
-  /// A resize that chooses an element for each of its own, where others compute means.
-  static bool TakesNearest(const CallNode* call) {
-    const auto* field =
-        call->attrs.defined() ? runtime::TypeInfo::Get(call->attrs.type_index())->Find("method") : nullptr;
-    return field && TensorResult(call) && call->args.size() == 1 &&
-           field->Get(call->attrs.get()).As<String>() == "nearest_neighbor";
-  }
-  /// A call that gives a tuple of parts of its operand.
-  bool IsSplit(const ExprNode* e) const {
-    const auto* call = As<CallNode>(e);
-    const OpDef* def = call ? DefOf(call->op) : nullptr;
-    return def && def->pattern == OpPattern::kInjective && !TensorResult(e) && KernelCall(call, views_);
-  }
-  bool PartOfSplit(const ExprNode* e) const {
-    const auto* item = As<TupleGetItemNode>(e);
-    return item && IsSplit(item->tuple.get());
-  }
-  static bool TensorResult(const ExprNode* e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
 
   void Build(const Function& func) {
     index_.emplace(func->body);

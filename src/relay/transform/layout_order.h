@@ -91,6 +91,22 @@ inline bool IsOrder(const Order& order) {
   return a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos;
 }
 
+/// A pair of numbers a dimension for a value in another order; false where a part that is split would get some.
+inline bool PadsInOrder(const Array<Array<int64_t>>& now, const Order& order, Array<Array<int64_t>>* out) {
+  if (now.size() != order.rank()) return false;
+  const auto rank = static_cast<int64_t>(now.size());
+  std::vector<Array<int64_t>> at(static_cast<size_t>(
+      std::count_if(order.to.begin(), order.to.end(), [](unsigned char c) { return std::isalpha(c) != 0; })));
+  for (int64_t d = 0; d < rank; ++d) {
+    at[static_cast<size_t>(order.At(d))] = now[d];
+    if (order.PartAt(d) < 0) continue;
+    if (now[d][0] != 0 || now[d][1] != 0) return false;
+    at[static_cast<size_t>(order.PartAt(d))] = {0, 0};
+  }
+  *out = Array<Array<int64_t>>(at.begin(), at.end());
+  return true;
+}
+
 /// strided_slice's numbers for a value of this shape in another order; false where they cannot be said: a part that is
 /// split is cut at its borders alone, without steps.
 inline bool SliceInOrder(const StridedSliceAttrs& a, const Array<PrimExpr>& shape, const Order& order,

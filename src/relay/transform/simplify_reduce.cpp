@@ -78,7 +78,7 @@ DFPattern Twice(const char* op) { return IsOp(op)({IsOp(op)({X()})}); }
 }  // namespace
 
 std::vector<SimplifyRow> ReduceRows() {
-  const DFPattern x = X(), dequantized = IsOp("qnn.dequantize")({x, Y(), IsConstant()});
+  const DFPattern x = X();
   auto over = [&](const char* op) { return IsOp(op)({x}); };
   std::vector<SimplifyRow> rows = {
       {"max(x) over one element -> x", E::kExact, kAll, false, over("max"), OverNothing},
@@ -86,9 +86,12 @@ std::vector<SimplifyRow> ReduceRows() {
       {"sum(x) over one element -> x", E::kButNanOrZero, kNumbers, false, over("sum"), OverNothing},
       {"mean(x) over one element -> x", E::kButNanOrZero, kFloats, false, over("mean"), OverNothing},
       {"prod(x) over one element -> x", E::kExact, kNumbers, false, over("prod"), OverNothing},
-      {"argmax(dequantize(x)) -> argmax(x)", E::kExact, kFloats, true, IsOp("argmax")({dequantized}), OnIntegers},
-      {"argmin(dequantize(x)) -> argmin(x)", E::kExact, kFloats, true, IsOp("argmin")({dequantized}), OnIntegers},
-      {"argsort(dequantize(x)) -> argsort(x)", E::kExact, kFloats, true, IsOp("argsort")({dequantized}), OnIntegers},
+      {"argmax(dequantize(x)) -> argmax(x)", E::kExact, kFloats, true,
+       IsOp("argmax")({IsOp("qnn.dequantize")({x, Y(), IsConstant()})}), OnIntegers},
+      {"argmin(dequantize(x)) -> argmin(x)", E::kExact, kFloats, true,
+       IsOp("argmin")({IsOp("qnn.dequantize")({x, Y(), IsConstant()})}), OnIntegers},
+      {"argsort(dequantize(x)) -> argsort(x)", E::kExact, kFloats, true,
+       IsOp("argsort")({IsOp("qnn.dequantize")({x, Y(), IsConstant()})}), OnIntegers},
       {"max(max(x)) -> max(x)", E::kExact, kAll, false, Twice("max"), Merge},
       {"min(min(x)) -> min(x)", E::kExact, kAll, false, Twice("min"), Merge},
       {"all(all(x)) -> all(x)", E::kExact, kBools, false, Twice("all"), Merge},

@@ -76,8 +76,6 @@ SIMPLE = [
     row("(x * c) * d", lambda: (X * W) * V, lambda: X * const(W.data.numpy() * V.data.numpy()), S, transform.FoldConstant),
     row("(x + c) * d", lambda: (X + W) * V, lambda: X * V + const(W.data.numpy() * V.data.numpy()), S, transform.FoldConstant),
     row("strict", lambda: X + const(0.0), lambda: X + const(0.0), lambda: S(fp="strict")),
-    row("if, a constant condition", lambda: relay.If(const(True, "bool"), X + X, X), lambda: X + X, transform.FoldConstant),
-    row("if, false", lambda: relay.If(const(False, "bool"), X + X, relay.nn.relu(X)), lambda: relay.nn.relu(X), transform.FoldConstant),
     row("shape_of in float32", lambda: relay.shape_of(X, "float32"), lambda: const([4.0, 8.0]), transform.FoldConstant),
     row("ndarray_size in float32", lambda: relay.ndarray_size(X, "float32"), lambda: const(32.0), transform.FoldConstant),
 ]  # fmt: skip
