@@ -442,3 +442,10 @@ def test_sparse_convolutions(layout, kernel, shape):
     assert sorted(same_params) == ["w"]
     with pytest.raises(tvm.error.UnsupportedError, match="one element"):
         transform.Conv2dToSparse(["w"], [[(1,), (1,), (1,)]], layout, 3)
+
+
+@pytest.mark.parametrize("kind", ["graph", "aot"])
+def test_tuples_of_an_executor_are_lists(kind):
+    run = relay.create_executor(kind, mod=tvm.IRModule.from_expr(func(relay.Tuple([X + X, X * X])))).evaluate()
+    got = run(np.ones((4, 8), "float32"))
+    assert type(got) is list and [v.numpy()[0, 0] for v in got] == [2, 1]
