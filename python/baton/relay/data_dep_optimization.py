@@ -13,6 +13,7 @@ from ..runtime import ndarray as nd
 from . import transform
 from .analysis import post_order_visit, search_fc_transpose
 from .expr import Call, Var
+from .op.composed import CONVOLUTION
 
 
 def _numpy(value):
@@ -65,10 +66,10 @@ def _blocks(weight, size):
 
 
 def sparse_weights(func, params, blocksize, sparsity_threshold, layout=None):
-    """(parameters with weights of `nn.dense`, or with a layout of `nn.conv2d`, in parts where their share of zeros is at least the threshold,
+    """(parameters with weights of `nn.dense`, or with a layout of convolutions, in parts where their share of zeros is at least the threshold,
     their names, the shapes of the parts)."""
     made, names, shapes = dict(params), [], []
-    for name, call in _weights_of(func, "nn.dense" if layout is None else "nn.conv2d").items():
+    for name, call in _weights_of(func, "nn.dense" if layout is None else CONVOLUTION).items():
         weight = _rows(_numpy(params[name]), call, layout) if name in params else None
         if weight is None or any(d % b for d, b in zip(weight.shape, blocksize, strict=True)) or (weight == 0).mean() < sparsity_threshold:
             continue
@@ -87,7 +88,7 @@ def _to_sparse(func, params, blocksize, sparsity_threshold):
 
 
 def _convolutions_to_sparse(func, params, blocksize, sparsity_threshold, layout="NHWC", kernel_size=1):
-    """The same for weights of `nn.conv2d` with a window of one element: matrices with a row for each output channel."""
+    """The same for weights of convolutions with a window of one element: matrices with a row for each output channel."""
     made, names, shapes = sparse_weights(func, params, blocksize, sparsity_threshold, layout)
     return optimize(func, [transform.Conv2dToSparse(names, shapes, layout, kernel_size)]), made
 

@@ -463,5 +463,5 @@ def test_unknown_level():
         with baton.transform.PassContext(config={"fp": fp}):
             out = relay.transform.SimplifyExpr()(relay.transform.InferType()(mod))["main"].body
         assert isinstance(out, relay.Call) is same
-    with pytest.raises(ValueError, match='"quick"; it is "strict", "contract" or "fast"'), baton.transform.PassContext(config={"fp": "quick"}):
+    with pytest.raises(ValueError, match='"quick"; it is "strict", "relay", "contract" or "fast"'), baton.transform.PassContext(config={"fp": "quick"}):
         relay.transform.SimplifyExpr()(mod)

@@ -4,7 +4,7 @@
 
 from ... import error as errors
 from ..expr import Tuple, TupleWrapper, const, infer_type
-from .composed import COMPOSED
+from .composed import COMPOSED, CONVOLUTION
 from .make import input_expr, operator
 
 
@@ -53,11 +53,11 @@ def sparse_dense(dense_mat, sparse_mat, sparse_lhs=False):
 def check_window(kernel_size):
     """Sparse convolutions have a window of one element."""
     if {*(kernel_size if isinstance(kernel_size, (list, tuple)) else [kernel_size])} != {1}:
-        raise errors.UnsupportedError(f"a sparse convolution has a window of one element, not {kernel_size}; nn.conv2d takes any")
+        raise errors.UnsupportedError(f"a sparse convolution has a window of one element, not {kernel_size}; {CONVOLUTION} takes any")
 
 
 def sparse_conv2d(dense_mat, sparse_mat, layout="NHWC", kernel_size=1):
-    """nn.conv2d with a window of one element, whose weight is a sparse matrix with a row for each output channel. `layout`: of `dense_mat`,
+    """A convolution with a window of one element, whose weight is a sparse matrix with a row for each output channel. `layout`: of `dense_mat`,
     "NHWC" or "NCHW"."""
     check_window(kernel_size)
     if layout not in ("NHWC", "NCHW"):
@@ -69,7 +69,7 @@ def sparse_conv2d(dense_mat, sparse_mat, layout="NHWC", kernel_size=1):
     else:
         weight = operator("expand_dims")(matrix, axis=2, num_newaxis=2)
     given = {"data_layout": layout, "kernel_layout": "HWIO" if layout == "NHWC" else "OIHW"}
-    return operator("nn.conv2d")(dense_mat, weight, kernel_size=[1, 1], channels=_shape(matrix)[0], **given)
+    return operator(CONVOLUTION)(dense_mat, weight, kernel_size=[1, 1], channels=_shape(matrix)[0], **given)
 
 
 def sparse_transpose(x):
@@ -93,4 +93,4 @@ def sparse_add(dense_mat, sparse_mat):
 for _f in (sparse_to_rows, sparse_dense, sparse_conv2d, sparse_transpose, sparse_add):
     COMPOSED["nn." + _f.__name__] = _f
 
-__all__ = ["check_window", "sparse_add", "sparse_conv2d", "sparse_dense", "sparse_to_rows", "sparse_transpose"]
+__all__ = ["CONVOLUTION", "check_window", "sparse_add", "sparse_conv2d", "sparse_dense", "sparse_to_rows", "sparse_transpose"]

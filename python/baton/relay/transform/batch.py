@@ -97,7 +97,7 @@ class DenseToSparse:
 
 @function_pass(opt_level=1)
 class Conv2dToSparse:
-    """The same for `nn.conv2d` with a window of one element: the sparse matrix has a row for each output channel. layout: "NHWC" or "NCHW"."""
+    """The same for convolutions with a window of one element: the sparse matrix has a row for each output channel. layout: "NHWC" or "NCHW"."""
 
     def __init__(self, weight_name, weight_shape, layout="NHWC", kernel_size=1):
         from ..op.sparse import check_window
@@ -107,9 +107,9 @@ class Conv2dToSparse:
         self.layout = layout
 
     def transform_function(self, func, mod, ctx):
-        from ..op.sparse import sparse_conv2d
+        from ..op.sparse import CONVOLUTION, sparse_conv2d
 
-        return _with_sparse_weights(func, self.shapes, "nn.conv2d", lambda call, data, parts: sparse_conv2d(data, parts, self.layout))
+        return _with_sparse_weights(func, self.shapes, CONVOLUTION, lambda call, data, parts: sparse_conv2d(data, parts, self.layout))
 
 
 __all__ = ["BatchingOps", "Conv2dToSparse", "DenseToSparse", "SimplifyFCTranspose"]
