@@ -78,13 +78,13 @@ RoiSamples SamplesOf(const Params& params, const AlignSettings& a, const double*
   }
   return out;
 }
-/// One bin of one channel.
+/// One bin of one channel, whose elements are `step` apart.
 template <class T>
-double SampleBin(const Corners* samples, int64_t n, const T* plane, bool mean) {
+double SampleBin(const Corners* samples, int64_t n, const T* plane, int64_t step, bool mean) {
   double v = 0;
   if (mean) {
     for (int64_t s = 0; s < n; ++s) {
-      for (int k = 0; k < 4; ++k) v += samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k]]);
+      for (int k = 0; k < 4; ++k) v += samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k] * step]);
     }
     return v / static_cast<double>(std::max<int64_t>(n, 1));
   }
@@ -92,7 +92,7 @@ double SampleBin(const Corners* samples, int64_t n, const T* plane, bool mean) {
   bool first = true;
   for (int64_t s = 0; s < n; ++s) {
     for (int k = 0; k < 4; ++k) {
-      double u = samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k]]);
+      double u = samples[s].weight[k] * static_cast<double>(plane[samples[s].at[k] * step]);
       v = first ? u : std::max(v, u);
       first = false;
     }
@@ -102,18 +102,22 @@ double SampleBin(const Corners* samples, int64_t n, const T* plane, bool mean) {
 /// Channels that are sampled together.
 constexpr int64_t kTile = 16;
 
+/// How far apart the elements of an image are.
+struct Steps {
+  int64_t channel, pixel;
+};
 /// Images with kTile channels of a pixel side by side, behind one another for all tiles; 0 where there is no channel.
 template <class T>
-std::vector<T> InTiles(const T* data, int64_t images, int64_t channels, int64_t pixels) {
+std::vector<T> InTiles(const T* data, int64_t images, int64_t channels, int64_t pixels, Steps step) {
   const int64_t tiles = (channels + kTile - 1) / kTile;
   std::vector<T> out(static_cast<size_t>(images * tiles * pixels * kTile));
   runtime::threading::ParallelFor(images * tiles, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t first = t % tiles * kTile, count = std::min(kTile, channels - first);
-      const T* from = data + (t / tiles * channels + first) * pixels;
+      const T* from = data + t / tiles * channels * pixels + first * step.channel;
       T* to = out.data() + t * pixels * kTile;
       for (int64_t p = 0; p < pixels; ++p, to += kTile) {
-        for (int64_t c = 0; c < count; ++c) to[c] = from[c * pixels + p];
+        for (int64_t c = 0; c < count; ++c) to[c] = from[c * step.channel + p * step.pixel];
       }
     }
   });
@@ -155,16 +159,20 @@ Arrays RoiAlign(const Params& p, const Arrays& in) {
   if (!average && p.Text("mode") != "max") p.Fail(Cat("mode is \"", p.Text("mode"), "\"; it is \"avg\" or \"max\""));
   const NDArray& x = in[0];
   const Ints shape = x.shape();
-  const int64_t images = shape[0], channels = shape[1], h = shape[2], w = shape[3];
+  const bool last = p.Text("layout") == "NHWC";  // channels come last
+  const int64_t images = shape[0], channels = shape[last ? 3 : 1], h = shape[last ? 1 : 2], w = shape[last ? 2 : 3];
   const std::vector<double> rois = ToDoubles(in[1]);
   const int64_t count = in[1].shape()[0], bins = a.pooled[0] * a.pooled[1];
-  NDArray out = NDArray::Empty({count, channels, a.pooled[0], a.pooled[1]}, x.dtype());
+  NDArray out = NDArray::Empty(
+      last ? Ints{count, a.pooled[0], a.pooled[1], channels} : Ints{count, channels, a.pooled[0], a.pooled[1]},
+      x.dtype());
   // Images are rearranged where the boxes read more than that.
   const double per_bin = 4 * std::pow(std::max<double>(1, static_cast<double>(a.sample_ratio)), 2);
   const bool rearrange = static_cast<double>(count * bins) * per_bin >= static_cast<double>(images * h * w);
   const int64_t tiles = rearrange ? (channels + kTile - 1) / kTile : 0;
+  const Steps step = last ? Steps{1, channels} : Steps{h * w, 1};
   auto run = [&]<class T>(const T* data, auto put) {
-    const std::vector<T> tiled = tiles ? InTiles(data, images, channels, h * w) : std::vector<T>();
+    const std::vector<T> tiled = tiles ? InTiles(data, images, channels, h * w, step) : std::vector<T>();
     runtime::threading::ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const double* roi = rois.data() + r * 5;
@@ -172,17 +180,19 @@ Arrays RoiAlign(const Params& p, const Arrays& in) {
         const RoiSamples samples = SamplesOf(p, a, roi, h, w);
         const int64_t n = h > 0 && w > 0 ? samples.per_bin : 0;
         auto of_bin = [&](int64_t bin) { return samples.at.data() + bin * samples.per_bin; };
+        auto place = [&](int64_t channel, int64_t bin) {
+          return r * channels * bins + (last ? bin * channels + channel : channel * bins + bin);
+        };
         for (int64_t e = 0; e < tiles * bins; ++e) {
           double v[kTile];
           const int64_t tile = e / bins, bin = e % bins;
           SampleTile(of_bin(bin), n, tiled.data() + (b * tiles + tile) * h * w * kTile, average, v);
-          for (int64_t c = tile * kTile; c < std::min(channels, (tile + 1) * kTile); ++c) {
-            put((r * channels + c) * bins + bin, v[c % kTile]);
-          }
+          for (int64_t c = tile * kTile; c < std::min(channels, (tile + 1) * kTile); ++c)
+            put(place(c, bin), v[c % kTile]);
         }
         for (int64_t e = 0; !tiles && e < channels * bins; ++e) {
-          const T* plane = data + (b * channels + e / bins) * h * w;
-          put(r * channels * bins + e, SampleBin(of_bin(e % bins), n, plane, average));
+          const T* plane = data + b * channels * h * w + e / bins * step.channel;
+          put(place(e / bins, e % bins), SampleBin(of_bin(e % bins), n, plane, step.pixel, average));
         }
       }
     });

@@ -75,7 +75,9 @@ struct SimplifyExprOptions : PassOptions<SimplifyExprOptions> {
   static constexpr void Describe(auto& d) {
     d(F<&SimplifyExprOptions::fp>,
       "What may change in floating values: \"strict\" nothing, \"contract\" NaN and the sign of zero, "
-      "\"fast\" rounding too. Empty: what the option `fp` of the context says.");
+      "\"fast\" rounding too. Empty: what the option `fp` of the context says, or \"strict\". \"relay\": the same, but "
+      "what "
+      "Relay 0.8's pass changed if the context says nothing; what programs of Python have without one.");
   }
 };
 BATON_DLL Pass SimplifyExpr(const SimplifyExprOptions& options = {});
@@ -178,18 +180,20 @@ struct FuseOpsOptions : PassOptions<FuseOpsOptions> {
   static FuseOpsOptions ViewsOutside() {
     FuseOpsOptions out;
     out.views = false;
+    out.max_depth = 64;
     return out;
   }
   int32_t fuse_opt_level = -1;
-  int64_t max_depth = 64;
+  int64_t max_depth = 256;
   bool views = true;
   static constexpr void Describe(auto& d) {
     d(F<&FuseOpsOptions::fuse_opt_level>, "Level that decides what is fused: 0 fuses nothing, -1 takes the context's.");
-    d(F<&FuseOpsOptions::max_depth>, "Largest number of operators in one kernel; more than 64 is 64.",
+    d(F<&FuseOpsOptions::max_depth>,
+      "Largest number of operators in one kernel; more than 256 is 256. Built-in pipelines have 64.",
       runtime::AtLeast(1));
     d(F<&FuseOpsOptions::views>,
-      "Whether a reshape and its like may be part of a kernel. Built-in pipelines leave them outside, where they cost "
-      "nothing.");
+      "Whether a reshape and its like, a split, and what is joined may be part of a kernel. Built-in pipelines leave "
+      "them outside.");
   }
 };
 BATON_DLL Pass FuseOps(const FuseOpsOptions& options = {});

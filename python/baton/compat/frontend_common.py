@@ -57,6 +57,64 @@ def infer_value_simulated(input_val, params):
     return infer_value(input_val, params)
 
 
+def try_infer_value(val, on_success=None, on_failure=None, parameters=None):
+    """(value, True) where an expression can be evaluated, the value as NumPy's or as `on_success` makes of it; else (`on_failure()` or the
+    expression, False)."""
+    try:
+        value = infer_value(val, parameters or {}).numpy()
+    except Exception:  # whatever kept it from being evaluated
+        return (on_failure() if on_failure else val), False
+    return (on_success(value) if on_success else value), True
+
+
+def fold_constant(node, mod=None):
+    """An expression with its constant parts evaluated."""
+    from ..relay.transform import FoldConstantExpr
+
+    return FoldConstantExpr(node, mod)
+
+
+def shape_of(x, dtype="int64", start=None, end=None):
+    """The extents of a tensor from `start` to `end`: a constant where all are known, else an expression."""
+    from ..relay import const, op
+    from ..tir import Any
+
+    shape = infer_shape(x)[start:end] if start is not None or end is not None else infer_shape(x)
+    if not any(isinstance(d, Any) for d in shape):
+        import numpy as np
+
+        return const(np.array([int(d) for d in shape], dtype))
+    found = op.shape_of(x, dtype)
+    return found if start is None and end is None else op.strided_slice(found, [start or 0], [len(infer_shape(x)) if end is None else end])
+
+
+def to_int_list(np_array):
+    """The elements of an array as Python's numbers."""
+    return [int(x) for x in np_array]
+
+
+def unbind(data, axis=0):
+    """The slices of a tensor along an axis, without it."""
+    from ..relay import TupleWrapper, op
+    from ..relay.expr import Tuple
+
+    count = int(infer_shape(data)[axis])
+    parts = op.split(data, count, axis)
+    return TupleWrapper(Tuple([op.squeeze(parts[i], axis=[axis]) for i in range(count)]), count)
+
+
+def ensure_scalar_shape(x):
+    """A tensor of one element as one without dimensions."""
+    from ..relay import op
+
+    shape = infer_shape(x)
+    if len(shape) == 0:
+        return x
+    if any(int(d) != 1 for d in shape):
+        raise ValueError(f"a tensor of shape {tuple(shape)} is no single number")
+    return op.squeeze(x)
+
+
 def get_relay_op(op_name):
     """The function of an operator, by its name with or without a group ("relu", "nn.relu")."""
     for group in ("", "nn.", "image.", "vision.", "contrib."):
@@ -228,6 +286,8 @@ __all__ = [
     "Renamer",
     "RequiredAttr",
     "StrAttrsDict",
+    "ensure_scalar_shape",
+    "fold_constant",
     "get_name",
     "get_relay_op",
     "infer_channels",
@@ -236,4 +296,8 @@ __all__ = [
     "infer_value",
     "new_var",
     "set_span",
+    "shape_of",
+    "to_int_list",
+    "try_infer_value",
+    "unbind",
 ]

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graph executor's API that Relay's users know, over the one engine."""
 
+import re
+import warnings
+
 from .. import runtime
 from ..error import UnsupportedError
 from ..runtime.values import fitted
 from .debugger.json_graph import JsonGraph, is_graph
+
+# Names of constants in the graph that `relay.build` tells of.
+_WEIGHT = re.compile(r"p\d+")
 
 
 def create(graph_json_str, libmod, device):
@@ -47,13 +53,20 @@ class GraphModule:
     def set_input(self, key=None, value=None, **params):
         """Copies a value to an input, by name or number; and those of `params`, by name. Of `params`, what is no input is left
         out: weights are part of the code."""
-        if key is not None:
+        if key is not None and not self._is_weight(key):
             self._set_input(key, self._fitted(key, value))
         if params:
             known = set(self.get_input_names())
             for name, array in params.items():
                 if name in known:
                     self._set_input(name, self._fitted(name, array))
+
+    def _is_weight(self, key):
+        """Whether a key is a constant's name as `get_params()` of what `relay.build` gives has them, and no input's. Says so once."""
+        if not (isinstance(key, str) and _WEIGHT.fullmatch(key)) or key in self.get_input_names():
+            return False
+        warnings.warn("`p0` and the like are no inputs: weights are part of the code, and stay as relay.build had them", stacklevel=3)
+        return True
 
     def _fitted(self, key, value):
         """A value as an array of the dtype of an input, which a name or a number tells."""

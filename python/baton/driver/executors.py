@@ -152,11 +152,16 @@ class Interpreter(Executor):
         return run
 
 
+def _lists(value):
+    """Tuples of a result as lists, as the graph executor of Relay gave them."""
+    return [_lists(v) for v in value] if isinstance(value, Array) else value
+
+
 class _Compiled(Executor):
     def _function(self, func):
         lib = get_global_func("driver.Compile")(self._with_main(func), Target(self.target))
         run = lib["default"](self.device)["call"]
-        return lambda *args: run(*flat(args))
+        return lambda *args: _lists(run(*flat(args)))
 
 
 class GraphExecutor(_Compiled):

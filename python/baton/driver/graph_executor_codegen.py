@@ -10,13 +10,14 @@ from .targets import target_of
 
 
 def graph_of(made):
-    """The graph of what `relay.build` gave in this process as JSON; None for programs that are more than a graph, or of several devices."""
+    """The graph of what `relay.build` gave in this process as JSON, and its constants by name; None for programs that are more than a graph,
+    or of several devices."""
     mod, target = getattr(made, "ir_mod", None), getattr(made, "target", None)
     if mod is None or not isinstance(target, Target):
         return None
     optimized = get_global_func("driver.Optimize")(mod, target)
     try:
-        return graph_json(optimized["main"], getattr(made, "libmod_name", "default"))[0]
+        return graph_json(optimized["main"], getattr(made, "libmod_name", "default"))
     except (UnsupportedGraph, ValueError):
         return None
 

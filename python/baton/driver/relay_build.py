@@ -84,8 +84,8 @@ class BuildModule:
         self.params = {**self.params, **params}
 
     def get_params(self):
-        """Parameters that did not become part of the code: none."""
-        return {}
+        """What `build` made of the parameters: constants of the graph by name. Empty before it."""
+        return {} if self._made is None else self._made.get_params()
 
     def optimize(self, mod, target=None, target_host=None, params=None):
         """(the module after the built-in passes, the parameters that were not made part of it)."""
@@ -94,7 +94,7 @@ class BuildModule:
     def build(self, mod, target=None, target_host=None, params=None, executor="graph", mod_name="default"):
         """Compiles a module; (graph JSON, the module of code, its parameters)."""
         self._made = build(mod, target, params={**self.params, **(params or {})}, mod_name=mod_name)
-        return tuple(self._made) if self._made.type_key == "aot" else (None, self._made, {})
+        return tuple(self._made)
 
     def get_module(self):
         """The module of code. Raises ValueError before `build`."""

@@ -349,13 +349,13 @@ class PassFunction:
     """A built-in pass as a function of its options: `FuseOps(fuse_opt_level=-1)`. Made from the registry.
 
     key: the global function, "relay._transform.FuseOps". aliases: other names of options. convert: option to a function that makes its
-    value of what a program gives.
+    value of what a program gives. defaults: options that programs of Python have where they give none.
     """
 
-    def __init__(self, key, module, aliases=None, convert=None):
+    def __init__(self, key, module, aliases=None, convert=None, defaults=None):
         self.key, self.__module__ = key, module
         self.__name__ = self.__qualname__ = key.rsplit(".", 1)[-1]
-        self.aliases, self.convert = aliases or {}, convert or {}
+        self.aliases, self.convert, self.defaults = aliases or {}, convert or {}, defaults or {}
 
     @functools.cached_property
     def _options_key(self):
@@ -376,7 +376,9 @@ class PassFunction:
         if self.takes_anything:
             return inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Signature([inspect.Parameter(name, kind, default=default_of(default)) for name, _, _, _, default in self.options])
+        return inspect.Signature(
+            [inspect.Parameter(name, kind, default=self.defaults.get(name, default_of(default))) for name, _, _, _, default in self.options]
+        )
 
     @property
     def __doc__(self):
@@ -410,6 +412,8 @@ class PassFunction:
             if own in given:
                 raise errors.TypeError(f"{self.__name__} got `{own}` twice")
             given[own] = value
+        for name, value in self.defaults.items():
+            given.setdefault(name, value)
         kinds = {row[0]: row[1] for row in self.options}
         for name, value in given.items():
             if value is not None:  # which asks for the default

@@ -13,6 +13,7 @@ from ..runtime import ndarray as nd
 from . import transform
 from .analysis import post_order_visit, search_fc_transpose
 from .expr import Call, Var
+from .op.composed import CONVOLUTION
 
 
 def _numpy(value):
@@ -32,15 +33,27 @@ def _simplify(func, params):
     return optimize(func, [transform.SimplifyFCTranspose([name for name in names if name in params])]), made
 
 
-def _weights_of_dense(func):
+def _weights_of(func, op):
     names = {}
 
     def look(expr):
-        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == "nn.dense" and isinstance(expr.args[1], Var):
-            names[expr.args[1].name_hint] = True
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == op and isinstance(expr.args[1], Var):
+            names[expr.args[1].name_hint] = expr
 
     post_order_visit(func, look)
-    return list(names)
+    return names
+
+
+def _rows(weight, call, layout):
+    """A weight with a row for each output, if it can be sparse: of a product, or of a convolution whose window is one element."""
+    if layout is None:
+        return weight
+    a = call.attrs
+    if {int(x) for x in (*a.strides, *a.dilation, a.groups)} != {1} or any(int(x) for x in a.padding) or a.data_layout != layout:
+        return None
+    if layout == "NHWC":
+        return weight[0, 0].T if a.kernel_layout == "HWIO" and weight.shape[:2] == (1, 1) else None
+    return weight[:, :, 0, 0] if a.kernel_layout == "OIHW" and weight.shape[2:] == (1, 1) else None
 
 
 def _blocks(weight, size):
@@ -52,12 +65,12 @@ def _blocks(weight, size):
     return (data[:, 0, 0] if size == (1, 1) else data), np.nonzero(kept)[1].astype("int32"), np.concatenate([[0], kept.sum(1).cumsum()]).astype("int32")
 
 
-def sparse_weights(func, params, blocksize, sparsity_threshold):
-    """(parameters with weights of `nn.dense` in parts where their share of zeros is at least the threshold, their names, the shapes of the
-    parts)."""
+def sparse_weights(func, params, blocksize, sparsity_threshold, layout=None):
+    """(parameters with weights of `nn.dense`, or with a layout of convolutions, in parts where their share of zeros is at least the threshold,
+    their names, the shapes of the parts)."""
     made, names, shapes = dict(params), [], []
-    for name in _weights_of_dense(func):
-        weight = _numpy(params[name]) if name in params else None
+    for name, call in _weights_of(func, "nn.dense" if layout is None else CONVOLUTION).items():
+        weight = _rows(_numpy(params[name]), call, layout) if name in params else None
         if weight is None or any(d % b for d, b in zip(weight.shape, blocksize, strict=True)) or (weight == 0).mean() < sparsity_threshold:
             continue
         parts = _blocks(weight, tuple(blocksize))
@@ -74,14 +87,14 @@ def _to_sparse(func, params, blocksize, sparsity_threshold):
     return optimize(func, [transform.DenseToSparse(names, shapes)] if names else []), made
 
 
-def _no_sparse_convolutions(func, params, blocksize, sparsity_threshold, *_, **__):
-    from ..error import UnsupportedError
-
-    raise UnsupportedError("sparse convolutions are not there; bsr_dense makes weights of nn.dense sparse")
+def _convolutions_to_sparse(func, params, blocksize, sparsity_threshold, layout="NHWC", kernel_size=1):
+    """The same for weights of convolutions with a window of one element: matrices with a row for each output channel."""
+    made, names, shapes = sparse_weights(func, params, blocksize, sparsity_threshold, layout)
+    return optimize(func, [transform.Conv2dToSparse(names, shapes, layout, kernel_size)]), made
 
 
 simplify_fc_transpose = types.SimpleNamespace(convert=_simplify)
 bsr_dense = types.SimpleNamespace(convert=_to_sparse)
-bsr_conv2d = types.SimpleNamespace(convert=_no_sparse_convolutions)
+bsr_conv2d = types.SimpleNamespace(convert=_convolutions_to_sparse)
 
 __all__ = ["bsr_conv2d", "bsr_dense", "optimize", "simplify_fc_transpose", "sparse_weights"]

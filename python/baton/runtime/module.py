@@ -10,7 +10,7 @@ from .._ffi import get_global_func, register_object
 from .._ffi.hook import Hook
 from .object_file import write_object
 
-# The graph of what `relay.build` gave, as JSON; None where it has none.
+# The graph of what `relay.build` gave, as JSON, and its constants by name; None where it has none.
 _graph_of = Hook("runtime.graph_of")
 _rpc_function = Hook("runtime.rpc_function")  # name -> the function of the library of remote sessions, which it loads
 
@@ -37,6 +37,8 @@ class Module(Object):
         """What the modules of Relay's graph executor had by name besides."""
         if name == "get_graph_json" and self.implements_function("default"):
             return self.get_graph_json
+        if name == "remove_params" and self.implements_function("default"):
+            return self.get_lib
         if name == "debug_create" and self.implements_function("default"):
             return self._debug_create
         return self.get_function("default") if name == getattr(self, "libmod_name", "default") != "default" else None
@@ -131,10 +133,17 @@ class Module(Object):
     lib = module = property(get_lib, doc="The module itself: code, weights and graph are one.")
 
     def get_params(self):
-        """Parameters to set besides the inputs: none, since weights are part of the code."""
-        return {}
+        """Constants of the graph after the built-in passes, by the names of their nodes in `get_graph_json()`: what `relay.build` made of the
+        parameters. They are part of the code, and an executor does without them. Empty for a module that was loaded."""
+        return dict(self._made_graph()[1])
 
-    params = property(get_params, doc="None: weights are part of the code.")
+    params = property(get_params, doc="See `get_params`.")
+
+    def _made_graph(self):
+        """(graph JSON or None, constants by name) of what `relay.build` gave."""
+        if self._graph is None and hasattr(self, "ir_mod"):
+            self._graph = _graph_of(self)
+        return self._graph or (None, {})
 
     def get_graph_json(self):
         """Inputs, operators after fusion and outputs, as JSON of a graph executor. For programs that look for names, shapes, dtypes and
@@ -144,10 +153,9 @@ class Module(Object):
 
         from .devices import cpu
 
-        if self._graph is None and hasattr(self, "ir_mod"):
-            self._graph = _graph_of(self)
-        if self._graph is not None:
-            return self._graph
+        graph, _ = self._made_graph()
+        if graph is not None:
+            return graph
 
         model = self["default"](cpu())
         name, info = model["get_input_name"], model["get_input_info"]

@@ -17,6 +17,7 @@
 #include <ir/node/structural_plan.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 namespace baton {
@@ -47,7 +48,8 @@ bool SameArray(const NDArrayObj* a, const NDArrayObj* b) {
 
 class Comparer {
  public:
-  Comparer(bool map_free_vars, bool record) : map_free_(map_free_vars), record_(record) {}
+  /// `near`: numbers that are one in float32 are one.
+  Comparer(bool map_free_vars, bool record, bool near) : map_free_(map_free_vars), record_(record), near_(near) {}
 
   bool Equal(const Object* a, const Object* b) {
     Push(a, b, -1);
@@ -183,7 +185,7 @@ class Comparer {
           same = std::memcmp(x, y, 8) == 0;
           break;
         case FieldKind::kDouble:
-          same = DoubleBits(*reinterpret_cast<const double*>(x)) == DoubleBits(*reinterpret_cast<const double*>(y));
+          same = SameNumber(*reinterpret_cast<const double*>(x), *reinterpret_cast<const double*>(y));
           break;
         case FieldKind::kDataType:
           same = *reinterpret_cast<const DataType*>(x) == *reinterpret_cast<const DataType*>(y);
@@ -407,7 +409,13 @@ class Comparer {
     return i;
   }
 
-  bool map_free_, record_;
+  bool SameNumber(double x, double y) const {
+    if (DoubleBits(x) == DoubleBits(y)) return true;
+    const auto a = static_cast<float>(x), b = static_cast<float>(y);
+    return near_ && a == b && std::isnormal(a);
+  }
+
+  bool map_free_, record_, near_;
   bool renamed_ = false;  ///< some variable corresponds to another, so one object need not equal itself
   support::PageStack<Item> stack_;
   std::vector<PathStep> paths_;
@@ -420,18 +428,22 @@ class Comparer {
   std::vector<int32_t> parent_;
 };
 
-}  // namespace
-
-bool StructuralEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars, std::string* where) {
+bool Compare(const ObjectRef& a, const ObjectRef& b, bool map_free_vars, bool near, std::string* where) {
   if (a.same_as(b) && !map_free_vars) return true;
   Require(a.get(), "equality"), Require(b.get(), "equality");
-  if (Comparer(map_free_vars, false).Equal(a.get(), b.get())) return true;
+  if (Comparer(map_free_vars, false, near).Equal(a.get(), b.get())) return true;
   if (where) {
-    Comparer c(map_free_vars, true);
+    Comparer c(map_free_vars, true, near);
     c.Equal(a.get(), b.get());
     *where = c.where();
   }
   return false;
+}
+
+}  // namespace
+
+bool StructuralEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars, std::string* where) {
+  return Compare(a, b, map_free_vars, false, where);
 }
 
 }  // namespace baton
@@ -446,7 +458,8 @@ BATON_REGISTER_GLOBAL("node.StructuralEqual").set_body([](runtime::Args args, ru
   ObjectRef a = value(0), b = value(1);
   bool map_free = args.size() > 2 && args[2].As<bool>(), want = args.size() > 3 && args[3].As<bool>();
   std::string where;
-  bool same = StructuralEqual(a, b, map_free, want ? &where : nullptr);
+  // A program's own comparison: an attribute that was a float32 on the way is the number that it was made of.
+  bool same = Compare(a, b, map_free, true, want ? &where : nullptr);
   if (!same && want) throw runtime::ValueError("not structurally equal at " + where);
   *rv = Any(same);
 });

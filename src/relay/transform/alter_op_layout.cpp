@@ -172,7 +172,8 @@ class LayoutMutator : public MixedModeMutator {
     const auto* tuple = call->args[0].as<TupleNode>();
     const auto* pre_tuple = pre->args[0].as<TupleNode>();
     int64_t axis = runtime::GetField(call->attrs.get(), "axis").As<int64_t>();
-    if (!tuple || !pre_tuple || (axis != 1 && axis != 1 - static_cast<int64_t>(out.size()))) return post;
+    if (!tuple || !pre_tuple || call->args.size() != 1 || (axis != 1 && axis != 1 - static_cast<int64_t>(out.size())))
+      return post;
     // One block size for all, taken from those that are in blocks; at least half of them must be.
     int64_t size = 0, have = 0;
     for (const Expr& f : tuple->fields) {

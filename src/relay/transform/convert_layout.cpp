@@ -89,7 +89,9 @@ Attrs WithWanted(const std::string& op, const Attrs& attrs, const Array<String>&
                        "` has no layout; convolutions, pools and resizing have one, or register_convert_op_layout");
   }
   const bool conv = HasField(attrs, "kernel_layout");
-  if (wanted.empty() || wanted.size() > (conv ? 2u : 1u)) {
+  size_t said = wanted.size();  // "default" at the end says nothing
+  while (said > 1 && wanted[static_cast<int64_t>(said) - 1] == "default") --said;
+  if (wanted.empty() || said > (conv ? 2u : 1u)) {
     throw CompileError("ConvertLayout: `" + op + "` wants " + (conv ? "layouts of data and weight" : "one layout") +
                        ", got " + std::to_string(wanted.size()));
   }
@@ -230,7 +232,7 @@ class Converter : public MixedModeMutator {
       case LayoutRule::kBlocks:
         return WithLayout(call, post, first.value, first.order);
       case LayoutRule::kPads:
-        return Pad(call, post, first);
+        return HasField(call->attrs, "pad_width") ? Pad(call, post, first) : Slice(pre, call, post, first);
       case LayoutRule::kReduces:
         return Reduce(pre, call, post, first);
       default:
@@ -460,7 +462,7 @@ class Converter : public MixedModeMutator {
     for (size_t i = 0; i < call->args.size(); ++i) {
       const Expr& a = call->args[i];
       const int64_t own = RankOf(pre->args[i]);
-      if (own < 0) return post;
+      if (own < 0 || (own > 0 && i > 1 && HasField(call->attrs, "lhs_axis"))) return post;  // a vector along an axis
       const std::string to = own == 0 ? order.to : Divided(pre->args[i], order);
       if (to.empty()) return post;
       if (own == 0) {
@@ -524,28 +526,28 @@ class Converter : public MixedModeMutator {
     }
     Array<Expr> fields;
     for (const Expr& f : tuple->fields) fields.push_back(Get(f, order));
-    return Plain(MakeCall(Downcast<Op>(call->op), {Tuple(fields)}, WithAxis(call->attrs, order.At(axis))), order,
-                 post->span);
+    Array<Expr> args = call->args;
+    args.Set(0, Tuple(fields));
+    return Plain(MakeCall(Downcast<Op>(call->op), args, WithAxis(call->attrs, order.At(axis))), order, post->span);
   }
 
   Expr Pad(const CallNode* call, const Expr& post, const Form& form) {
-    const Array<Array<int64_t>> now = AttrsAs<PadAttrs>(call->attrs).pad_width;
-    if (now.size() != form.order.rank()) return post;
-    const int64_t rank = static_cast<int64_t>(now.size());
-    std::vector<Array<int64_t>> at(static_cast<size_t>(std::count_if(
-        form.order.to.begin(), form.order.to.end(), [](unsigned char c) { return std::isalpha(c) != 0; })));
-    for (int64_t d = 0; d < rank; ++d) {
-      at[static_cast<size_t>(form.order.At(d))] = now[d];
-      if (form.order.PartAt(d) < 0) continue;
-      if (now[d][0] != 0 || now[d][1] != 0) return post;
-      at[static_cast<size_t>(form.order.PartAt(d))] = {0, 0};
-    }
-    const Array<Array<int64_t>> width(at.begin(), at.end());
+    Array<Array<int64_t>> width;
+    if (!PadsInOrder(AttrsAs<PadAttrs>(call->attrs).pad_width, form.order, &width)) return post;
     Attrs attrs = Copy(call->attrs);
     SetField(attrs, "pad_width", Any(width));
     Array<Expr> args = call->args;
     args.Set(0, form.value);
     return Plain(MakeCall(Downcast<Op>(call->op), args, attrs), form.order, post->span);
+  }
+
+  Expr Slice(const CallNode* pre, const CallNode* call, const Expr& post, const Form& form) {
+    const auto* attrs = call->attrs.as<StridedSliceAttrs>();
+    const auto* t = pre->args[0]->checked_type_.as<TensorTypeNode>();
+    StridedSliceAttrs now;
+    if (!attrs || !t || call->args.size() != 1 || !SliceInOrder(*attrs, t->shape, form.order, &now)) return post;
+    auto set = [&](StridedSliceAttrs* a) { *a = now; };
+    return Plain(MakeCall<StridedSliceAttrs>(Downcast<Op>(call->op), {form.value}, set), form.order, post->span);
   }
 
   /// One transpose from the order that is there; none where that is the wanted one already.

@@ -40,6 +40,16 @@ const NDArray* DataOf(const Expr& e) {
   const auto* c = e.as<ConstantNode>();
   return c ? &c->data : nullptr;
 }
+/// What an expression gives in another shape.
+Expr Viewed(const Expr& e) {
+  Expr out = e;
+  for (const auto* c = out.as<CallNode>(); c; c = out.as<CallNode>()) {
+    const OpDef* def = DefOf(c->op);
+    if (!def || def->traits.values != Values::kView || c->args.empty()) break;
+    out = c->args[0];
+  }
+  return out;
+}
 /// A dimension of a tensor; -1 where it is not known.
 int64_t DimAt(const Expr& typed, int64_t d) {
   const auto* t = typed->checked_type_.as<TensorTypeNode>();
@@ -89,7 +99,7 @@ struct Factor {
   }
   /// Whether it is a constant all of whose elements are so.
   bool All(bool (*is)(double)) const {
-    const NDArray* data = DataOf(typed);
+    const NDArray* data = DataOf(Viewed(typed));
     if (!data) return false;
     const NDArray dense = data->Contiguous();
     for (int64_t i = 0; i < dense.numel(); ++i) {

@@ -20,8 +20,8 @@
 namespace baton::relay::transform {
 namespace {
 
-// A kernel beyond this many operators gains nothing and costs compile time.
-constexpr size_t kMaxGroup = 64;
+// A kernel beyond a few dozen operators gains nothing and costs compile time.
+constexpr size_t kMaxGroup = 256;
 
 /// State of fusion for an expression, by id.
 struct GraphNode {
@@ -80,6 +80,25 @@ bool KernelCall(const CallNode* call, bool views) {
   return std::all_of(call->args.begin(), call->args.end(), [&](const Expr& a) { return fits(a->checked_type_); });
 }
 
+bool TensorResult(const ExprNode* e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
+/// A resize that chooses an element for each of its own, where others compute means.
+bool TakesNearest(const CallNode* call) {
+  const auto* field =
+      call->attrs.defined() ? runtime::TypeInfo::Get(call->attrs.type_index())->Find("method") : nullptr;
+  return field && TensorResult(call) && call->args.size() == 1 &&
+         field->Get(call->attrs.get()).As<String>() == "nearest_neighbor";
+}
+/// A call that gives a tuple of parts of its operand.
+bool IsSplit(const ExprNode* e) {
+  const auto* call = As<CallNode>(e);
+  const OpDef* def = call ? DefOf(call->op) : nullptr;
+  return def && def->pattern == OpPattern::kInjective && !TensorResult(e) && KernelCall(call, true);
+}
+bool PartOfSplit(const ExprNode* e) {
+  const auto* item = As<TupleGetItemNode>(e);
+  return item && IsSplit(item->tuple.get());
+}
+
 /// Finds groups of operators for one kernel each, by post-dominators: a producer joins its post-dominator when every
 /// operator between them may be fused.
 class Fuser {
@@ -90,8 +109,9 @@ class Fuser {
   Function Run(const Function& func) {
     Build(func);
     FindSinks();
-    for (int phase = 0; phase < 2; ++phase) {
-      for (uint32_t id : index_->ids()) TryFuse(static_cast<int>(id), phase);
+    for (int phase = 0; phase < 3; ++phase) {
+      for (uint32_t id : index_->ids())
+        phase < 2 ? TryFuse(static_cast<int>(id), phase) : FuseIntoTuple(static_cast<int>(id));
     }
     return Rewrite(func);
   }
@@ -101,7 +121,6 @@ class Fuser {
     while (nodes_[i].group != i) i = nodes_[i].group = nodes_[nodes_[i].group].group;
     return i;
   }
-  static bool TensorResult(const ExprNode* e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
 
   void Build(const Function& func) {
     index_.emplace(func->body);
@@ -112,11 +131,13 @@ class Fuser {
       n.expr = e;
       n.group = static_cast<int>(id);
       n.member = As<CallNode>(e) || As<TupleNode>(e);
+      if (views_ && PartOfSplit(e)) n.member = true, n.pattern = OpPattern::kInjective;
       if (const auto* call = As<CallNode>(e)) {
         const OpDef* def = DefOf(call->op);
         effects_ = effects_ || !(def ? !def->stateful : call->op.as<ConstructorNode>() != nullptr);
         n.kernel = KernelCall(call, views_);
         if (n.kernel && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
+        if (views_ && n.kernel && (IsSplit(e) || TakesNearest(call))) n.pattern = OpPattern::kInjective;
       } else if (As<TupleNode>(e)) {
         n.pattern = OpPattern::kTuple;
       } else if (!As<TupleGetItemNode>(e)) {
@@ -170,10 +191,46 @@ class Fuser {
     }
     return false;
   }
+  /// A part of a split's result whose split is elsewhere: it would bring all parts into a kernel.
+  bool Apart(int i) {
+    const auto* item = As<TupleGetItemNode>(nodes_[i].expr);
+    return item && Find(IdOf(item->tuple.get())) != Find(i);
+  }
+  /// Puts the groups of nodes into another one, if it does not become too large.
+  void Join(std::vector<int> roots, int target) {
+    std::sort(roots.begin(), roots.end());
+    roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+    size_t size = 0;
+    int anchors = 0;
+    for (int r : roots) size += nodes_[r].size, anchors += nodes_[r].anchored;
+    if (anchors > 1 || size > max_group_) return;
+    for (int r : roots) {
+      if (r == target) continue;
+      nodes_[r].group = target;
+      nodes_[target].size += nodes_[r].size;
+      nodes_[target].anchored |= nodes_[r].anchored;
+    }
+  }
+  /// Phase 2, where views may be part of kernels: light operators join the tuple that an operator such as concatenate
+  /// takes, whose group is light itself.
+  void FuseIntoTuple(int i) {
+    const GraphNode& n = nodes_[i];
+    if (!views_ || max_pattern_ < 0 || n.sink < 0 || n.too_wide || n.pattern > OpPattern::kInjective) return;
+    const GraphNode& tuple = nodes_[n.sink];
+    if (tuple.pattern != OpPattern::kTuple || tuple.external || Consumers(n.sink).size() != 1) return;
+    const int taker = static_cast<int>(Consumers(n.sink)[0]), target = Find(taker);
+    const auto light = [&](int k) { return nodes_[k].pattern <= OpPattern::kInjective && !nodes_[Find(k)].anchored; };
+    if (!light(taker) || !light(target) || !light(i) || Apart(i) || target == Find(i)) return;
+    std::vector<int> between;
+    if (!Collect(i, n.sink, 2, &between)) return;
+    std::vector<int> roots{Find(i), target};
+    for (int b : between) roots.push_back(Find(b));
+    Join(roots, target);
+  }
   /// Phase 0: a heavy operator takes the elementwise operators that follow. Phase 1: light operators join what follows.
   void TryFuse(int i, int phase) {
     GraphNode& n = nodes_[i];
-    if (n.sink < 0 || static_cast<int>(n.pattern) > max_pattern_) return;
+    if (n.sink < 0 || static_cast<int>(n.pattern) > max_pattern_ || Apart(i)) return;
     GraphNode& root = nodes_[Find(i)];
     if (phase == 0 && !root.anchored) return;
     if (n.too_wide) return;
@@ -182,21 +239,9 @@ class Fuser {
     int sink = n.sink;
     std::vector<int> between;
     if (!Collect(i, sink, phase, &between)) return;
-    size_t size = 0;
     std::vector<int> roots{Find(i)};
     for (int b : between) roots.push_back(Find(b));
-    std::sort(roots.begin(), roots.end());
-    roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
-    int anchors = 0;
-    for (int r : roots) size += nodes_[r].size, anchors += nodes_[r].anchored;
-    if (anchors > 1 || size > max_group_) return;
-    int target = Find(sink);
-    for (int r : roots) {
-      if (r == target) continue;
-      nodes_[r].group = target;
-      nodes_[target].size += nodes_[r].size;
-      nodes_[target].anchored |= nodes_[r].anchored;
-    }
+    Join(roots, Find(sink));
   }
 
   bool Fusable(int from, int i, int phase, bool is_sink) {
@@ -206,9 +251,9 @@ class Fuser {
       return n.pattern <= OpPattern::kBroadcast && SameShape(nodes_[from].expr, n.expr) && !nodes_[Find(i)].anchored;
     }
     if (nodes_[Find(i)].anchored) return false;  // heavy kernels read plain buffers
-    if (n.pattern == OpPattern::kTuple) return !is_sink;
+    if (n.pattern == OpPattern::kTuple) return phase == 2 ? is_sink : !is_sink;
     if (n.pattern <= OpPattern::kInjective) return true;
-    return is_sink && n.pattern == OpPattern::kCommReduce;
+    return is_sink && n.pattern == OpPattern::kCommReduce && phase == 1;
   }
 
   /// All nodes on paths from `from` to `sink`, the latter included; false if one may not be fused.
@@ -266,6 +311,9 @@ class Fuser {
         if (EndsFusion(pre->op)) return post.as<CallNode>()->args[0];
         return Typed(pre, f->Emit(pre, post, this));
       }
+      Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final {
+        return Typed(pre, f->FusedPart(pre) ? f->Emit(pre, post, this) : post);
+      }
       Expr VisitExpr_(const FunctionNode* op) final {
         // Functions that are kernels already stay, but they take arrays from outside.
         if (!op->HasNonzeroAttr(attr::kPrimitive)) return TypeKeeper::VisitExpr_(op);
@@ -314,9 +362,15 @@ class Fuser {
     std::vector<std::pair<const Object*, Expr>> entries_;
   };
 
-  Expr Emit(const CallNode* pre, const Expr& post, ExprMutator* mutator) {
+  /// Whether a part of a split's result is the result of a group.
+  bool FusedPart(const TupleGetItemNode* item) {
+    const int i = IdOf(item), of = IdOf(item->tuple.get());
+    return i >= 0 && of >= 0 && nodes_[i].member && Find(i) == i && Find(of) == i;
+  }
+
+  Expr Emit(const ExprNode* pre, const Expr& post, ExprMutator* mutator) {
     const int i = IdOf(pre);
-    if (i < 0 || !nodes_[i].kernel) return post;
+    if (i < 0 || !(nodes_[i].kernel || As<TupleGetItemNode>(pre))) return post;
     // Inner members are emitted with the last one; what they become here is not used.
     if (i != Find(i)) return post;
     // Members in post order: build the body with parameters in place of what comes from outside.
@@ -380,6 +434,10 @@ class Fuser {
         for (const Expr& f : t->fields) fields.push_back(inside(f));
         Tuple c(fields);
         c->checked_type_ = t->checked_type_;
+        body.Add(e, c);
+      } else if (const auto* item = As<TupleGetItemNode>(e)) {
+        TupleGetItem c(inside(item->tuple), static_cast<int64_t>(item->index));
+        c->checked_type_ = item->checked_type_;
         body.Add(e, c);
       }
     }

@@ -2,6 +2,8 @@
 // Orders of a value's dimensions, as ConvertLayout carries them through a program.
 #pragma once
 
+#include <baton/relay/op/transform.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -87,6 +89,66 @@ inline bool IsOrder(const Order& order) {
   std::string a = order.from, b = order.to;
   std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end());
   return a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos;
+}
+
+/// A pair of numbers a dimension for a value in another order; false where a part that is split would get some.
+inline bool PadsInOrder(const Array<Array<int64_t>>& now, const Order& order, Array<Array<int64_t>>* out) {
+  if (now.size() != order.rank()) return false;
+  const auto rank = static_cast<int64_t>(now.size());
+  std::vector<Array<int64_t>> at(static_cast<size_t>(
+      std::count_if(order.to.begin(), order.to.end(), [](unsigned char c) { return std::isalpha(c) != 0; })));
+  for (int64_t d = 0; d < rank; ++d) {
+    at[static_cast<size_t>(order.At(d))] = now[d];
+    if (order.PartAt(d) < 0) continue;
+    if (now[d][0] != 0 || now[d][1] != 0) return false;
+    at[static_cast<size_t>(order.PartAt(d))] = {0, 0};
+  }
+  *out = Array<Array<int64_t>>(at.begin(), at.end());
+  return true;
+}
+
+/// strided_slice's numbers for a value of this shape in another order; false where they cannot be said: a part that is
+/// split is cut at its borders alone, without steps.
+inline bool SliceInOrder(const StridedSliceAttrs& a, const Array<PrimExpr>& shape, const Order& order,
+                         StridedSliceAttrs* out) {
+  const auto rank = static_cast<int64_t>(order.rank());
+  const auto count = static_cast<int64_t>(a.begin.size());
+  const bool sizes = a.slice_mode == "size";
+  if (!a.begin.is_literal() || !a.end.is_literal() || static_cast<int64_t>(shape.size()) != rank || count > rank)
+    return false;
+  struct Cut {
+    int64_t at, begin, end, stride;
+  };
+  std::vector<Cut> cuts;
+  bool leading = !a.axes.defined();  // the first dimensions, as they stand
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t d = a.axes.defined() ? a.axes[i] : i;
+    d = d < 0 ? d + rank : d;
+    Cut c{order.At(d), a.begin[i].literal(), i < static_cast<int64_t>(a.end.size()) ? a.end[i].literal() : -1,
+          a.strides.size() == 1                        ? a.strides[0]
+          : i < static_cast<int64_t>(a.strides.size()) ? a.strides[i]
+                                                       : 1};
+    leading = leading && c.at == i;
+    if (order.PartAt(d) >= 0) {
+      const int64_t extent = DimOf(shape[d]), factor = order.Factor(d);
+      if (!sizes && extent >= 0) c.end = std::min(c.end, extent);
+      const bool rest = sizes && c.end == -1;
+      if ((c.stride != 1 && !sizes) || c.begin < 0 || c.begin % factor != 0 ||
+          (!rest && (c.end < 0 || c.end % factor != 0)))
+        return false;
+      c.begin /= factor, c.end = rest ? -1 : c.end / factor;
+    }
+    cuts.push_back(c);
+  }
+  const bool all = count == rank && !order.split() && !a.axes.defined();
+  if (!leading) std::sort(cuts.begin(), cuts.end(), [](const Cut& x, const Cut& y) { return x.at < y.at; });
+  Array<int64_t> begin, end, strides, axes;
+  for (const Cut& c : cuts)
+    begin.push_back(c.begin), end.push_back(c.end), strides.push_back(c.stride), axes.push_back(c.at);
+  *out = a;
+  out->begin = begin, out->end = end, out->strides = a.strides.size() == 1 ? a.strides : strides;
+  if (!all && !leading) out->axes = axes;
+  return true;
 }
 
 }  // namespace baton::relay::transform

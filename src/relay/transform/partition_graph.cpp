@@ -117,13 +117,24 @@ class Partitioner : public MixedModeMutator {
     attrs.Set(attr::kCompiler, Any(String(region.compiler)));
     attrs.Set(attr::kGlobalSymbol, Any(String(name)));
     GlobalVar global{String(name)};
-    out_->push_back({global, Function(params, body, made.several ? Type(TupleType(types)) : types[0], Array<TypeVar>(),
-                                      DictAttrs(attrs))});
+    const Function plain = Optimized(
+        region.compiler, Function(params, body, made.several ? Type(TupleType(types)) : types[0], Array<TypeVar>()));
+    out_->push_back(
+        {global, Function(plain->params, plain->body, plain->ret_type, plain->type_params, DictAttrs(attrs))});
     CallNode call;
     call.op = global;
     call.args = args;
     made.call = Call(std::move(call));
     return made;
+  }
+
+  /// A region as the program's own function makes of it, "relay.ext.NAME.optimize": of a module to a module.
+  static Function Optimized(std::string_view compiler, Function f) {
+    const auto* optimize = runtime::Registry::Get("relay.ext." + std::string(compiler) + ".optimize");
+    if (!optimize) return f;
+    IRModule mod = IRModule::FromExpr(f);
+    const IRModule out = (*optimize)(InferType()(mod)).As<IRModule>();
+    return Downcast<Function>(out->Lookup("main"));
   }
 
   const CompilerRegions& regions_;
@@ -145,7 +156,8 @@ Pass PartitionGraph(const PartitionGraphOptions& options) {
               "Makes a global function of each region that is annotated for a compiler, with the attributes Compiler, "
               "global_symbol, Primitive and Inline. A value that leaves a region becomes its result, several a tuple. "
               "With bind_constants, constants that a region takes stand in its function; else they are arguments. "
-              "mod_name is part of the functions' names, tvmgen_default_NAME_main_0.",
+              "mod_name is part of the functions' names, tvmgen_default_NAME_main_0. A global function "
+              "relay.ext.NAME.optimize, of modules, is called with each region of NAME.",
           .opt_level = 0,
           .required = {"InferType"},
           .run =

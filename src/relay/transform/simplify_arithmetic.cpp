@@ -112,7 +112,7 @@ std::vector<SimplifyRow> ArithmeticRows() {
       // Neutral operands.
       {"x + -0 -> x", E::kExact, kFloats, true, x + c,
        [](const Found& f) { return NeutralBits(f, -0.0) ? f[X()] : Expr(); }},
-      {"x + 0 -> x", E::kButNanOrZero, kNumbers, true, x + c, XIfNeutral<0>},
+      {"x + 0 -> x", E::kButNanOrZero, kNumbers, true, x + c, XIfNeutral<0>, true},
       {"x - 0 -> x", E::kExact, kNumbers, true, x - c,
        [](const Found& f) { return NeutralBits(f, 0.0) ? f[X()] : Expr(); }},
       {"x - -0 -> x", E::kButNanOrZero, kFloats, true, x - c, XIfNeutral<0>},
@@ -254,10 +254,16 @@ std::vector<SimplifyRow> ArithmeticRows() {
        [](const Found& f) {
          if (!f[C()].as<ConstantNode>() || f[X()].as<ConstantNode>()) return Expr();
          return Add(Multiply(f[X()], f[D()]), Multiply(f[C()], f[D()]));
-       }},
+       },
+       true},
       {"sqrt(x) * sqrt(x) -> x", E::kReassociates, kFloats, true, Of("sqrt", x) * Of("sqrt", x), JustX},
       {"1 / sqrt(x) -> rsqrt(x)", E::kExact, kFloats, true, c / Of("sqrt", x),
        [](const Found& f) { return Neutral(f, 1) && DtypeOf(f[X()]).bits() >= 32 ? Unary(op::rsqrt, f[X()]) : Expr(); }},
+      {"c / sqrt(x) -> c * rsqrt(x)", E::kReassociates, kFloats, true, c / Of("sqrt", x),
+       [](const Found& f) {
+         return f[C()].as<ConstantNode>() ? Multiply(f[C()], Unary(op::rsqrt, f[X()])) : Expr();
+       },
+       true},
       {"1 / x -> reciprocal(x)", E::kExact, kFloats, true, c / x,
        [](const Found& f) { return Neutral(f, 1) && DtypeOf(f[X()]).bits() >= 32 ? Unary(op::reciprocal, f[X()]) : Expr(); }},
       {"reciprocal(reciprocal(x)) -> x", E::kReassociates, kFloats, true, Of("reciprocal", Of("reciprocal", x)),
@@ -273,12 +279,14 @@ std::vector<SimplifyRow> ArithmeticRows() {
        [](const Found& f) {
          if (!f[C()].as<ConstantNode>() || !f[D()].as<ConstantNode>() || f[X()].as<ConstantNode>()) return Expr();
          return Add(f[X()], Add(f[C()], f[D()]));
-       }},
+       },
+       true},
       {"(x * c) * d -> x * (c * d)", E::kReassociates, kNumbers, true, (x * c) * d,
        [](const Found& f) {
          if (!f[C()].as<ConstantNode>() || !f[D()].as<ConstantNode>() || f[X()].as<ConstantNode>()) return Expr();
          return Multiply(f[X()], Multiply(f[C()], f[D()]));
-       }},
+       },
+       true},
       // Casts.
       {"cast(x) -> x", E::kExact, kAll, true, Of("cast", x),
        [](const Found& f) { return f.RootAttrs<CastAttrs>().dtype == DtypeOf(f[X()]) ? f[X()] : Expr(); }},

@@ -137,17 +137,21 @@ struct Rows {
   }
 };
 
+/// Besides what is exact, what Relay 0.8's pass did.
+constexpr const char* kRelay = "relay";
+
 Exactness Allowed(const String& fp) {
-  if (fp == "strict") return Exactness::kExact;
+  if (fp == "strict" || fp == kRelay) return Exactness::kExact;
   if (fp == "contract") return Exactness::kButNanOrZero;
   if (fp == "fast") return Exactness::kReassociates;
-  throw runtime::ValueError("the option `fp` is \"" + fp.str() + "\"; it is \"strict\", \"contract\" or \"fast\"");
+  throw runtime::ValueError("the option `fp` is \"" + fp.str() +
+                            "\"; it is \"strict\", \"relay\", \"contract\" or \"fast\"");
 }
 
 class Simplifier : public TypeKeeper {
  public:
-  Simplifier(const Expr& root, const IRModule& mod, Exactness allowed, Array<String>* trace)
-      : allowed_(allowed), trace_(trace), mod_(mod), impure_(ImpureNodes(root)) {
+  Simplifier(const Expr& root, const IRModule& mod, const String& fp, Array<String>* trace)
+      : allowed_(Allowed(fp)), relay_(fp == kRelay), trace_(trace), mod_(mod), impure_(ImpureNodes(root)) {
     matchers_.resize(Rows::All().rows.size());
   }
 
@@ -220,7 +224,8 @@ class Simplifier : public TypeKeeper {
     const bool known = HasStaticShape(e);
     for (int32_t i : *rows) {
       const SimplifyRow& row = all.rows[i];
-      if (!(row.domain & domain) || (floats && row.floats > allowed_) || (!known && !row.any_shape)) continue;
+      if (!(row.domain & domain) || (!known && !row.any_shape)) continue;
+      if (floats && row.floats > allowed_ && !(relay_ && row.of_relay)) continue;
       if (!matchers_[i]) {
         matchers_[i] = std::make_unique<PatternMatcher>(*all.tables[i], Expr(), nullptr, IRModule());
       }
@@ -238,6 +243,7 @@ class Simplifier : public TypeKeeper {
 
   static constexpr int kMaxDepth = 64;
   Exactness allowed_;
+  bool relay_;
   Array<String>* trace_;
   IRModule mod_;
   PointerSet impure_;
@@ -257,15 +263,17 @@ Pass SimplifyExpr(const SimplifyExprOptions& options) {
               "Replaces expressions by simpler equal ones, by tables of local identities: moves of elements that undo "
               "each "
               "other, casts, neutral operands, idempotent functions. The option `fp` says what may change in floating "
-              "values: \"strict\" nothing, \"contract\" NaN and the sign of zero, \"fast\" rounding too.",
+              "values: \"strict\" nothing, \"contract\" NaN and the sign of zero, \"fast\" rounding too; \"relay\": "
+              "what Relay 0.8's pass changed, such as x + 0.",
           .opt_level = 0,
           .required = {"InferType"},
           .needs = {"Typed"},
           .reassociates = true,
           .run =
               [fp](Function f, IRModule mod, PassContext ctx) {
-                const String asked = fp.empty() ? ctx->GetConfig<String>("fp", String("strict")) : fp;
-                return Simplifier(f, mod, Allowed(asked), nullptr).Mutate(f);
+                const bool open = fp.empty() || fp == kRelay;
+                const String asked = open ? ctx->GetConfig<String>("fp", fp.empty() ? String("strict") : fp) : fp;
+                return Simplifier(f, mod, asked, nullptr).Mutate(f);
               },
       });
 }
@@ -289,7 +297,7 @@ BATON_REGISTER_GLOBAL("relay.testing.simplify_rows").set_body_typed([] {
 /// [function, texts of the rows that were applied] for a typed function.
 BATON_REGISTER_GLOBAL("relay.testing.simplify_trace").set_body_typed([](Function f, String fp) {
   Array<String> trace;
-  Function out = Simplifier(f, IRModule(), Allowed(fp), &trace).Mutate(f);
+  Function out = Simplifier(f, IRModule(), fp, &trace).Mutate(f);
   return Array<ObjectRef>{out, trace};
 });
 

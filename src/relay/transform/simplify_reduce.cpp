@@ -63,6 +63,16 @@ Expr OverNothing(const Found& f) {
   return ReshapeToShape(f[X()], out);
 }
 
+/// Steps of one positive size keep the order of integers that a float32 holds.
+Expr OnIntegers(const Found& f) {
+  const DataType t = DtypeOf(f[X()]);
+  const Expr scale = f[Y()];
+  double step = 0;
+  const bool narrow = (t.is_int() || t.is_uint()) && t.bits() <= 16;
+  if (!narrow || !Splat(scale, &step) || !(step > 0 && step < 1e30)) return Expr();
+  return MakeCall(Downcast<Op>(f.root()->op), {f[X()]}, f.root()->attrs);
+}
+
 DFPattern Twice(const char* op) { return IsOp(op)({IsOp(op)({X()})}); }
 
 }  // namespace
@@ -76,6 +86,12 @@ std::vector<SimplifyRow> ReduceRows() {
       {"sum(x) over one element -> x", E::kButNanOrZero, kNumbers, false, over("sum"), OverNothing},
       {"mean(x) over one element -> x", E::kButNanOrZero, kFloats, false, over("mean"), OverNothing},
       {"prod(x) over one element -> x", E::kExact, kNumbers, false, over("prod"), OverNothing},
+      {"argmax(dequantize(x)) -> argmax(x)", E::kExact, kFloats, true,
+       IsOp("argmax")({IsOp("qnn.dequantize")({x, Y(), IsConstant()})}), OnIntegers},
+      {"argmin(dequantize(x)) -> argmin(x)", E::kExact, kFloats, true,
+       IsOp("argmin")({IsOp("qnn.dequantize")({x, Y(), IsConstant()})}), OnIntegers},
+      {"argsort(dequantize(x)) -> argsort(x)", E::kExact, kFloats, true,
+       IsOp("argsort")({IsOp("qnn.dequantize")({x, Y(), IsConstant()})}), OnIntegers},
       {"max(max(x)) -> max(x)", E::kExact, kAll, false, Twice("max"), Merge},
       {"min(min(x)) -> min(x)", E::kExact, kAll, false, Twice("min"), Merge},
       {"all(all(x)) -> all(x)", E::kExact, kBools, false, Twice("all"), Merge},

@@ -55,6 +55,7 @@ struct SimplifyRow {
   bool any_shape;
   DFPattern pattern;
   Expr (*make)(const Found&);  ///< null: it does not apply after all
+  bool of_relay = false;  ///< Relay 0.8's pass did it: programs that ask for "relay" have it whatever its exactness
 };
 
 std::vector<SimplifyRow> ArithmeticRows();

@@ -32,6 +32,16 @@ bool Independent(const CallNode* call) {
   return true;
 }
 
+/// zeros or ones of the type of what was found.
+template <const Op& kOp>
+Expr Made(const Found& f) {
+  const Expr like = GetRef<Expr>(f.root());
+  return MakeCall<InitOpAttrs>(kOp, {}, [&](InitOpAttrs* a) {
+    a->shape = Array<int64_t>(ShapeOf(like));
+    a->dtype = DtypeOf(like);
+  });
+}
+
 // ---- Elements in another order: permutations of dimensions.
 /// The dimension of the argument for each of the result; empty where the call is no permutation.
 std::vector<int64_t> AxesOf(const CallNode* call) {
@@ -243,9 +253,9 @@ std::vector<SimplifyRow> ShapeRows() {
        [](const Found& f) { return f.RootAttrs<RepeatAttrs>().repeats == 1 ? f[X()] : Expr(); }},
       // What is made like another tensor, whose shape is known.
       {"zeros_like(x) -> zeros", E::kExact, kAll, false, Of("zeros_like", x),
-       [](const Found& f) { return FullLike(GetRef<Expr>(f.root()), 0); }},
+       [](const Found& f) { return Made<op::zeros>(f); }},
       {"ones_like(x) -> ones", E::kExact, kAll, false, Of("ones_like", x),
-       [](const Found& f) { return FullLike(GetRef<Expr>(f.root()), 1); }},
+       [](const Found& f) { return Made<op::ones>(f); }},
       {"full_like(x, c) -> full(c)", E::kExact, kAll, false, Of("full_like", x, y),
        [](const Found& f) {
          const auto* c = TensorOf(f[Y()]);

@@ -182,6 +182,7 @@ EXAMPLES = {
     "1 / x -> reciprocal(x)": [lambda v: v.const(1.0) / v()],
     "reciprocal(reciprocal(x)) -> x": [unary("reciprocal", "reciprocal")],
     "x / sqrt(y) -> x * rsqrt(y)": [lambda v: v() / relay.sqrt(v())],
+    "c / sqrt(x) -> c * rsqrt(x)": [lambda v: v.const(2.5) / relay.sqrt(v())],
     "log(softmax(x)) -> log_softmax(x)": [lambda v: relay.log(relay.nn.softmax(v((3, 5)), axis=0))],
     "(x + c) + d -> x + (c + d)": [lambda v: (v() + v.const(3)) + v.const(2), lambda v: v.const(2) + (v.const(3) + v())],
     "(x * c) * d -> x * (c * d)": [lambda v: (v() * v.const(3)) * v.const(2)],
@@ -322,6 +323,12 @@ EXAMPLES = {
     "min(min(x)) -> min(x)": [lambda v: relay.min(relay.min(v((2, 3, 4)), 1, exclude=True))],
     "all(all(x)) -> all(x)": [lambda v: relay.all(relay.all(v((2, 3, 4)), 0), 0)],
     "any(any(x)) -> any(x)": [lambda v: relay.any(relay.any(v((2, 3, 4)), 0), 0)],
+    **{
+        f"{name}(dequantize(x)) -> {name}(x)": [
+            lambda v, f=f: f(relay.qnn.op.dequantize(v((3, 5), "int8"), relay.const(0.5), relay.const(3)), axis=1),
+        ]
+        for name, f in {"argmax": relay.argmax, "argmin": relay.argmin, "argsort": relay.argsort}.items()
+    },
     "sum(sum(x)) -> sum(x)": [lambda v: relay.sum(relay.sum(v((2, 3, 4)), 0), 1)],
     "prod(prod(x)) -> prod(x)": [lambda v: relay.prod(relay.prod(v((2, 3, 4)), 0), 1)],
     "mean(mean(x)) -> mean(x)": [lambda v: relay.mean(relay.mean(v((2, 3, 4)), 0), 1)],
@@ -456,5 +463,5 @@ def test_unknown_level():
         with baton.transform.PassContext(config={"fp": fp}):
             out = relay.transform.SimplifyExpr()(relay.transform.InferType()(mod))["main"].body
         assert isinstance(out, relay.Call) is same
-    with pytest.raises(ValueError, match='"quick"; it is "strict", "contract" or "fast"'), baton.transform.PassContext(config={"fp": "quick"}):
+    with pytest.raises(ValueError, match='"quick"; it is "strict", "relay", "contract" or "fast"'), baton.transform.PassContext(config={"fp": "quick"}):
         relay.transform.SimplifyExpr()(mod)

@@ -95,7 +95,10 @@ def test_simplify_expr_takes_what_may_change():
     """An argument wins over the context's option; a text names it too; an unknown one is refused when the pass is made."""
     x = relay.var("x", shape=())
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], x + relay.const(np.float32(0)))))
-    assert relay.transform.SimplifyExpr()(mod).same_as(mod)
+    assert relay.transform.SimplifyExpr("strict")(mod).same_as(mod)
+    assert relay.transform.SimplifyExpr()(mod)["main"].body.same_as(mod["main"].params[0])  # as Relay 0.8 had it
+    with tvm.transform.PassContext(config={"fp": "strict"}):
+        assert relay.transform.SimplifyExpr()(mod).same_as(mod)
     assert relay.transform.SimplifyExpr("contract")(mod)["main"].body.same_as(mod["main"].params[0])
     with tvm.transform.PassContext(config={"fp": "fast"}):
         assert relay.transform.SimplifyExpr("strict")(mod).same_as(mod)

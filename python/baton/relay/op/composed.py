@@ -11,6 +11,7 @@ from .pads import PADS
 from .sugar import SUGAR, _device_type
 from .winograd import WINOGRAD
 
+CONVOLUTION = "nn.conv2d"
 COMPOSED = {**BITS, **DETECTION, **PADS, **WINOGRAD}
 
 
@@ -200,5 +201,5 @@ def fifo_buffer(data, buffer, axis):
     return operator("strided_slice")(whole, begin=[-int(extent)], end=[2**31 - 1], strides=[1], axes=[axis])
 
 
-_blocked("nn.contrib_conv2d_nchwc", "nn.conv2d", "A convolution")
-_blocked("nn.contrib_depthwise_conv2d_nchwc", "nn.conv2d", "A convolution of each channel by itself")
+_blocked("nn.contrib_conv2d_nchwc", CONVOLUTION, "A convolution")
+_blocked("nn.contrib_depthwise_conv2d_nchwc", CONVOLUTION, "A convolution of each channel by itself")

@@ -2,8 +2,9 @@
 """Sparse matrices as compressed rows, of elements (CSR: data (n,)) or of blocks (BSR: data (n, rows, columns)): `data`, the columns
 `indices`, and `indptr`, where each row begins. They are computed as dense ones: the form saves memory of a model, not time."""
 
+from ... import error as errors
 from ..expr import Tuple, TupleWrapper, const, infer_type
-from .composed import COMPOSED
+from .composed import COMPOSED, CONVOLUTION
 from .make import input_expr, operator
 
 
@@ -49,6 +50,28 @@ def sparse_dense(dense_mat, sparse_mat, sparse_lhs=False):
     return operator("nn.dense")(*((matrix, dense_mat) if sparse_lhs else (dense_mat, matrix)))
 
 
+def check_window(kernel_size):
+    """Sparse convolutions have a window of one element."""
+    if {*(kernel_size if isinstance(kernel_size, (list, tuple)) else [kernel_size])} != {1}:
+        raise errors.UnsupportedError(f"a sparse convolution has a window of one element, not {kernel_size}; {CONVOLUTION} takes any")
+
+
+def sparse_conv2d(dense_mat, sparse_mat, layout="NHWC", kernel_size=1):
+    """A convolution with a window of one element, whose weight is a sparse matrix with a row for each output channel. `layout`: of `dense_mat`,
+    "NHWC" or "NCHW"."""
+    check_window(kernel_size)
+    if layout not in ("NHWC", "NCHW"):
+        raise errors.ValueError(f'sparse_conv2d: layout is "{layout}"; it is "NHWC" or "NCHW"')
+    dense_mat = input_expr(dense_mat)
+    matrix = sparse_to_rows(sparse_mat, _shape(dense_mat)[layout.index("C")])
+    if layout == "NHWC":
+        weight = operator("expand_dims")(operator("transpose")(matrix, axes=[1, 0]), axis=0, num_newaxis=2)
+    else:
+        weight = operator("expand_dims")(matrix, axis=2, num_newaxis=2)
+    given = {"data_layout": layout, "kernel_layout": "HWIO" if layout == "NHWC" else "OIHW"}
+    return operator(CONVOLUTION)(dense_mat, weight, kernel_size=[1, 1], channels=_shape(matrix)[0], **given)
+
+
 def sparse_transpose(x):
     """(data, indices, indptr) of the transpose of a square sparse matrix of elements."""
     data, indices, indptr = _parts(x)
@@ -67,7 +90,7 @@ def sparse_add(dense_mat, sparse_mat):
     return operator("add")(dense_mat, sparse_to_rows(sparse_mat, _shape(dense_mat)[1]))
 
 
-for _f in (sparse_to_rows, sparse_dense, sparse_transpose, sparse_add):
+for _f in (sparse_to_rows, sparse_dense, sparse_conv2d, sparse_transpose, sparse_add):
     COMPOSED["nn." + _f.__name__] = _f
 
-__all__ = ["sparse_add", "sparse_dense", "sparse_to_rows", "sparse_transpose"]
+__all__ = ["CONVOLUTION", "check_window", "sparse_add", "sparse_conv2d", "sparse_dense", "sparse_to_rows", "sparse_transpose"]

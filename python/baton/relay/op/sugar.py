@@ -146,6 +146,30 @@ def upsampling(data, scale_h=1, scale_w=1, layout="NCHW", method="nearest_neighb
     return operator("nn.upsampling")(data, scale_h=scale_h, scale_w=scale_w, **given)
 
 
+@_sugar("nn.upsampling3d")
+def upsampling3d(data, scale_d=1, scale_h=1, scale_w=1, layout="NCDHW", method="nearest_neighbor", coordinate_transformation_mode="half_pixel"):
+    """`data` with depth, height and width multiplied; the factors may be constants of Relay."""
+    scales = [float(x.data.numpy()) if isinstance(x, Constant) else x for x in (scale_d, scale_h, scale_w)]
+    if any(isinstance(x, RelayExpr) for x in scales):
+        raise errors.UnsupportedError("nn.upsampling3d takes factors that are known; resize by image.resize3d to a known size")
+    given = {"layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode}
+    return operator("nn.upsampling3d")(data, scale_d=scales[0], scale_h=scales[1], scale_w=scales[2], **given)
+
+
+def _counted(name, what):
+    def count(data, dtype="int32"):
+        if str(dtype).startswith(("float", "bfloat")):
+            return operator("cast")(operator(name)(data, dtype="int64"), dtype=str(dtype))
+        return operator(name)(data, dtype=dtype)
+
+    count.__name__, count.__doc__ = name, f"{what} of a tensor; as floats where `dtype` is one of them."
+    SUGAR[name] = count
+
+
+_counted("shape_of", "The extents")
+_counted("ndarray_size", "The number of elements")
+
+
 def _rounding(method, mode, rounding_method):
     """The default rounding method for nearest-neighbour sampling."""
     if rounding_method == "" and method == "nearest_neighbor":
@@ -618,10 +642,7 @@ def roi_align(data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout="N
     plain = operator("vision.roi_align")
     pooled_size = [pooled_size] * 2 if isinstance(pooled_size, int) else pooled_size
     given = {"pooled_size": pooled_size, "spatial_scale": spatial_scale, "sample_ratio": sample_ratio, "mode": mode, "aligned": aligned}
-    if layout != "NHWC":
-        return plain(data, rois, layout=layout, **given)
-    pooled = plain(operator("transpose")(data, axes=[0, 3, 1, 2]), rois, layout="NCHW", **given)
-    return operator("transpose")(pooled, axes=[0, 2, 3, 1])
+    return plain(data, rois, layout=layout, **given)
 
 
 @_sugar("nn.contrib_dense_pack")

@@ -3,7 +3,7 @@
 
 from . import _ffi_api  # noqa: F401
 from . import transform as _transform
-from .batch import BatchingOps, DenseToSparse, SimplifyFCTranspose  # noqa: F401
+from .batch import BatchingOps, Conv2dToSparse, DenseToSparse, SimplifyFCTranspose  # noqa: F401
 from .recast import ChangeBatch, recast  # noqa: F401
 from .transform import *  # noqa: F403
 from .transform import Defunctionalization, MergeComposite, __getattr__  # noqa: F401

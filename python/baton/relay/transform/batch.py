@@ -58,6 +58,29 @@ class SimplifyFCTranspose:
         return Function(params, body, None, func.type_params, func.attrs)
 
 
+def _with_sparse_weights(func, shapes, name, replaced):
+    """Calls of an operator whose weights are named in `shapes` as `replaced(call, data, parts)` makes them; the parts become parameters."""
+    made = {}
+
+    def parts(weight):
+        hint, (data, indices, indptr) = weight.name_hint, shapes[weight.name_hint]
+        kinds = (("data", data, weight.checked_type.dtype), ("indices", indices, "int32"), ("indptr", indptr, "int32"))
+        return [Var(f"{hint}.{part}", TensorType([int(d) for d in shape], dtype)) for part, shape, dtype in kinds]
+
+    class Changer(ExprMutator):
+        def visit_call(self, call):
+            weight = call.args[1] if _is_call(call, name) else None
+            if not isinstance(weight, Var) or weight.name_hint not in shapes:
+                return super().visit_call(call)
+            if weight.name_hint not in made:
+                made[weight.name_hint] = parts(weight)
+            return replaced(call, self.visit(call.args[0]), tuple(made[weight.name_hint]))
+
+    body = Changer().visit(func.body)
+    params = [v for p in func.params for v in made.get(p.name_hint, [p])]
+    return Function(params, body, None, func.type_params, func.attrs) if made else func
+
+
 @function_pass(opt_level=1)
 class DenseToSparse:
     """`nn.dense` with one of these weights becomes a product with a sparse matrix, whose parts are parameters `NAME.data`, `NAME.indices` and
@@ -69,25 +92,24 @@ class DenseToSparse:
     def transform_function(self, func, mod, ctx):
         from ..op.sparse import sparse_dense
 
-        shapes, made = self.shapes, {}
-
-        def parts(weight):
-            name, (data, indices, indptr) = weight.name_hint, shapes[weight.name_hint]
-            kinds = (("data", data, weight.checked_type.dtype), ("indices", indices, "int32"), ("indptr", indptr, "int32"))
-            return [Var(f"{name}.{part}", TensorType([int(d) for d in shape], dtype)) for part, shape, dtype in kinds]
-
-        class Changer(ExprMutator):
-            def visit_call(self, call):
-                weight = call.args[1] if _is_call(call, "nn.dense") else None
-                if not isinstance(weight, Var) or weight.name_hint not in shapes:
-                    return super().visit_call(call)
-                if weight.name_hint not in made:
-                    made[weight.name_hint] = parts(weight)
-                return sparse_dense(self.visit(call.args[0]), tuple(made[weight.name_hint]))
-
-        body = Changer().visit(func.body)
-        params = [v for p in func.params for v in made.get(p.name_hint, [p])]
-        return Function(params, body, None, func.type_params, func.attrs) if made else func
+        return _with_sparse_weights(func, self.shapes, "nn.dense", lambda call, data, parts: sparse_dense(data, parts))
 
 
-__all__ = ["BatchingOps", "DenseToSparse", "SimplifyFCTranspose"]
+@function_pass(opt_level=1)
+class Conv2dToSparse:
+    """The same for convolutions with a window of one element: the sparse matrix has a row for each output channel. layout: "NHWC" or "NCHW"."""
+
+    def __init__(self, weight_name, weight_shape, layout="NHWC", kernel_size=1):
+        from ..op.sparse import check_window
+
+        check_window(kernel_size)
+        self.shapes = {str(name): shapes for name, shapes in zip(weight_name, weight_shape, strict=True)}
+        self.layout = layout
+
+    def transform_function(self, func, mod, ctx):
+        from ..op.sparse import CONVOLUTION, sparse_conv2d
+
+        return _with_sparse_weights(func, self.shapes, CONVOLUTION, lambda call, data, parts: sparse_conv2d(data, parts, self.layout))
+
+
+__all__ = ["BatchingOps", "Conv2dToSparse", "DenseToSparse", "SimplifyFCTranspose"]

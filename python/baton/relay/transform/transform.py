@@ -199,6 +199,7 @@ __getattr__, pass_names = pass_functions(
     __name__,
     CombineParallelDense={"aliases": {"to_batch": "to_batch_matmul"}},  # Relay's name in Python, and in C++
     PlanDevices={"convert": {"default_device": _device_number}},
+    SimplifyExpr={"defaults": {"fp": "relay"}},
 )
 
 

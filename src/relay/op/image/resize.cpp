@@ -12,6 +12,7 @@
 
 #include "../common.h"
 #include "../gradient.h"
+#include "../qnn/integers.h"
 
 namespace baton::relay {
 namespace {
@@ -517,8 +518,23 @@ Expr Upsampling3DAsND(const Call& call, const Array<Expr>& args) {
   const auto* t = AsTensor(call->args[0]->checked_type());
   return AsND(PlanOfUpsampling3D(AttrsAs<UpSampling3DAttrs>(call->attrs), t->shape, t->dtype), args[0], t->dtype);
 }
+/// The nearest element keeps its integer; weighted means are rounded.
+template <class A>
+IntegerValue OnIntegers(const IntegerSite& s) {
+  A a = AttrsAs<A>(s.pre->attrs);
+  if constexpr (requires { a.out_dtype; }) a.out_dtype = DataType::Void();
+  if constexpr (requires { a.extrapolation_value; }) {
+    if (a.coordinate_transformation_mode == "tf_crop_and_resize") return integers::Failed();  // a real number outside
+  }
+  const Attrs attrs = MakeAttrs<A>([&](A* n) { *n = a; });
+  if (a.method != "nearest_neighbor") return integers::Interpolation(s, attrs);
+  IntegerValue v = integers::Selection(s);
+  if (v.kind == IntegerValue::kAffine) v.expr = MakeCall(Downcast<Op>(s.pre->op), {s.args[0].expr}, attrs);
+  return v;
+}
 template <OpName kName, int N>
-Op Define(const OpTraits& traits = {}) {
+Op Define(OpTraits traits = {}) {
+  traits.integers = OnIntegers<ResizeAttrs<N>>;
   return DefineOp({.name = kName.text,
                    .doc = "The spatial dimensions resized by interpolation.",
                    .inputs = {{"data", kInput}},
@@ -613,6 +629,7 @@ const Op op::upsampling3d = DefineOp({
     .gradient = Upsampling3DAsND,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
+    .traits = {.integers = OnIntegers<UpSampling3DAttrs>},
 });
 const Op op::resize1d = Define<"image.resize1d", 1>(),
          op::resize2d = Define<"image.resize2d", 2>({.layout = LayoutRule::kNamed}),
@@ -641,7 +658,7 @@ const Op op::upsampling = DefineOp({
     .gradient = UpsamplingAsND,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
-    .traits = {.precision = Precision::kFollow, .layout = LayoutRule::kNamed},
+    .traits = {.precision = Precision::kFollow, .layout = LayoutRule::kNamed, .integers = OnIntegers<UpSamplingAttrs>},
 });
 
 }  // namespace baton::relay

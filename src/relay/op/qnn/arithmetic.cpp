@@ -144,7 +144,8 @@ Op DefineBoth(const char* name, const char* doc, TypeRelationFn rel, DecomposeFn
                    .gradient = kWholeResult,
                    .pattern = OpPattern::kOpaque,
                    .source = kSource,
-                   .support_level = 11});
+                   .support_level = 11,
+                   .traits = {.layout = LayoutRule::kBroadcasts}});
 }
 template <OpName kName, const Op* kPlain>
 Op DefineUnary(const char* doc) {
@@ -189,6 +190,7 @@ const Op op::qnn::concatenate = DefineOp({
     .pattern = OpPattern::kOpaque,
     .source = kSource,
     .support_level = 11,
+    .traits = {.layout = LayoutRule::kJoins},
 });
 const Op op::qnn::tanh = DefineUnary<"qnn.tanh", &op::tanh>("tanh of a quantized tensor, quantized.");
 const Op op::qnn::exp = DefineUnary<"qnn.exp", &op::exp>("exp of a quantized tensor, quantized.");

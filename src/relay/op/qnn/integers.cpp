@@ -101,6 +101,16 @@ IntegerValue Averages(const IntegerSite& s) {
   if (!IsZero(t->zero_point)) wide = Subtract(wide, t->zero_point);
   return Affine(MakeCall(Downcast<Op>(s.pre->op), {wide}, s.pre->attrs), t->scale, NoZero(), kI32);
 }
+IntegerValue Interpolation(const IntegerSite& s, const Attrs& attrs) {
+  constexpr int64_t kParts = 256;  // data of 16 bits fills 24
+  const auto* t = s.at(0);
+  if (!ScalarAffine(t) || s.args.size() != 1 || t->dtype.bits() > 16) return Failed();
+  Expr wide = CastTo(s.args[0].expr, t->dtype, kI32);
+  if (!IsZero(t->zero_point)) wide = Subtract(wide, t->zero_point);
+  wide = Multiply(wide, MakeScalar(kParts, kI32));
+  return Affine(MakeCall(Downcast<Op>(s.pre->op), {wide}, attrs),
+                ScaleProduct(t->scale, MakeScalar(1.0 / kParts, kF32)), NoZero(), kI32);
+}
 IntegerValue Relu(const IntegerSite& s) {
   const auto* t = s.at(0);
   if (!ScalarAffine(t) && !(t && IsZero(t->zero_point))) return Failed();

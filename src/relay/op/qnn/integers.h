@@ -44,6 +44,8 @@ Expr Requantized(const Expr& e, const TensorAffineTypeNode* from, const TensorAf
 IntegerValue Selection(const IntegerSite& s);
 /// Means: of integers less their zero point, so that padding stands for 0, in 32 bits.
 IntegerValue Averages(const IntegerSite& s);
+/// Weighted means that are rounded to integers: in 32 bits, in steps of 1/256 of the data's. `attrs`: of the call.
+IntegerValue Interpolation(const IntegerSite& s, const Attrs& attrs);
 IntegerValue Relu(const IntegerSite& s);
 IntegerValue Clip(const IntegerSite& s);
 IntegerValue Pad(const IntegerSite& s);

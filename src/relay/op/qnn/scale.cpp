@@ -115,6 +115,7 @@ const Op op::qnn::quantize = DefineOp({
     .pattern = OpPattern::kOpaque,
     .source = "ONNX QuantizeLinear-13",
     .support_level = 11,
+    .traits = {.layout = LayoutRule::kAxis},
 });
 const Op op::qnn::dequantize = DefineOp({
     .name = "qnn.dequantize",
@@ -127,6 +128,7 @@ const Op op::qnn::dequantize = DefineOp({
     .pattern = OpPattern::kOpaque,
     .source = "ONNX DequantizeLinear-13",
     .support_level = 11,
+    .traits = {.layout = LayoutRule::kAxis},
 });
 const Op op::qnn::requantize = DefineOp({
     .name = "qnn.requantize",
@@ -144,6 +146,7 @@ const Op op::qnn::requantize = DefineOp({
     .pattern = OpPattern::kOpaque,
     .source = "B. Jacob et al.: Quantization and Training of Neural Networks (2018), 2.2",
     .support_level = 11,
+    .traits = {.layout = LayoutRule::kAxis},
 });
 const Op op::qnn::simulated_quantize = DefineOp({
     .name = "qnn.simulated_quantize",

@@ -552,7 +552,7 @@ const Op op::strided_slice = DefineOp({
     .gradient = gradient::StridedSliceBack,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Slice-13",
-    .traits = {.values = Values::kSelects, .reference = reference::StridedSlice},
+    .traits = {.values = Values::kSelects, .layout = LayoutRule::kPads, .reference = reference::StridedSlice},
 });
 const Op op::strided_set = DefineOp({
     .name = "strided_set",

@@ -22,7 +22,7 @@ struct ROIAlignAttrs : AttrsNode<ROIAlignAttrs> {
     d(F<&ROIAlignAttrs::pooled_size>, "(height, width) of the result.", kRequired, AtLeast(1));
     d(F<&ROIAlignAttrs::spatial_scale>, "Elements of data a unit of a box.", kRequired);
     d(F<&ROIAlignAttrs::sample_ratio>, "Samples along each side of a bin; 0 or less: as many as elements.");
-    d(F<&ROIAlignAttrs::layout>, "\"NCHW\".");
+    d(F<&ROIAlignAttrs::layout>, "Of data and the result: \"NCHW\" or \"NHWC\".");
     d(F<&ROIAlignAttrs::mode>, "\"avg\" or \"max\" of the samples.");
     d(F<&ROIAlignAttrs::aligned>, "Whether elements' centres lie at halves (ONNX's half_pixel).");
   }
@@ -51,7 +51,8 @@ struct AllClassNMSAttrs : AttrsNode<AllClassNMSAttrs> {
   }
 };
 
-template <class A>
+/// `kLast`: channels may come last, "NHWC".
+template <class A, bool kLast = false>
 Type RoiType(const A& a, const TypeArgs& in) {
   in.Floating(0, "R1");
   in.SameDtype(0, 1, "R1");
@@ -61,13 +62,15 @@ Type RoiType(const A& a, const TypeArgs& in) {
     in.Fail("R2", in.Show(1) + ", where (number, 5) is wanted: (batch, x1, y1, x2, y2)");
   if (a.pooled_size.size() != 2)
     in.Fail("R3", "pooled_size has " + Str(a.pooled_size.size()) + " numbers, where (height, width) is wanted");
-  if (a.layout != "NCHW") in.Fail("R3", "layout is \"" + a.layout.str() + "\"; it is \"NCHW\"");
-  return TensorType(Shape{in.shape(1)[0], in.shape(0)[1], PrimExpr(a.pooled_size[0]), PrimExpr(a.pooled_size[1])},
-                    in.dtype(0));
+  const bool last = kLast && a.layout == "NHWC";
+  if (a.layout != "NCHW" && !last)
+    in.Fail("R3", "layout is \"" + a.layout.str() + (kLast ? "\"; it is \"NCHW\" or \"NHWC\"" : "\"; it is \"NCHW\""));
+  const PrimExpr number = in.shape(1)[0], h(a.pooled_size[0]), w(a.pooled_size[1]);
+  return TensorType(last ? Shape{number, h, w, in.shape(0)[3]} : Shape{number, in.shape(0)[1], h, w}, in.dtype(0));
 }
 Type RoiAlignType(const ROIAlignAttrs& a, const TypeArgs& in) {
   if (a.mode != "avg" && a.mode != "max") in.Fail("R3", "mode is \"" + a.mode.str() + "\"; it is \"avg\" or \"max\"");
-  return RoiType(a, in);
+  return RoiType<ROIAlignAttrs, true>(a, in);
 }
 // ---- non-max suppression
 Type AllClassNMSType(const AllClassNMSAttrs& a, const TypeArgs& in) {
@@ -94,14 +97,15 @@ Type AllClassNMSType(const AllClassNMSAttrs& a, const TypeArgs& in) {
 const Op op::roi_align = DefineOp({
     .name = "vision.roi_align",
     .doc = "The contents of boxes, sampled bilinearly on a grid and pooled.",
-    .inputs = {{"data", "(N, C, H, W). R1: floating dtype."},
+    .inputs = {{"data", "(N, C, H, W) or (N, H, W, C). R1: floating dtype."},
                {"rois", "(number, 5): (batch, x1, y1, x2, y2). R1: dtype of data. R2: its shape."}},
-    .output = "(number, C, pooled_size). R3: known layout and mode.",
+    .output = "(number, C, pooled_size), channels where data has them. R3: known layout and mode.",
     .attrs = TypeOf<ROIAlignAttrs>,
     .type_rel = Rel<"vision.roi_align", RoiAlignType>,
     .host = host::RoiAlign,
     .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "ONNX RoiAlign-16",
+    .traits = {.layout = LayoutRule::kNamed},
 });
 const Op op::roi_pool = DefineOp({
     .name = "vision.roi_pool",
