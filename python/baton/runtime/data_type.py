@@ -79,7 +79,9 @@ class DataType(str):
 
     @property
     def bits(self):
-        """Bits of one lane."""
+        """Bits of one lane; 1 of bool, which takes a byte."""
+        if self.startswith("bool"):
+            return 1
         return self._parts()[1]
 
     @property

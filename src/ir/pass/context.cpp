@@ -524,6 +524,7 @@ Map<String, Any> PassContext::ListConfigOptions() {
   std::lock_guard lock(t.mutex);
   Map<String, Any> out;
   for (const auto& [key, option] : t.options) out.Set(key, Any(option.type_name));
+  for (const FixedOption& option : kFixedOptions) out.Set(String(std::string(option.key)), Any(String("bool")));
   return out;
 }
 

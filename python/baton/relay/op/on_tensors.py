@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on tensors of tensor expressions, for `topi` and the arithmetic of `te.Tensor`."""
 
+import inspect
 import itertools
 import numbers
 
@@ -10,7 +11,7 @@ from ..._ffi.hook import Hook
 from ...error import UnsupportedError
 from ...ir import PrimExpr, TensorType, TupleType
 from ...te import Tensor, TensorSlice, compute, extern
-from ...tir import IntImm, call_packed
+from ...tir import FloatImm, IntImm, call_packed
 from ..expr import TupleWrapper, Var, const, infer_type
 from ..function import Function
 from . import find
@@ -39,6 +40,7 @@ def on_tensors(function, args, kwargs):
         params.append(Var(value.op.name, TensorType(value.shape, value.dtype)))
         return params[-1]
 
+    args, kwargs = _of_one_dtype(function, args), dict(kwargs)
     args, kwargs = lift(args), {k: lift(v) for k, v in kwargs.items()}
     expr = function(*args, **kwargs)
     if isinstance(expr, TupleWrapper):
@@ -58,6 +60,16 @@ def on_tensors(function, args, kwargs):
             raise
         results = _evaluated(func, found, kinds)
     return results if several else results[0]
+
+
+def _of_one_dtype(function, args):
+    """Arguments of an operator of two sides; a number has the dtype of the tensor beside it."""
+    parameters = list(inspect.signature(function).parameters)[:2] if len(args) == 2 else []
+    dtypes = [str(a.dtype) for a in args if isinstance(a, (Tensor, PrimExpr))]
+    if parameters != ["lhs", "rhs"] or not any(isinstance(a, Tensor) for a in args):
+        return args
+    numbers_of = (int, float, IntImm, FloatImm)
+    return [const(getattr(a, "value", a), dtypes[0]) if isinstance(a, numbers_of) and not isinstance(a, bool) else a for a in args]
 
 
 def _evaluated(func, tensors, kinds):
