@@ -37,7 +37,8 @@ class SourceModule final : public ModuleNode {
 
 /// (source, format, names of its functions, names of its constants): the module of a source.
 BATON_REGISTER_GLOBAL("runtime.CSourceModuleCreate").set_body([](Args args, RetValue* rv) {
-  Array<String> names = args.size() > 2 && args[2].type_code() != kBatonNull ? args[2].As<Array<String>>() : Array<String>();
+  Array<String> names =
+      args.size() > 2 && args[2].type_code() != kBatonNull ? args[2].As<Array<String>>() : Array<String>();
   *rv = MakeModule<SourceModule>(args[0].As<std::string>(), args[1].As<std::string>(), std::move(names));
 });
 BATON_REGISTER_GLOBAL("runtime.SourceModuleCreate").set_body([](Args args, RetValue* rv) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/registry.h>
-#include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
+
+#include "tir/canonical_form.h"
 
 namespace baton::tir::transform {
 

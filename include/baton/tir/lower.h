@@ -7,8 +7,6 @@
 #include <baton/ir/target.h>
 #include <baton/tir/stmt.h>
 
-#include <functional>
-
 namespace baton::tir {
 
 /// The function with another body; the same object if the body is unchanged.
@@ -17,9 +15,6 @@ BATON_DLL PrimFunc WithBody(const PrimFunc& f, const Stmt& body);
 /// What programs write in forms that the steps below take: loops and indices of narrow integers become int64 (their
 /// arithmetic, too, so that it does not wrap around), tvm_access_ptr becomes an address.
 BATON_DLL PrimFunc CanonicalForm(const PrimFunc& f);
-/// A step on a function whose loops run over narrow integers: it gets them in int64, and what it gives is made narrow
-/// again.
-BATON_DLL PrimFunc OnCanonicalForm(const PrimFunc& f, const std::function<PrimFunc(PrimFunc)>& step);
 /// Every buffer becomes one-dimensional; `buffer_map` keeps the shapes of the parameters.
 BATON_DLL PrimFunc FlattenStorage(const PrimFunc& f);
 /// Canonical index arithmetic, branches and loops that cannot run removed.

@@ -64,7 +64,7 @@ def _as_in_types(value, other):
     if narrow is None or not str(narrow).startswith("int") or str(narrow) == "int64" or str(getattr(other, "dtype", "")) != "int64":
         return value
     is_extent = isinstance(value, Object) and value.type_key.startswith("tir.")
-    return get_global_func("tir.WideExtent")(value) if is_extent else value
+    return get_global_func("ir.WideExtent")(value) if is_extent else value
 
 
 def structural_equal(lhs, rhs, map_free_vars=False) -> bool:

@@ -338,7 +338,10 @@ class GenericFunc:
         return self.default
 
     def __call__(self, *args, **kwargs):
-        return self.dispatch()(*args, **kwargs)
+        found = self.dispatch()
+        if found is None:
+            raise errors.ValueError("a generic function has no function for this target, and no default")
+        return found(*args, **kwargs)
 
 
 def generic_func(default):

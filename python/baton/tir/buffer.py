@@ -93,20 +93,6 @@ def _from(begin, lanes):
     return begin
 
 
-_VIEWS = {}  # (handle of a pointer, dtype) -> (the pointer, which it keeps alive; the flat buffer on it)
-
-
-def view_of(pointer, dtype):
-    """The flat buffer of elements of a dtype behind a pointer: of a pointer and a dtype always the same one."""
-    from .expr import SizeVar
-
-    key = pointer.handle, str(dtype)
-    if key not in _VIEWS:
-        shape = [SizeVar(f"{pointer.name}_size")]
-        _VIEWS[key] = pointer, make_node("tir.Buffer", data=pointer, dtype=str(dtype), shape=shape, name=pointer.name)
-    return _VIEWS[key][1]
-
-
 def _shape(shape):
     return list(shape) if isinstance(shape, (list, tuple)) or hasattr(shape, "__len__") else [shape]
 

@@ -2,10 +2,10 @@
 """Expressions of TIR. Python's operators on them stand at `baton.ir.PrimExpr`, their base."""
 
 from .._core import Object, convert
+from ..ir import make_node
 from ..ir.expr import EqualOp, NotEqualOp, PrimExpr, in_types
 from ..ir.type import PrimType
 from . import _ffi_api
-from .buffer import view_of
 
 
 class Var(PrimExpr, key="tir.Var"):
@@ -215,6 +215,18 @@ class BufferLoad(PrimExpr, key="tir.BufferLoad"):
     def predicate(self):
         """True in each lane."""
         return true_of(self.dtype)
+
+
+_VIEWS = {}  # (handle of a pointer, dtype) -> (the pointer, which it keeps alive; the flat buffer on it)
+
+
+def view_of(pointer, dtype):
+    """The flat buffer of elements of a dtype behind a pointer: of a pointer and a dtype always the same one."""
+    key = pointer.handle, str(dtype)
+    if key not in _VIEWS:
+        shape = [SizeVar(f"{pointer.name}_size")]
+        _VIEWS[key] = pointer, make_node("tir.Buffer", data=pointer, dtype=str(dtype), shape=shape, name=pointer.name)
+    return _VIEWS[key][1]
 
 
 class _OnPointers(type):

@@ -309,11 +309,10 @@ def call_packed(*args, dtype="int32", span=None):
     The function is looked up at the first call and kept. A Buffer arrives as a tensor, an expression as a number, a str as
     text. The value of the call has `dtype`; a value that is no number counts as 0.
     """
-    from .buffer import Buffer
     from .expr import StringImm
 
     def argument(value):
-        if isinstance(value, Buffer):
+        if getattr(value, "type_key", "") == "tir.Buffer":
             return _api("stack_array")([value.data, const(0, value.dtype), *value.shape])
         return StringImm(value) if isinstance(value, str) else convert(value)
 

@@ -7,8 +7,7 @@ from .._core import Object
 from ..error import UnsupportedError
 from ..ir import make_node
 from . import _ffi_api, op
-from .buffer import Buffer, view_of
-from .expr import BufferLoad, _OnPointers, on_pointer, true_of
+from .expr import BufferLoad, Var, _OnPointers, on_pointer, true_of, view_of
 
 
 class Stmt(Object, key="tir.Stmt"):
@@ -69,7 +68,7 @@ class Allocate(Stmt, key="tir.Allocate"):
     def __init__(self, buffer, *given, span=None, **named):
         """`Allocate(buffer, body)`, or `Allocate(buffer_var, dtype, extents, condition, body)` of a pointer."""
         buffer = named.pop("buffer_var", buffer) if buffer is None else buffer
-        if isinstance(buffer, Buffer):
+        if not isinstance(buffer, Var):
             (body,) = given or (named.pop("body", None),)
         else:
             names = ["dtype", "extents", "condition", "body"]

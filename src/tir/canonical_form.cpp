@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forms that programs write and the steps of LowerPipeline do not take: loops and indices of narrow integers, which
 // become int64, and tvm_access_ptr.
+#include "tir/canonical_form.h"
+
 #include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
@@ -16,9 +18,9 @@
 namespace baton::tir {
 namespace {
 
-bool IsWhole(DataType t) { return (t.is_int() || t.is_uint()) && !t.is_bool(); }
-bool IsNarrow(const PrimExpr& e) { return IsWhole(e.dtype()) && e.dtype().bits() < 64; }
-DataType Int64(const PrimExpr& e) { return DataType::Int(64, e.dtype().lanes()); }
+bool IsWholeType(DataType t) { return (t.is_int() || t.is_uint()) && !t.is_bool(); }
+bool IsNarrow(const PrimExpr& e) { return IsWholeType(e.dtype()) && e.dtype().bits() < 64; }
+DataType Int64Like(const PrimExpr& e) { return DataType::Int(64, e.dtype().lanes()); }
 
 /// Whether an expression is computed of variables and literals alone: index arithmetic, which does not overflow.
 bool IsIndexArithmetic(const PrimExpr& e) {
@@ -206,7 +208,7 @@ class Canonical : public StmtExprMutator {
         BATON_WIDEN(Max)
 #undef BATON_WIDEN
         default:
-          return cast(Int64(e), VisitExpr(e));
+          return cast(Int64Like(e), VisitExpr(e));
       }
     });
   }
@@ -424,7 +426,7 @@ Var DoubleOf(const Var& v) {
   return it->second.second;
 }
 /// A dimension in int64; the same for the same variables each time.
-BATON_REGISTER_GLOBAL("tir.WideExtent").set_body_typed([](PrimExpr e) {
+BATON_REGISTER_GLOBAL("ir.WideExtent").set_body_typed([](PrimExpr e) {
   if (!IsNarrow(e)) return e;
   Map<Var, Var> wide;
   PostOrderVisitExpr(e, [&](const PrimExpr& x) {
