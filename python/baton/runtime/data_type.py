@@ -79,9 +79,7 @@ class DataType(str):
 
     @property
     def bits(self):
-        """Bits of one lane; 1 of bool, which takes a byte."""
-        if self.startswith("bool"):
-            return 1
+        """Bits of one lane."""
         return self._parts()[1]
 
     @property

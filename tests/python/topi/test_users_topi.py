@@ -101,4 +101,4 @@ def test_program(name):
         "assert_structural_equal": assert_structural_equal, "load_json": load_json, "save_json": save_json, "structural_equal": structural_equal,
         "structural_hash": structural_hash, "np": np, "pytest": pytest, "tvm": tvm, "arith": arith, "relay": relay, "te": te, "tir": tir, "topi": topi,
     }  # fmt: skip
-    exec(PROGRAMS[name], names)
+    assert exec(PROGRAMS[name], names) is None, "a program's own assertions hold"

@@ -8,8 +8,19 @@
 #include <fstream>
 #include <string>
 
-namespace baton::runtime {
+namespace baton::driver {
 namespace {
+
+using runtime::Args;
+using runtime::Array;
+using runtime::MakeModule;
+using runtime::MakeTyped;
+using runtime::ModuleNode;
+using runtime::ObjectPtr;
+using runtime::PackedFunc;
+using runtime::RetValue;
+using runtime::RuntimeError;
+using runtime::String;
 
 class SourceModule final : public ModuleNode {
  public:
@@ -17,7 +28,7 @@ class SourceModule final : public ModuleNode {
       : source_(std::move(source)), format_(std::move(format)), names_(std::move(names)) {}
 
   const char* type_key() const final { return "c"; }
-  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>&) final {
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<runtime::Object>&) final {
     if (name == "get_symbol" && !names_.empty()) return MakeTyped([first = names_[0]] { return first; }, "get_symbol");
     if (name == "get_func_names") return MakeTyped([names = names_] { return names; }, "get_func_names");
     return PackedFunc();
@@ -46,4 +57,4 @@ BATON_REGISTER_GLOBAL("runtime.SourceModuleCreate").set_body([](Args args, RetVa
 });
 
 }  // namespace
-}  // namespace baton::runtime
+}  // namespace baton::driver
