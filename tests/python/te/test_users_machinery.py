@@ -223,14 +223,6 @@ a=tvm.nd.array([1,2,3]); assert a.shape==(3,)
 from baton.runtime.ndarray import NDArray, empty, array, cpu, numpyasarray
 x,_,_ = numpyasarray(np.ones(3,'float32')) if isinstance(numpyasarray(np.ones(3,'float32')),tuple) else (1,2,3)
 """,
-    "datatype": """
-t=tvm.runtime.DataType('int8x4')
-assert t.bits==8 and t.lanes==4 and str(t)=='int8x4' and t.type_code==0
-assert tvm.runtime.DataType('float32')==tvm.runtime.DataType('float32')
-assert tvm.runtime.DataType('float32')=='float32'
-assert tvm.DataTypeCode.FLOAT==2
-with pytest.raises(ValueError): tvm.runtime.DataType('abc')
-""",
     "string": """
 s=tvm.runtime.String('a')
 assert s=='a' and isinstance(s,str)

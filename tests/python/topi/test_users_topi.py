@@ -11,6 +11,51 @@ from baton import arith, relay, te, tir, topi
 
 # fmt: off
 PROGRAMS = {
+    "topi symbolic": """
+n=te.var('n')
+m=te.var('m')
+A=te.placeholder((n,m),name='A')
+B=topi.transpose(A,(1,0))
+assert B.shape[0]==m and B.shape[1]==n
+s=te.create_schedule(B.op)
+f=tvm.build(s,[A,B],'llvm')
+a=tvm.nd.array(np.arange(6,dtype='float32').reshape(2,3))
+b=tvm.nd.empty((3,2))
+f(a,b)
+assert (b.numpy()==a.numpy().T).all()
+""",
+    "topi symbolic broadcast": """
+n=te.var('n')
+A=te.placeholder((n,4))
+B=te.placeholder((n,4))
+C=topi.add(A,B)
+assert C.shape[0]==n
+f=tvm.build(te.create_schedule(C.op),[A,B,C],'llvm')
+a=tvm.nd.array(np.ones((3,4),'float32'))
+c=tvm.nd.empty((3,4))
+f(a,a,c)
+assert (c.numpy()==2).all()
+""",
+    "topi symbolic sum": """
+n=te.var('n')
+A=te.placeholder((n,4))
+B=topi.sum(A,axis=0)
+C=topi.max(A,axis=1)
+assert C.shape[0]==n
+f=tvm.build(te.create_schedule(B.op),[A,B],'llvm')
+b=tvm.nd.empty((4,))
+f(tvm.nd.array(np.ones((7,4),'float32')),b)
+assert (b.numpy()==7).all()
+""",
+    "topi expand squeeze concat": """
+n=te.var('n')
+A=te.placeholder((n,4))
+assert topi.expand_dims(A,1).shape[1]==1
+assert topi.squeeze(te.placeholder((1,n))).shape[0]==n
+C=topi.concatenate([A,A],0)
+S=topi.split(te.placeholder((8,4)),2,0)
+assert len(S)==2
+""",
     "topi strided_slice": """
 A=te.placeholder((6,7))
 B=topi.strided_slice(A,[1,2],[5,7],[2,1])
