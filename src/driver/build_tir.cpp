@@ -23,6 +23,7 @@ IRModule WithCallers(const IRModule& mod) {
     tir::PrimFunc f = Downcast<tir::PrimFunc>(func);
     if (f->GetAttr<tir::PrimFunc>(tir::attr::kPackedOf).defined()) continue;  // of MakePackedAPI: made anew here
     tir::VerifyWellFormed(f);
+    f = tir::CanonicalForm(f);
     tir::PackedApi api = tir::MakePackedApi(var, f);
     // The name that the user gives is that of the description; the code itself is called otherwise, or a function
     // called `free` would take the place of the system's.
@@ -37,9 +38,19 @@ IRModule WithCallers(const IRModule& mod) {
   return IRModule(functions);
 }
 
+IRModule Canonical(const IRModule& mod) {
+  IRModule out = mod;
+  for (const auto& [var, func] : mod->functions) {
+    if (!func.as<tir::PrimFuncNode>()) continue;
+    const tir::PrimFunc wide = tir::CanonicalForm(Downcast<tir::PrimFunc>(func));
+    if (!wide.same_as(func)) out.CopyOnWrite()->functions.Set(var, wide);
+  }
+  return out;
+}
+
 }  // namespace
 
-IRModule LowerFunctions(const IRModule& mod, const Target& target) { return LowerTir(mod, target); }
+IRModule LowerFunctions(const IRModule& mod, const Target& target) { return LowerTir(Canonical(mod), target); }
 
 runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
   transform::failure::Entry entry("driver.BuildFunctions", mod, target);
@@ -49,7 +60,7 @@ runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
       if (func.as<tir::PrimFuncNode>()) tir::VerifyWellFormed(Downcast<tir::PrimFunc>(func));
     }
     return vm::CreateDeviceModule(target->device_type(),
-                                  codegen::BackendOf(target).emit(LowerTir(mod, target), target, {}).text);
+                                  codegen::BackendOf(target).emit(LowerTir(Canonical(mod), target), target, {}).text);
   }
   Stages stages{.loops = mod, .tir = LowerTir(WithCallers(mod), target)};
   Emit(target, &stages);

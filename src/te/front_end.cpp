@@ -47,7 +47,10 @@ BATON_REGISTER_GLOBAL("te.OutputOf").set_body([](runtime::Args args, runtime::Re
   if (!c || index < 0 || index >= static_cast<int64_t>(c->body.size()))
     throw runtime::ValueError("operation `" + op->name.str() + "` has no output " + std::to_string(index));
   Array<PrimExpr> shape;
-  for (const IterVar& a : c->axis) shape.push_back(a->dom->extent);
+  for (const IterVar& a : c->axis) {  // loops run over int64, the size is what the program gave
+    const auto* wide = a->dom->extent.as<tir::CastNode>();
+    shape.push_back(wide && wide->value.dtype().is_integral() ? wide->value : a->dom->extent);
+  }
   *rv = Tensor(TensorNode{{}, shape, c->body[index].dtype(), op, index});
 });
 BATON_REGISTER_GLOBAL("te.reduce_axis").set_body_typed([](PrimExpr min, PrimExpr extent, String name) {

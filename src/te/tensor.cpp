@@ -13,8 +13,8 @@ const RegisterNodes<OperationNode, TensorNode, PlaceholderOpNode, ComputeOpNode,
 
 void CheckShape(const Array<PrimExpr>& shape, std::string_view name) {
   for (const PrimExpr& d : shape) {
-    if (!d.defined() || !(d.dtype() == DataType::Int(64))) {
-      Fail(fmt::format("a dimension of `{}` is {}; dimensions are int64", name,
+    if (!d.defined() || !d.dtype().is_integral() || d.dtype().is_bool() || !d.dtype().is_scalar()) {
+      Fail(fmt::format("a dimension of `{}` is {}; dimensions are integers", name,
                        d.defined() ? DataType2String(d.dtype()) : "null"));
     }
     if (const int64_t* c = tir::as_const_int(d); c && *c < 0) Fail(fmt::format("a dimension of `{}` is {}", name, *c));
@@ -71,7 +71,7 @@ Array<Tensor> ComputeMany(const Array<PrimExpr>& shape, const Array<Var>& vars, 
   op.tag = tag;
   for (size_t i = 0; i < vars.size(); ++i) {
     RangeNode r;
-    r.min = PrimExpr(0), r.extent = shape[i];
+    r.min = PrimExpr(0), r.extent = cast(DataType::Int(64), shape[i]);
     tir::IterVarNode v;
     v.dom = Range(std::move(r)), v.var = vars[i];
     op.axis.push_back(IterVar(std::move(v)));

@@ -38,6 +38,7 @@ ObjectPtr<Object> Binary(const char* name, PrimExpr a, PrimExpr b, bool compare,
   n.a = std::move(a), n.b = std::move(b);
   return make_object<N>(std::move(n));
 }
+bool IsWhole(DataType t) { return (t.is_int() || t.is_uint()) && !t.is_bool(); }
 void CheckIndices(const Buffer& b, const Array<PrimExpr>& indices, const char* what) {
   if (!b.defined()) Fail(fmt::format("{} without a buffer", what));
   if (indices.size() != b->shape.size()) {
@@ -46,9 +47,8 @@ void CheckIndices(const Buffer& b, const Array<PrimExpr>& indices, const char* w
   }
   for (const PrimExpr& i : indices) {
     Defined(i, "index");
-    if (!i.dtype().is_int() || i.dtype().bits() != 64) {
-      Fail(fmt::format("an index of `{}` has dtype {}; indices are int64", b->name.str(), Name(i)));
-    }
+    if (!IsWhole(i.dtype()))
+      Fail(fmt::format("an index of `{}` has dtype {}; indices are integers", b->name.str(), Name(i)));
   }
 }
 }  // namespace
@@ -139,8 +139,8 @@ String BufferNode::scope() const { return BufferScope(this); }
 Buffer Buffer::Make(Array<PrimExpr> shape, DataType dtype, String name, String scope) {
   for (const PrimExpr& d : shape) {
     Defined(d, "dimension of a buffer");
-    if (!(d.dtype() == DataType::Int(64)))
-      Fail(fmt::format("a dimension of `{}` has dtype {}; dimensions are int64", name.str(), Name(d)));
+    if (!IsWhole(d.dtype()) || !d.dtype().is_scalar())
+      Fail(fmt::format("a dimension of `{}` has dtype {}; dimensions are integers", name.str(), Name(d)));
   }
   PointerTypeNode p;
   p.element_type = PrimType(dtype);

@@ -65,7 +65,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
   }
   void Function(const PrimFuncNode* f) {
     out += "def ";
-    String name = f->GetAttr<String>(attr::kGlobalSymbol, String(""));
+    String name = f->GetAttr<String>(baton::attr::kGlobalSymbol, String(""));
     out += "@" + (name.empty() ? std::string("prim_func") : name.str()) + "(";
     for (size_t i = 0; i < f->params.size(); ++i) {
       Var p = f->params[i];
@@ -83,7 +83,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     if (f->attrs.defined()) {
       std::string attrs;
       for (auto [k, v] : f->attrs->dict) {
-        if (k == attr::kGlobalSymbol) continue;
+        if (k == baton::attr::kGlobalSymbol) continue;
         attrs += (attrs.empty() ? "" : ", ") + k.str() + "=" + AttrText(v);
       }
       if (!attrs.empty()) out += " attrs(" + attrs + ")";

@@ -11,6 +11,8 @@
 namespace baton::tir {
 namespace {
 
+bool IsWhole(const PrimExpr& e) { return e.dtype().is_integral() && !e.dtype().is_bool(); }
+
 class Verifier : public StmtExprVisitor {
  public:
   std::string error;
@@ -78,9 +80,8 @@ class Verifier : public StmtExprVisitor {
   }
   void VisitStmt_(const ForNode* op) final {
     if (Null(op->loop_var) || Null(op->min) || Null(op->extent)) return;
-    if (!(op->loop_var.dtype() == DataType::Int(64)) || !(op->min.dtype() == DataType::Int(64)) ||
-        !(op->extent.dtype() == DataType::Int(64))) {
-      Say(fmt::format("loop `{}` runs over {}; loops run over int64", op->loop_var->name_hint.str(),
+    if (!IsWhole(op->loop_var) || !IsWhole(op->min) || !IsWhole(op->extent)) {
+      Say(fmt::format("loop `{}` runs over {}; loops run over integers", op->loop_var->name_hint.str(),
                       DataType2String(op->loop_var.dtype())));
     }
     VisitExpr(op->min);
@@ -127,8 +128,8 @@ class Verifier : public StmtExprVisitor {
                       indices.size()));
     }
     for (const PrimExpr& i : indices) {
-      if (!Null(i) && !(i.dtype().element_of() == DataType::Int(64))) {
-        Say(fmt::format("buffer `{}` is {} with an index of {}; indices are int64", b->name.str(), how,
+      if (!Null(i) && !IsWhole(i)) {
+        Say(fmt::format("buffer `{}` is {} with an index of {}; indices are integers", b->name.str(), how,
                         DataType2String(i.dtype())));
       }
     }

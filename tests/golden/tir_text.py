@@ -163,7 +163,7 @@ class _Reader:
 
     def extent(self):
         if self.kind == "name" and self.word not in self.names and not _DTYPE.match(self.word):
-            self.names[self.word] = tir.SizeVar(self.word)
+            self.names[self.word] = tir.SizeVar(self.word, "int64")
         return self.expr()
 
     # ---- Statements
@@ -219,7 +219,7 @@ class _Reader:
             node = None
             if self.accept("of"):
                 word = self.name()
-                node = self.names[word] if word in self.names else self.names.setdefault(word, tir.Var(word))
+                node = self.names[word] if word in self.names else self.names.setdefault(word, tir.Var(word, "int64"))
             self.expect("=")
             value = self.expr()
             self.expect("{")
@@ -248,9 +248,9 @@ class _Reader:
             key, value = self.attribute()
             annotations[key] = value
         self.expect("{")
-        var = self.names[name] = tir.Var(name)
+        var = self.names[name] = tir.Var(name, "int64")
         if isinstance(begin, tir.IntImm) and (begin.value == 0 or isinstance(end, tir.IntImm)):
-            extent = tir.const(end.value - begin.value) if isinstance(end, tir.IntImm) else end
+            extent = tir.const(end.value - begin.value, "int64") if isinstance(end, tir.IntImm) else end
         elif isinstance(end, tir.Add) and structural_equal(end.a, begin):
             extent = end.b
         else:
@@ -264,7 +264,7 @@ class _Reader:
         while True:
             if self.word == ":" and least <= 6:
                 self.advance()
-                left = tir.Ramp(left, tir.const(1), int(self.word))
+                left = tir.Ramp(left, tir.const(1, "int64"), int(self.word))
                 self.advance()
                 continue
             if self.kind == "string" or self.word not in _BINARY or _BINARY[self.word][0] < max(least, 1):
@@ -279,7 +279,7 @@ class _Reader:
         if kind == "number":
             if word.endswith("f"):
                 return tir.FloatImm("float32", float(word[:-1]))
-            return tir.const(int(word)) if word.isdigit() else tir.FloatImm("float64", float(word))
+            return tir.const(int(word), "int64") if word.isdigit() else tir.FloatImm("float64", float(word))
         if kind == "string":
             return tir.StringImm(word[1:-1].replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\"))
         if word == "-":

@@ -80,7 +80,7 @@ TEST_CASE("tir: text and well-formedness of a function") {
   PrimFunc unbound({pa, pc}, inner, {{pa, a}, {pc, c}});
   CHECK(CheckWellFormed(unbound) == "variable `i` is used where it is not bound");
   CHECK_THROWS_AS(BufferLoad(a, {i}), runtime::TypeError);
-  CHECK_THROWS_AS(BufferLoad(c, {cast(DataType::Int(32), i)}), runtime::TypeError);
+  CHECK_THROWS_AS(BufferLoad(c, {cast(DataType::Float(32), i)}), runtime::TypeError);
 }
 
 TEST_CASE("tir: what a mutator makes keeps the span, variables and literals take none") {

@@ -16,7 +16,8 @@ struct TypeRelationNode : Node<TypeRelationNode, TypeConstraintNode> {
   int64_t num_inputs = 0;
   Attrs attrs;
   static constexpr void Describe(auto& d) {
-    d(F<&TypeRelationNode::func>, "Function (types, num_inputs, attrs, reporter) -> bool.");
+    d(F<&TypeRelationNode::func>,
+      "Function (types, num_inputs, attrs, reporter) -> bool; null: it holds for all types.", kNullable);
     d(F<&TypeRelationNode::args>, "The types: inputs, then results.");
     d(F<&TypeRelationNode::num_inputs>, "How many of them are inputs.");
     d(F<&TypeRelationNode::attrs>, "Attributes that the relation reads; null for none.", kNullable);

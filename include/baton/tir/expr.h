@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of TIR. Indices are int64 everywhere. Constructors check dtypes; helpers in tir/op.h fold.
+// Expressions of TIR. Indices are int64 once a program is in canonical form (lower.h). Constructors check dtypes;
+// helpers in tir/op.h fold.
 #pragma once
 
 #include <baton/ir/op.h>
@@ -142,7 +143,8 @@ class BATON_DLL Select : public RefTo<SelectNode, PrimExpr> {
 };
 
 class Buffer;
-/// Typed view on memory: data pointer, shape, and where it lives. Row-major, elements from `elem_offset`.
+/// Typed view on memory: data pointer, shape, and where it lives. Row-major unless it has strides. Strides and offsets
+/// are for views that programs write; StorageFlatten takes them into the index, and parameters have none.
 struct BufferNode : Node<BufferNode, Object> {
   static constexpr const char* _type_key = "tir.Buffer";
   static constexpr bool _type_is_value = false;
@@ -151,13 +153,23 @@ struct BufferNode : Node<BufferNode, Object> {
   Array<PrimExpr> shape;
   String name;
   int64_t data_alignment = 64;
+  Array<PrimExpr> strides;
+  PrimExpr elem_offset;
+  int64_t offset_factor = 1;
+  int64_t buffer_type = 1;
   static constexpr void Describe(auto& d) {
     d(F<&BufferNode::data>, "Pointer to the elements; its PointerType has the storage scope.", runtime::kBinds);
     d(F<&BufferNode::dtype>, "Type of an element.");
     d(F<&BufferNode::shape>, "Dimensions, in elements; one after flattening.");
     d(F<&BufferNode::name>, "Name in text.", runtime::kIgnored);
     d(F<&BufferNode::data_alignment>, "Alignment of the data, in bytes.");
+    d(F<&BufferNode::strides>, "Steps between elements, in elements; none: row-major, dense.");
+    d(F<&BufferNode::elem_offset>, "Place of the first element, in elements; null: 0.", kNullable);
+    d(F<&BufferNode::offset_factor>, "What `elem_offset` is a multiple of.");
+    d(F<&BufferNode::buffer_type>, "1: as it is; 2: dimensions of 1 are broadcast.");
   }
+  /// Whether the first element stands at `data` and the others behind it in row-major order.
+  bool IsDense() const { return strides.empty() && !elem_offset.defined(); }
   /// "" or "global": memory; "local": registers and stack.
   String scope() const;
 };
@@ -300,7 +312,7 @@ struct IterVarNode : Node<IterVarNode, Object> {
   Var var;
   IterVarType iter_type = IterVarType::kDataPar;
   static constexpr void Describe(auto& d) {
-    d(F<&IterVarNode::dom>, "Domain.");
+    d(F<&IterVarNode::dom>, "Domain; null: not known, as of an axis of threads.", kNullable);
     d(F<&IterVarNode::var>, "The variable.", runtime::kBinds);
     d(F<&IterVarNode::iter_type>, "0 data parallel, 2 reduction.");
   }

@@ -12,6 +12,9 @@ namespace baton::tir {
 /// The function with another body; the same object if the body is unchanged.
 BATON_DLL PrimFunc WithBody(const PrimFunc& f, const Stmt& body);
 
+/// What programs write in forms that the steps below take: loops and indices of narrow integers become int64 (their
+/// arithmetic, too, so that it does not wrap around), tvm_access_ptr becomes an address.
+BATON_DLL PrimFunc CanonicalForm(const PrimFunc& f);
 /// Every buffer becomes one-dimensional; `buffer_map` keeps the shapes of the parameters.
 BATON_DLL PrimFunc FlattenStorage(const PrimFunc& f);
 /// Canonical index arithmetic, branches and loops that cannot run removed.

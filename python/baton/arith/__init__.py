@@ -2,7 +2,7 @@
 """Analysis of integer expressions: bounds, remainders, proofs, simplification."""
 
 from .. import ir as _ir  # noqa: F401
-from . import int_set
+from . import domain, int_set  # noqa: F401
 from .analyzer import Analyzer, ConstIntBound, ModularSet
 from .bound import deduce_bound, detect_clip_bound, detect_linear_equation
 from .int_set import IntervalSet, IntSet

@@ -3,7 +3,7 @@
 
 from .._core import Object
 from .._ffi import get_global_func
-from ..tir import op
+from ..tir import IntImm, op
 
 
 class IntSet(Object, key="arith.IntSet"):
@@ -31,6 +31,11 @@ class IntSet(Object, key="arith.IntSet"):
         """The set of one value."""
         return IntervalSet(point, point)
 
+    def __str__(self):
+        return f"IntervalSet[{self.min_value}, {self.max_value}]"
+
+    __repr__ = __str__
+
     def is_nothing(self):
         """Whether it is known to be empty."""
         return self.min_value.same_as(pos_inf()) and self.max_value.same_as(neg_inf())
@@ -53,6 +58,15 @@ class IntervalSet(IntSet, key="arith.IntervalSet"):
         super().__init__(min_value=op.convert(min_value), max_value=op.convert(max_value))
 
 
+def of_int64(sets):
+    """Sets by variables of int64, with numbers as ends in int64."""
+
+    def end(e):
+        return IntImm("int64", e.value) if isinstance(e, IntImm) else e
+
+    return {v: IntervalSet(end(s.min_value), end(s.max_value)) for v, s in dict(sets or {}).items()}
+
+
 def pos_inf():
     """The end of an interval without a largest value."""
     return get_global_func("arith.PosInf")()
@@ -65,7 +79,9 @@ def neg_inf():
 
 def union_lower_bound(sets):
     """An interval within the union of intervals: those that neither overlap nor follow the ones before are left out."""
-    return get_global_func("arith.UnionLowerBound")(list(sets))
+    from .widening import in_int64
+
+    return in_int64(get_global_func("arith.UnionLowerBound"))(list(sets))
 
 
 __all__ = ["IntSet", "IntervalSet", "neg_inf", "pos_inf", "union_lower_bound"]

@@ -4,6 +4,7 @@
 from .._core import Object
 from .._ffi import get_global_func
 from ..tir import const, op
+from .widening import in_int64
 
 
 class IterMark(Object, key="arith.IterMark"):
@@ -39,6 +40,7 @@ class IterSumExpr(IterMapExpr, key="arith.IterSumExpr"):
         super().__init__(args=list(args), base=op.convert(base))
 
 
+@in_int64
 def detect_iter_map(indices, input_iters, predicate=True, require_bijective=False):
     """Indices as iterators that are independent of each other: together they take each combination of their values. Each is an `IterSumExpr`
     of at most one split; `[]` if they are no such iterators.
@@ -56,11 +58,13 @@ def detect_iter_map(indices, input_iters, predicate=True, require_bijective=Fals
     return get_global_func("arith.DetectIterMap")([op.convert(e) for e in indices], dict(input_iters), predicate, require_bijective)
 
 
+@in_int64
 def normalize_iter_map_to_expr(expr):
     """The expression that a sum or a split stands for."""
     return get_global_func("arith.NormalizeIterMapToExpr")(expr)
 
 
+@in_int64
 def estimate_region_lower_bound(region, var_dom, predicate):
     """For each dimension of a region (ranges), the interval that it covers without gaps while the variables go through their ranges and
     `predicate` holds; None if that is not known."""

@@ -55,7 +55,16 @@ def _both(lhs, rhs):
     """Two values to compare. Numbers of Python have no dtype: beside a literal they have its."""
     if isinstance(lhs, _PLAIN) or isinstance(rhs, _PLAIN):
         return _beside(lhs, rhs), _beside(rhs, lhs)
-    return lhs, rhs
+    return _as_in_types(lhs, rhs), _as_in_types(rhs, lhs)
+
+
+def _as_in_types(value, other):
+    """An expression of narrow integers beside one of int64 as it stands in the shapes of types, which are int64."""
+    narrow = getattr(value, "dtype", None)
+    if narrow is None or not str(narrow).startswith("int") or str(narrow) == "int64" or str(getattr(other, "dtype", "")) != "int64":
+        return value
+    is_extent = isinstance(value, Object) and value.type_key.startswith("tir.")
+    return get_global_func("ir.WideExtent")(value) if is_extent else value
 
 
 def structural_equal(lhs, rhs, map_free_vars=False) -> bool:

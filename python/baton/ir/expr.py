@@ -2,11 +2,13 @@
 """Bases of expressions, global variables, ranges."""
 
 from .._core import Object
+from .._ffi import get_global_func
 from .._ffi.hook import Hook
 from .base import astext, structural_equal, structural_hash
 
-# Calls are Relay's: `make_call(op, args)`. Arithmetic on scalars and their text are those of TIR.
+# Calls are Relay's: `make_call(op, args)`; those of loop expressions are TIR's. Arithmetic on scalars and their text are those of TIR.
 make_call = Hook("ir.make_call")
+_make_loop_call = Hook("ir.make_loop_call")
 _arithmetic = Hook("ir.arithmetic")
 _text_of = Hook("ir.prim_expr_text")
 
@@ -26,6 +28,12 @@ def _value(x):
     return x if isinstance(x, (bool, int, float)) else getattr(x, "value", None) if isinstance(x, PrimExpr) else None
 
 
+def in_types(x):
+    """A variable of narrow integers as it stands in the shapes of types, which are int64."""
+    is_var = isinstance(x, PrimExpr) and x.type_key in ("tir.Var", "tir.SizeVar") and x.dtype != "int64" and x.dtype.startswith("int")
+    return get_global_func("ir.WideExtent")(x) if is_var else x
+
+
 class EqualOp:
     """`a == b` of loop expressions: an expression where one is wanted, else whether both are the same or equal literals."""
 
@@ -40,7 +48,9 @@ class EqualOp:
         a, b = _value(self.a), _value(self.b)
         if a is not None and b is not None:
             return a == b
-        return isinstance(self.b, Object) and isinstance(self.a, Object) and self.a.same_as(self.b)
+        if not isinstance(self.b, Object) or not isinstance(self.a, Object):
+            return False
+        return self.a.same_as(self.b)
 
     def __repr__(self):
         return repr(self.asobject())
@@ -67,6 +77,8 @@ class PrimExpr(BaseExpr, key="PrimExpr"):
 
     def __str__(self):
         return _text_of(self)
+
+    __repr__ = __str__
 
     def __add__(self, other):
         return _arithmetic("add", self, other)
@@ -189,7 +201,9 @@ class GlobalVar(RelayExpr, key="GlobalVar"):
         super().__init__(name_hint=name_hint)
 
     def __call__(self, *args):
-        """A call of the function."""
+        """A call of the function: TIR's of numbers and loop expressions, else Relay's."""
+        if args and all(isinstance(a, (int, float, PrimExpr)) for a in args):
+            return _make_loop_call(self, args)
         return make_call(self, args)
 
 
@@ -210,6 +224,11 @@ class Range(Object, key="Range"):
         from .attrs import make_node
 
         return make_node("Range", min=min_value, extent=extent, span=span)
+
+    def __str__(self):
+        return f"range(min={self.min}, ext={self.extent})"
+
+    __repr__ = __str__
 
     def __eq__(self, other):
         return isinstance(other, Range) and structural_equal(self, other)

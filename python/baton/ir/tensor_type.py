@@ -11,6 +11,8 @@ from .type import Type
 def _extent(dim):
     """A dimension as types hold it: whatever counts as an int is one, of whatever width its literal was."""
     if isinstance(dim, PrimExpr) and not hasattr(dim, "value"):
+        if dim.dtype != "int64":
+            dim = get_global_func("ir.WideExtent")(dim)
         return get_global_func("ir.CanonicalExtent")(dim)  # equal sums and products are one expression
     return operator.index(dim)
 

@@ -81,6 +81,7 @@ Device.STR2MASK = _numbers()
 Device.MASK2STR = {number: _name for _name, number in reversed(Device.STR2MASK.items())}
 _kind_name = Device.device_name.__get__
 Device.exist = property(exists)
+Device.warp_size = property(lambda dev: 1 if dev.device_type == 4 and exists(dev) else None, doc="Work-items that are sure to run in step.")
 Device.sync = sync
 Device.device_name_of_kind = property(_kind_name, doc="Name of the device's kind, as \"cpu\".")
 Device.device_name = property(

@@ -8,6 +8,7 @@ import re
 from .._core import Object, PackedFunc
 from .._ffi import get_global_func, register_object
 from .._ffi.hook import Hook
+from ..error import UnsupportedError
 from .object_file import write_object
 
 # The graph of what `relay.build` gave, as JSON, and its constants by name; None where it has none.
@@ -313,7 +314,7 @@ _ENTRIES = {}  # handle of a loaded library -> name of its only function
 
 def system_lib(symbol_prefix=""):
     """The module of the functions that are linked into the program."""
-    return get_global_func("runtime.SystemLib")(symbol_prefix)
+    raise UnsupportedError("runtime.system_lib is not there: code is linked as a library; export_library writes it, and load_module reads it")
 
 
 def enabled(target):

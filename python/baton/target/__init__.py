@@ -306,10 +306,13 @@ class GenericFunc:
 
     def __init__(self, default):
         self.default, self.by_key = default, {}
-        functools.update_wrapper(self, default)
+        if default is not None:
+            functools.update_wrapper(self, default)
 
     def register(self, keys, func=None, override=True, allow_override=None):
         """Sets the function for a key, or for several; without `func` it is a decorator."""
+        if callable(keys):  # the function stood first
+            keys, func = func, keys
         keys = [keys] if isinstance(keys, str) else list(keys)
         override = override if allow_override is None else allow_override
 
@@ -322,7 +325,9 @@ class GenericFunc:
 
         return put(func) if func is not None else put
 
-    set_default = property(lambda self: functools.partial(setattr, self, "default"))
+    def set_default(self, func, allow_override=False):
+        """Sets the function for targets that have none of their own."""
+        self.default = func
 
     def dispatch(self, target=None):
         """The function for a target, the current one if none is given."""
@@ -333,7 +338,10 @@ class GenericFunc:
         return self.default
 
     def __call__(self, *args, **kwargs):
-        return self.dispatch()(*args, **kwargs)
+        found = self.dispatch()
+        if found is None:
+            raise errors.ValueError("a generic function has no function for this target, and no default")
+        return found(*args, **kwargs)
 
 
 def generic_func(default):
@@ -366,10 +374,8 @@ def override_native_generic_func(func_name):
 
 
 def get_native_generic_func(name):
-    """The function of a name; ValueError where there is none."""
-    if name not in _native:
-        raise errors.ValueError(f"no generic function is called `{name}`")
-    return _native[name]
+    """The function of a name; a new one, without a default yet, where there is none."""
+    return _native.setdefault(name, GenericFunc(None))
 
 
 __all__ = [

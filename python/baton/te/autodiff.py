@@ -186,7 +186,7 @@ def _through(output, source, reduced, condition, read, head, lead):
             index = _substitute(index, found)
             solved = _solved(index, at, open_axes)
             if solved is None:
-                guards.append(tir.EQ(index, at))
+                guards.append(index.equal(at))
                 continue
             axis, value = solved
             found = {k: _substitute(v, {axis.var: value}) if isinstance(v, PrimExpr) else v for k, v in found.items()}

@@ -9,6 +9,7 @@ from ..error import ValueError
 from ..ir import make_node
 from ..target import Target
 from ..tir import EQ, And, Evaluate, IntImm, Select, SizeVar, Var, decl_buffer, op
+from ..tir import _ffi_api as _tir_api
 from ..tir.expr import IterVar
 from ..tir.stmt import Stmt
 from ..tir.stmt_functor import substitute
@@ -85,7 +86,8 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     """
     shape = _shape(shape)
     spec = inspect.getfullargspec(fcompute)
-    variables = [Var(name) for name in _index_names(fcompute, spec, len(shape), varargs_names)]
+    names = _index_names(fcompute, spec, len(shape), varargs_names)
+    variables = [Var(name, "int64" if _is_wide(extent) else "int32") for name, extent in zip(names, shape, strict=True)]
     if spec.varargs is None:
         wanted = len(spec.args) - (1 if inspect.ismethod(fcompute) else 0)
         if not wanted - len(spec.defaults or ()) <= len(shape) <= wanted:
@@ -93,12 +95,20 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     body = fcompute(*variables)
     bodies = list(body) if isinstance(body, (list, tuple)) or type(body).__name__ == "Array" else [body]
     bodies = [op.convert(b.asobject() if isinstance(b, TensorSlice) else b) for b in bodies]
+    # Loops run over int64: `fcompute` is given variables of the width that its extents have.
+    loops = {v: Var(v.name, "int64") for v in variables if v.dtype == "int32"}
+    bodies, variables = [_tir_api.OfWideVars(b, loops) for b in bodies] if loops else bodies, [loops.get(v, v) for v in variables]
     tensors = _ffi_api.compute(shape, variables, bodies, name, tag or (_tags[-1] if _tags else ""))
     if attrs:
         made = tensors[0].op
         made = make_node("te.ComputeOp", name=made.name, tag=made.tag, attrs=dict(attrs), axis=made.axis, body=made.body)
         tensors = [made.output(i) for i in range(len(bodies))]
     return tensors[0] if len(bodies) == 1 else tuple(tensors)
+
+
+def _is_wide(extent):
+    """Whether indices below an extent are int64."""
+    return not -(2**31) <= extent < 2**31 if isinstance(extent, int) else str(getattr(extent, "dtype", "int32")) == "int64"
 
 
 def _index_names(fcompute, spec, count, varargs_names):
@@ -157,12 +167,12 @@ def reduce_axis(dom, name="k", thread_tag="", span=None):
     return _ffi_api.reduce_axis(dom.min, dom.extent, name)
 
 
-def var(name="tindex", dtype="int64", span=None):
+def var(name="tindex", dtype="int32", span=None):
     """A variable."""
     return Var(name, dtype)
 
 
-def size_var(name="size", dtype="int64", span=None):
+def size_var(name="size", dtype="int32", span=None):
     """A variable that is not negative."""
     return SizeVar(name, dtype)
 

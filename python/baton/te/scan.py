@@ -94,10 +94,10 @@ class Cell:
         if len(loops) != len(statements) or len(loops) != len(results):
             raise UnsupportedError("scan: the loop over rows stays the outermost, and what is computed of the state stands within it")
         # Row by row, all results.
-        row = Var("t")
+        row = Var("t", "int64")
         rows = SeqStmt([substitute(s.body, {s.loop_var: row}) for s in loops]) if len(loops) > 1 else substitute(loops[0].body, {loops[0].loop_var: row})
         first = begin[0]
-        return [For(row, op.convert(first), loops[0].extent - first, body=rows)]
+        return [For(row, op.cast("int64", first), loops[0].extent - first, body=rows)]
 
 
 Stage.cell_of = staticmethod(Cell.of)

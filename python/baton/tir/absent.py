@@ -3,7 +3,6 @@
 
 from ..error import UnsupportedError
 
-_STORE = "tir.BufferStore(buffer, value, indices) names the buffer that it writes"
 _BLOCKS = "loops and statements are written without blocks, by tir.ir_builder or te"
 _PRODUCERS = "te.create_prim_func writes tensors to buffers"
 
@@ -19,16 +18,10 @@ class _Part:
     """Base of parts of statements that are not there."""
 
 
-class _Expr:
-    """Base of expressions that are not there. No PrimExpr: it has no node."""
-
-
 class _Stmt:
     """Base of statements that are not there. No Stmt: it has no node."""
 
 
-Load = _absent("Load", _Expr, "tir.BufferLoad(buffer, indices) names the buffer that it reads")
-Store = _absent("Store", _Stmt, _STORE)
 While = _absent("While", _Stmt, "a loop has a bound: tir.For, and tir.IfThenElse within it")
 Prefetch = _absent("Prefetch", _Stmt, "processors prefetch by themselves")
 BufferRealize = _absent("BufferRealize", _Stmt, "tir.Allocate makes a buffer for the time of a statement")
@@ -52,7 +45,6 @@ __all__ = [
     "BufferRealize",
     "BufferRegion",
     "DataProducer",
-    "Load",
     "MatchBufferRegion",
     "Prefetch",
     "ProducerRealize",
@@ -60,7 +52,6 @@ __all__ = [
     "Schedule",
     "ScheduleState",
     "StmtSRef",
-    "Store",
     "TensorIntrin",
     "While",
 ]

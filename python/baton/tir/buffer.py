@@ -2,11 +2,12 @@
 """Buffers: typed views on memory."""
 
 from .._core import Object
+from ..ir import make_node
 from . import _ffi_api
 
 
 class Buffer(Object, key="tir.Buffer"):
-    """A typed view on memory, row-major."""
+    """A typed view on memory, row-major unless it has strides."""
 
     __slots__ = ()
     READ, WRITE = 1, 2
@@ -19,32 +20,44 @@ class Buffer(Object, key="tir.Buffer"):
         return _ffi_api.BufferScope(self) or "global"
 
     @property
-    def strides(self):
-        """None: elements are in row-major order."""
-        return []
-
-    @property
     def elem_offset(self):
-        """0: the first element stands at the pointer."""
-        return _ffi_api.const(0, "int64")
+        """The place of the first element, in elements."""
+        given = self._field("elem_offset")
+        return _ffi_api.const(0, "int32") if given is None else given
 
-    offset_factor = buffer_type = property(lambda self: 1, doc="1: buffers are dense.")
+    def offset_of(self, indices):
+        """The place of an element behind the pointer, in elements."""
+        place, strides = None, list(self.strides)
+        for i, index in enumerate(indices):
+            term = index * strides[i] if strides else index
+            place = term if place is None else place + term if strides else place * self.shape[i] + term
+        offset = self._field("elem_offset")
+        place = _ffi_api.const(0, "int32") if place is None else place
+        return place if offset is None else offset + place
 
-    def access_ptr(self, access_mask, ptr_type="handle", content_lanes=1, offset=0):
-        """The pointer to the elements, from the one of this number on, in row-major order."""
+    def access_ptr(self, access_mask, ptr_type="handle", content_lanes=1, offset=0, extent=None):
+        """The pointer to the elements from the one of this number on, in row-major order: a call of "tir.tvm_access_ptr" of a value of their dtype, the
+        data, the offset, the number of elements, and what is done with them (1 read, 2 write, 3 both)."""
         from ..error import ValueError
         from ..ir.op import intrinsic_op
-        from .expr import BufferLoad, Call
+        from .expr import Call
+        from .op import convert
 
-        if not isinstance(access_mask, int) and set(str(access_mask)) - set("rw"):
-            raise ValueError(f'access_mask is {access_mask!r}; it is of "r" and "w"')
-        if isinstance(getattr(offset, "value", offset), int) and int(offset) == 0:
-            return self.data
-        indices, flat = [], _ffi_api.const(offset, "int64") if isinstance(offset, int) else offset
-        for extent in reversed(self.shape[1:]):
-            indices.insert(0, flat % extent)
-            flat = flat // extent
-        return Call("handle", intrinsic_op("tir.address_of"), [BufferLoad(self, [flat, *indices])])
+        if not isinstance(access_mask, int):
+            if set(str(access_mask)) - set("rw"):
+                raise ValueError(f'access_mask is {access_mask!r}; it is of "r" and "w"')
+            access_mask = sum(bit for letter, bit in (("r", Buffer.READ), ("w", Buffer.WRITE)) if letter in access_mask)
+        dtype = str(self.dtype) if content_lanes == 1 else f"{self.dtype}x{content_lanes}"
+        size, first = convert(1), self._field("elem_offset")
+        strides = list(self.strides)
+        for d in list(self.shape) if not strides else [strides[0] * self.shape[0]]:
+            size = d if getattr(size, "value", None) == 1 else size * d
+        place = convert(offset) if first is None else first + offset
+        extent = size - offset if extent is None else convert(extent)
+        if content_lanes > 1:
+            place, extent = place // content_lanes, extent // content_lanes
+        mark = Call(dtype, intrinsic_op("tir.type_annotation"), [])
+        return Call(ptr_type, intrinsic_op("tir.tvm_access_ptr"), [mark, self.data, place, extent, convert(access_mask)])
 
     def __getitem__(self, indices):
         from .expr import BufferLoad
@@ -52,14 +65,32 @@ class Buffer(Object, key="tir.Buffer"):
         return BufferLoad(self, indices if isinstance(indices, (list, tuple)) else [indices])
 
     def vload(self, begin, dtype=None):
-        """The element at `begin`."""
-        return self[begin]
+        """The element at `begin`; of a vector's dtype the elements from there on."""
+        return self[_from(begin, _lanes(dtype))]
 
     def vstore(self, begin, value):
-        """A statement that stores a value at `begin`."""
+        """A statement that stores a value at `begin`; a vector into the elements from there on."""
+        from .op import convert
         from .stmt import BufferStore
 
-        return BufferStore(self, value, begin if isinstance(begin, (list, tuple)) else [begin])
+        value = _ffi_api.const(value, self.dtype) if isinstance(value, (int, float)) else convert(value)
+        return BufferStore(self, value, _from(begin, _lanes(value.dtype)))
+
+
+def _lanes(dtype):
+    _, _, lanes = str(dtype or "").partition("x")
+    return int(lanes or 1)
+
+
+def _from(begin, lanes):
+    """Indices of `lanes` elements from `begin` on."""
+    from .expr import Ramp
+    from .op import convert
+
+    begin = [convert(i) for i in (begin if isinstance(begin, (list, tuple)) or type(begin).__name__ == "Array" else [begin])]
+    if lanes > 1 and begin and "x" not in str(begin[-1].dtype):
+        begin[-1] = Ramp(begin[-1], _ffi_api.const(1, begin[-1].dtype), lanes)
+    return begin
 
 
 def _shape(shape):
@@ -80,9 +111,22 @@ def decl_buffer(
     axis_separators=None,
     span=None,
 ):
-    """A new buffer. Buffers are dense and row-major: strides and offsets are not supported."""
-    from ..error import UnsupportedError
+    """A new buffer: dense and row-major, or with strides and an offset, which StorageFlatten takes into the index; those of parameters are
+    dense."""
+    made = Buffer(shape, dtype or "float32", name, scope)
+    if data is None and not strides and elem_offset is None and data_alignment <= 0 and offset_factor <= 0 and not buffer_type:
+        return made
+    from .op import convert
 
-    if strides or elem_offset is not None or data is not None:
-        raise UnsupportedError("buffers are dense, row-major and own their data variable: strides, elem_offset and data cannot be given")
-    return Buffer(shape, dtype or "float32", name, scope)
+    return make_node(
+        "tir.Buffer",
+        data=made.data if data is None else data,
+        dtype=made.dtype,
+        shape=made.shape,
+        name=name,
+        data_alignment=data_alignment if data_alignment > 0 else 64,
+        strides=list(strides or []),
+        elem_offset=None if elem_offset is None else convert(elem_offset),
+        offset_factor=max(int(offset_factor), 1),
+        buffer_type=2 if buffer_type == "auto_broadcast" else 1,
+    )

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions of TIR. Python's operators on them stand at `baton.ir.PrimExpr`, their base."""
 
-from .._core import Object
-from ..ir.expr import EqualOp, NotEqualOp, PrimExpr
+from .._core import Object, convert
+from ..ir import make_node
+from ..ir.expr import EqualOp, NotEqualOp, PrimExpr, in_types
+from ..ir.type import PrimType
 from . import _ffi_api
 
 
@@ -11,7 +13,7 @@ class Var(PrimExpr, key="tir.Var"):
 
     __slots__ = ()
 
-    def __init__(self, name, dtype="int64", span=None):
+    def __init__(self, name, dtype="int32", span=None):
         self.__init_handle_by_constructor__(_ffi_api.Var, name, dtype)
 
     @property
@@ -19,13 +21,25 @@ class Var(PrimExpr, key="tir.Var"):
         """The name that it is printed with."""
         return self.name_hint
 
+    def same_as(self, other):
+        """Whether both are one variable; so is a variable of narrow integers and the one of int64 that stands for it in the shapes of types."""
+        if super().same_as(other):
+            return True
+        return isinstance(other, Var) and other.dtype != self.dtype and in_types(self).handle == in_types(other).handle
+
+    @property
+    def type_annotation(self):
+        """Its type: of a scalar the PrimType of its dtype."""
+        given = self._field("type_annotation")
+        return PrimType(self.dtype) if given is None else given
+
 
 class SizeVar(Var, key="tir.SizeVar"):
     """A variable that is not negative: an extent."""
 
     __slots__ = ()
 
-    def __init__(self, name, dtype="int64", span=None):
+    def __init__(self, name, dtype="int32", span=None):
         self.__init_handle_by_constructor__(_ffi_api.SizeVar, name, dtype)
 
 
@@ -123,9 +137,17 @@ def _as_wide(literal, other):
     return IntImm(other.dtype, literal.value) if literal.dtype.startswith("int") and other.dtype in ("int32", "int64") else literal
 
 
+def _beside(a, b):
+    """Two operands, literals of each other's dtype; of two numbers as `tir.const` makes them."""
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        dtype = "float32" if isinstance(a, float) or isinstance(b, float) else "bool" if isinstance(a, bool) and isinstance(b, bool) else "int32"
+        return _ffi_api.const(a, dtype), _ffi_api.const(b, dtype)
+    return _as_wide(a, b), _as_wide(b, a)
+
+
 def _binary(name, doc):
     def __init__(self, a, b, span=None):
-        self.__init_handle_by_constructor__(getattr(_ffi_api, name), _as_wide(a, b), _as_wide(b, a))
+        self.__init_handle_by_constructor__(getattr(_ffi_api, name), *_beside(a, b))
 
     body = {"__slots__": (), "__doc__": doc, "__init__": __init__, "__module__": __name__}
     cls = type(PrimExpr)(name, (BinaryOpExpr,), body)
@@ -168,7 +190,7 @@ class Select(PrimExpr, key="tir.Select"):
     __slots__ = ()
 
     def __init__(self, condition, true_value, false_value, span=None):
-        self.__init_handle_by_constructor__(_ffi_api.Select, condition, _as_wide(true_value, false_value), _as_wide(false_value, true_value))
+        self.__init_handle_by_constructor__(_ffi_api.Select, condition, *_beside(true_value, false_value))
 
 
 class BufferLoad(PrimExpr, key="tir.BufferLoad"):
@@ -178,6 +200,66 @@ class BufferLoad(PrimExpr, key="tir.BufferLoad"):
 
     def __init__(self, buffer, indices, span=None):
         self.__init_handle_by_constructor__(_ffi_api.BufferLoad, buffer, list(indices))
+
+    @property
+    def index(self):
+        """Its place behind the buffer's pointer, in elements."""
+        return self.buffer.offset_of(self.indices)
+
+    @property
+    def buffer_var(self):
+        """The buffer's pointer."""
+        return self.buffer.data
+
+    @property
+    def predicate(self):
+        """True in each lane."""
+        return true_of(self.dtype)
+
+
+_VIEWS = {}  # (handle of a pointer, dtype) -> (the pointer, which it keeps alive; the flat buffer on it)
+
+
+def view_of(pointer, dtype):
+    """The flat buffer of elements of a dtype behind a pointer: of a pointer and a dtype always the same one."""
+    key = pointer.handle, str(dtype)
+    if key not in _VIEWS:
+        shape = [SizeVar(f"{pointer.name}_size")]
+        _VIEWS[key] = pointer, make_node("tir.Buffer", data=pointer, dtype=str(dtype), shape=shape, name=pointer.name)
+    return _VIEWS[key][1]
+
+
+class _OnPointers(type):
+    """Of classes for accesses by a pointer and one index: those of a buffer of one dimension."""
+
+    def __instancecheck__(cls, node):
+        return isinstance(node, cls._access) and len(node.buffer.shape) == 1
+
+
+def true_of(dtype):
+    """True, in as many lanes as a dtype has."""
+    _, _, lanes = str(dtype).partition("x")
+    true = IntImm("bool", 1)
+    return Broadcast(true, int(lanes)) if lanes else true
+
+
+def on_pointer(name, pointer, dtype, predicate):
+    """The flat buffer behind a pointer that `name` reads or writes."""
+    from ..error import UnsupportedError
+
+    element = str(dtype).partition("x")[0]
+    if predicate is not None and not (isinstance(getattr(predicate, "value", predicate), int) or isinstance(predicate, Broadcast)):
+        raise UnsupportedError(f"tir.{name} with a predicate: put the condition into tir.IfThenElse or tir.if_then_else")
+    return view_of(pointer, element)
+
+
+class Load(metaclass=_OnPointers):
+    """`Load(dtype, buffer_var, index)` is the BufferLoad of the flat buffer behind a pointer; instances are loads of one index."""
+
+    _access = BufferLoad
+
+    def __new__(cls, dtype, buffer_var, index, predicate=None, span=None):
+        return BufferLoad(on_pointer("Load", buffer_var, dtype, predicate), [index])
 
 
 class Ramp(PrimExpr, key="tir.Ramp"):
@@ -242,6 +324,12 @@ class IterVar(Object, key="tir.IterVar"):
         super().__init__(dom=dom, var=Var(var) if isinstance(var, str) else var, iter_type=iter_type)
         if thread_tag:
             _TAGS[self.var.handle] = (self.var, str(thread_tag))
+
+    def __str__(self):
+        tag = f", {self.thread_tag}" if self.thread_tag else ""
+        return f"iter_var({self.var.name}, {self.dom or ''}{tag})"
+
+    __repr__ = __str__
 
     @property
     def thread_tag(self):
@@ -349,6 +437,11 @@ class Reduce(PrimExpr, key="tir.Reduce"):
             value_index=int(value_index),
         )
 
+    @property
+    def init(self):
+        """No values: what a reduction begins with is combined into its first element."""
+        return convert([])
+
 
 class CommReducer(Object, key="tir.CommReducer"):
     """The combiner of a reduction."""
@@ -357,6 +450,11 @@ class CommReducer(Object, key="tir.CommReducer"):
 
     def __init__(self, lhs, rhs, result, identity_element, span=None):
         super().__init__(lhs=list(lhs), rhs=list(rhs), result=list(result), identity_element=list(identity_element))
+
+    def __call__(self, lhs, rhs):
+        """The combination of two lists of values."""
+        values = dict(zip([*self.lhs, *self.rhs], [*lhs, *rhs], strict=True))
+        return convert([_ffi_api.Substitute(e, values) for e in self.result])
 
 
 class ProducerLoad(PrimExpr, key="tir.ProducerLoad"):
@@ -400,6 +498,7 @@ __all__ = [
     "LE",
     "LT",
     "Let",
+    "Load",
     "Max",
     "Min",
     "Mod",

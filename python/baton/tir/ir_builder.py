@@ -170,7 +170,9 @@ class IRBuilder:
 
     def allocate(self, dtype, shape, name="buf", axis_separators=None, scope=""):
         """New memory for the statements behind it. scope: "" or "local"."""
-        shape = list(shape) if isinstance(shape, (list, tuple)) else [shape]
+        if isinstance(axis_separators, str):  # the scope stood in this place
+            scope = axis_separators
+        shape = list(shape) if isinstance(shape, (list, tuple)) or type(shape).__name__ == "Array" else [shape]
         buffer = Buffer(shape, dtype, self._fresh(name), scope or "")
         self.emit(lambda body: Allocate(buffer, body))
         return BufferVar(self, buffer)
@@ -178,7 +180,7 @@ class IRBuilder:
     def pointer(self, content_type, name="ptr", scope=""):
         """External memory of unknown length; `.buffer` is a parameter of the function."""
         name = self._fresh(name)
-        return BufferVar(self, Buffer([SizeVar(name + "_size")], content_type, name, scope or ""))
+        return BufferVar(self, Buffer([SizeVar(name + "_size", "int64")], content_type, name, scope or ""))
 
     def buffer_ptr(self, buf, shape=None):
         """A buffer to read and write."""

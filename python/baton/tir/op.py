@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building expressions: operators that fold literals, and intrinsics."""
 
+import builtins
 import inspect
 
 from .._ffi import get_global_func, register_func
@@ -16,21 +17,22 @@ def arithmetic(name, *operands):
     return _api(name)(*operands)
 
 
-def text(expr):
-    """The text of an expression."""
-    return get_global_func("tir.AsText")(expr)
-
-
 def const(value, dtype=None, span=None):
-    """A literal. Without a dtype an int is int64, a float float32, a bool bool."""
+    """A literal. Without a dtype an int is int32 (int64 where it does not fit), a float float32, a bool bool."""
     if dtype is None:
-        dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
+        whole = "int32" if isinstance(value, int) and -(2**31) <= value < 2**31 else "int64"
+        dtype = "bool" if isinstance(value, bool) else whole if isinstance(value, int) else "float32"
     return _ffi_api.const(value, str(dtype))
 
 
 def convert(expr):
     """A number as a literal; an expression stays."""
     return const(expr) if isinstance(expr, (bool, int, float)) else expr
+
+
+def _literals(args):
+    """Arguments of which all are numbers, as literals: beside an expression a number takes its dtype."""
+    return [convert(a) for a in args] if builtins.all(isinstance(a, (bool, int, float)) for a in args) else args
 
 
 def _make(names, parameters):
@@ -45,7 +47,7 @@ def _make(names, parameters):
                 except TypeError as e:
                     raise TypeError(f"tir.{name} takes {', '.join(parameters)}: {e}") from None
                 args = [given[p] for p in parameters]
-            return _api(name)(*args)
+            return _api(name)(*_literals(args))
 
         call.__name__ = call.__qualname__ = name
         call.__doc__ = f"{name}({', '.join(parameters)}), literals folded."
@@ -71,7 +73,7 @@ _LIBM = "hypot copysign nextafter".split()
 
 def power(x, y, span=None):
     """x to the power of y."""
-    return _api("pow")(x, y)
+    return _api("pow")(*_literals([x, y]))
 
 
 pow = power  # noqa: A001
@@ -216,12 +218,12 @@ indexdiv, indexmod = globals()["floordiv"], globals()["floormod"]
 
 def min(*args, span=None):  # noqa: A001
     """The smaller of two; over axes, the smallest of a tensor expression's elements: `min(source, axis=k)`."""
-    return _api("min")(*args)
+    return _api("min")(*_literals(args))
 
 
 def max(*args, span=None):  # noqa: A001
     """The larger of two."""
-    return _api("max")(*args)
+    return _api("max")(*_literals(args))
 
 
 def min_value(dtype, span=None):
@@ -260,7 +262,7 @@ def _fold(name, args):
 
 def if_then_else(cond, t, f, span=None):
     """One of two values; only the chosen one is evaluated."""
-    return _api("if_then_else")(convert(cond), t, f)
+    return _api("if_then_else")(convert(cond), *_literals([t, f]))
 
 
 def cast(dtype, value):
@@ -273,11 +275,20 @@ def reinterpret(dtype, value):
     return _api("reinterpret")(str(dtype), value)
 
 
-def call_intrin(dtype, func_name, *args, span=None):
-    """A call of an intrinsic by name."""
+def call_global(function, args):
+    """A call of a function of the module, by its GlobalVar."""
     from .expr import Call
 
-    return Call(dtype, func_name, args)
+    return Call("void", function, [convert(a) for a in args])
+
+
+def call_intrin(dtype, func_name, *args, span=None):
+    """A call of an intrinsic by name."""
+    from ..ir.op import intrinsic_op
+    from .expr import Call, StringImm
+
+    operator = intrinsic_op(func_name) if isinstance(func_name, str) else func_name
+    return Call(dtype, operator, [StringImm(a) if isinstance(a, str) else convert(a) for a in args])
 
 
 def call_extern(dtype, func_name, *args, span=None):
@@ -298,11 +309,10 @@ def call_packed(*args, dtype="int32", span=None):
     The function is looked up at the first call and kept. A Buffer arrives as a tensor, an expression as a number, a str as
     text. The value of the call has `dtype`; a value that is no number counts as 0.
     """
-    from .buffer import Buffer
     from .expr import StringImm
 
     def argument(value):
-        if isinstance(value, Buffer):
+        if getattr(value, "type_key", "") == "tir.Buffer":
             return _api("stack_array")([value.data, const(0, value.dtype), *value.shape])
         return StringImm(value) if isinstance(value, str) else convert(value)
 

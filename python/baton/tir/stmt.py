@@ -5,7 +5,9 @@ import enum
 
 from .._core import Object
 from ..error import UnsupportedError
-from . import _ffi_api
+from ..ir import make_node
+from . import _ffi_api, op
+from .expr import BufferLoad, Var, _OnPointers, on_pointer, true_of, view_of
 
 
 class Stmt(Object, key="tir.Stmt"):
@@ -32,14 +34,69 @@ class BufferStore(Stmt, key="tir.BufferStore"):
     def __init__(self, buffer, value, indices, span=None):
         super().__init__(buffer=buffer, value=value, indices=list(indices), span=span)
 
+    @property
+    def index(self):
+        """Its place behind the buffer's pointer, in elements."""
+        return self.buffer.offset_of(self.indices)
+
+    @property
+    def buffer_var(self):
+        """The buffer's pointer."""
+        return self.buffer.data
+
+    @property
+    def predicate(self):
+        """True in each lane."""
+        return true_of(self.value.dtype)
+
+
+class Store(metaclass=_OnPointers):
+    """`Store(buffer_var, value, index)` is the BufferStore to the flat buffer behind a pointer; instances are stores of one index."""
+
+    _access = BufferStore
+
+    def __new__(cls, buffer_var, value, index, predicate=None, span=None):
+        value = op.convert(value)
+        return BufferStore(on_pointer("Store", buffer_var, value.dtype, predicate), value, [op.convert(index)], span)
+
 
 class Allocate(Stmt, key="tir.Allocate"):
     """A new buffer during `body`."""
 
     __slots__ = ()
 
-    def __init__(self, buffer, body, span=None):
+    def __init__(self, buffer, *given, span=None, **named):
+        """`Allocate(buffer, body)`, or `Allocate(buffer_var, dtype, extents, condition, body)` of a pointer."""
+        buffer = named.pop("buffer_var", buffer) if buffer is None else buffer
+        if not isinstance(buffer, Var):
+            (body,) = given or (named.pop("body", None),)
+        else:
+            names = ["dtype", "extents", "condition", "body"]
+            dtype, extents, condition, body = (*given[:4], *(named.pop(n, None) for n in names[len(given) : 4]))
+            if condition is not None and getattr(condition, "value", condition) in (0, False):
+                raise UnsupportedError("tir.Allocate with a condition: put tir.IfThenElse around what uses the memory")
+            buffer, body = allocated(buffer, str(dtype), list(extents), body)
         super().__init__(buffer=buffer, body=body, span=span)
+
+    @property
+    def buffer_var(self):
+        """The pointer."""
+        return self.buffer.data
+
+    @property
+    def dtype(self):
+        """The dtype of an element."""
+        return self.buffer.dtype
+
+    @property
+    def extents(self):
+        """The dimensions."""
+        return self.buffer.shape
+
+    @property
+    def condition(self):
+        """True: memory is allocated always."""
+        return true_of("bool")
 
 
 class For(Stmt, key="tir.For"):
@@ -52,7 +109,13 @@ class For(Stmt, key="tir.For"):
             raise TypeError("tir.For needs its body")
         if kind == ForKind.THREAD_BINDING:
             raise UnsupportedError("PrimFuncs have no loops over threads of a device; use ForKind.PARALLEL")
+        min_val, extent = (op.const(e, loop_var.dtype) if isinstance(e, int) else e for e in (min_val, extent))
         super().__init__(loop_var=loop_var, min=min_val, extent=extent, kind=int(kind), body=body, annotations=dict(annotations or {}), span=span)
+
+    @property
+    def thread_binding(self):
+        """None: loops are bound to no threads."""
+        return None
 
 
 class IfThenElse(Stmt, key="tir.IfThenElse"):
@@ -94,6 +157,7 @@ class LetStmt(Stmt, key="tir.LetStmt"):
     __slots__ = ()
 
     def __init__(self, var, value, body, span=None):
+        value = op.const(value, var.dtype) if isinstance(value, (int, float)) else value
         super().__init__(var=var, value=value, body=body, span=span)
 
 
@@ -115,6 +179,21 @@ class AssertStmt(Stmt, key="tir.AssertStmt"):
         from .expr import StringImm
 
         super().__init__(condition=condition, message=StringImm(message) if isinstance(message, str) else message, body=body, span=span)
+
+
+def allocated(pointer, dtype, extents, body):
+    """(the buffer of these dimensions behind a pointer, a statement that accesses it where it accessed the pointer's flat buffer)"""
+    flat = view_of(pointer, dtype)
+    buffer = make_node("tir.Buffer", data=pointer, dtype=dtype, shape=extents, name=pointer.name)
+    if len(extents) != 1:
+        return buffer, body
+
+    def moved(node):
+        if not node.buffer.same_as(flat):
+            return None
+        return BufferLoad(buffer, node.indices) if isinstance(node, BufferLoad) else BufferStore(buffer, node.value, node.indices)
+
+    return buffer, _ffi_api.IRTransform(body, None, moved, ["tir.BufferLoad", "tir.BufferStore"])
 
 
 def stmt_seq(*args):

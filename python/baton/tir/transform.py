@@ -3,6 +3,7 @@
 
 from .._ffi import attach_classes, get_global_func
 from ..ir.transform import Pass, make_pass_decorator, pass_functions
+from .expr import Var
 
 _PREFIX = "tir.transform."
 
@@ -35,6 +36,20 @@ def ConvertSSA():
         return func
 
     return prim_func_pass(lambda func, mod, ctx: check(func), opt_level=0, name="ConvertSSA")
+
+
+def CommonSubexprElimTIR(enable_cse_tir=True):
+    """A pass that binds what statements compute more than once, of variables and literals, to variables in front of them (`tir.LetStmt`)."""
+    from .common_subexpressions import CommonSubexpressions
+
+    def run(func):
+        if not enable_cse_tir:
+            return func
+        sizes = [d for b in func.buffer_map.values() for d in b.shape if isinstance(d, Var)]
+        body = CommonSubexpressions()(func.body, frozenset(v.handle for v in (*func.params, *sizes)))
+        return func if body.same_as(func.body) else func.with_body(body)
+
+    return prim_func_pass(lambda func, mod, ctx: run(func), opt_level=0, name="CommonSubexprElimTIR")
 
 
 def InjectCopyIntrin(pragma_key, fintrin):

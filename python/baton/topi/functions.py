@@ -47,6 +47,8 @@ def wrapped(function, name, module, prefix=""):
             if name in _SCALARS and not prefix and all(is_scalar(v) for v in values.values()):
                 return getattr(tir, _SCALARS[name])(*map(tir.op.convert, values.values()))
             _refuse(name, values, relay)
+            if name == "squeeze" and values["axis"] is None:  # what is not known to be 1 stays
+                values["axis"] = [i for i, d in enumerate(values["a"].shape) if getattr(d, "value", None) == 1]
             pairs = [(to, v) for to, v in zip(relay, values.values(), strict=True) if to != "-" and v is not None]
             kwargs = dict(pairs[1:])
             args = [pairs[0][1]]

@@ -524,14 +524,18 @@ Map<String, Any> PassContext::ListConfigOptions() {
   std::lock_guard lock(t.mutex);
   Map<String, Any> out;
   for (const auto& [key, option] : t.options) out.Set(key, Any(option.type_name));
+  for (const FixedOption& option : kFixedOptions) out.Set(String(std::string(option.key)), Any(String("bool")));
   return out;
 }
 
 std::string PassContext::ConfigOptionDoc(std::string_view key) {
   ConfigTable& t = ConfigTable::Get();
   std::lock_guard lock(t.mutex);
-  auto it = t.options.find(key);
-  return it == t.options.end() ? "" : it->second.doc;
+  if (auto it = t.options.find(key); it != t.options.end()) return it->second.doc;
+  for (const FixedOption& option : kFixedOptions) {
+    if (option.key == key) return std::string("Only ") + (option.value ? "True" : "False") + ": " + option.reason + ".";
+  }
+  return "";
 }
 
 void PassContext::FillAttrs(BaseAttrsNode* attrs, const Map<String, Any>& values) {

@@ -26,6 +26,11 @@ Buffer View(const Var& pointer, DataType dtype, int64_t size) {
 
 /// Sizes in the shapes of buffers that are no parameters become parameters, at the end.
 PrimFunc WithSizes(const PrimFunc& f) {
+  for (const auto& [p, b] : f->buffer_map) {
+    if (!b->IsDense())
+      throw UnsupportedError("parameter `" + b->name.str() +
+                             "` has strides or an offset; arguments are dense and row-major, so declare it without");
+  }
   std::unordered_set<const Object*> known;
   for (const Var& p : f->params) known.insert(p.get());
   Array<Var> params = f->params;

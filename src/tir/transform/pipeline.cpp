@@ -23,6 +23,15 @@ PrimFunc SimplifyFunc(const PrimFunc& f) {
   return WithBody(f, arith::SimplifyStmt(f->body, &analyzer));
 }
 
+/// A body of which nothing is left, as the statement that does nothing.
+static PrimFunc WithStatement(const PrimFunc& f) {
+  const auto* seq = f->body.as<SeqStmtNode>();
+  if (!seq || !seq->seq.empty()) return f;
+  EvaluateNode nothing;
+  nothing.value = PrimExpr(0);
+  return WithBody(f, Evaluate(std::move(nothing)));
+}
+
 namespace {
 
 struct Step {
@@ -60,14 +69,14 @@ namespace transform {
 Pass Simplify() {
   return MakePass<Simplify>({
       .doc = "Canonical index arithmetic; branches and loops that cannot run go.",
-      .run = [](PrimFunc f, IRModule, PassContext) { return SimplifyFunc(f); },
+      .run = [](PrimFunc f, IRModule, PassContext) { return WithStatement(SimplifyFunc(f)); },
   });
 }
 const RegisterPass<Simplify> registered_simplify("tir.transform.");
 Pass RemoveNoOp() {
   return MakePass<RemoveNoOp>({
       .doc = "Statements without effect go. What Simplify does, by TVM's name.",
-      .run = [](PrimFunc f, IRModule, PassContext) { return SimplifyFunc(f); },
+      .run = [](PrimFunc f, IRModule, PassContext) { return WithStatement(SimplifyFunc(f)); },
   });
 }
 const RegisterPass<RemoveNoOp> registered_no_op("tir.transform.");

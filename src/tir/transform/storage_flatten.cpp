@@ -15,11 +15,11 @@ class Flattener : public StmtExprMutator {
   using StmtExprMutator::VisitExpr_;
   using StmtExprMutator::VisitStmt_;
   PrimExpr VisitExpr_(const BufferLoadNode* op) final {
-    if (op->buffer->shape.size() == 1) return StmtExprMutator::VisitExpr_(op);
+    if (IsFlat(op->buffer)) return StmtExprMutator::VisitExpr_(op);
     return BufferLoad(Flat(op->buffer), {Index(op->buffer, VisitExprs(op->indices))});
   }
   Stmt VisitStmt_(const BufferStoreNode* op) final {
-    if (op->buffer->shape.size() == 1) return StmtExprMutator::VisitStmt_(op);
+    if (IsFlat(op->buffer)) return StmtExprMutator::VisitStmt_(op);
     BufferStoreNode n = *op;
     n.buffer = Flat(op->buffer);
     n.indices = {Index(op->buffer, VisitExprs(op->indices))};
@@ -27,7 +27,7 @@ class Flattener : public StmtExprMutator {
     return BufferStore(std::move(n));
   }
   Stmt VisitStmt_(const AllocateNode* op) final {
-    if (op->buffer->shape.size() == 1) return StmtExprMutator::VisitStmt_(op);
+    if (IsFlat(op->buffer)) return StmtExprMutator::VisitStmt_(op);
     AllocateNode n = *op;
     n.buffer = Flat(op->buffer);
     n.body = VisitStmt(op->body);
@@ -35,18 +35,28 @@ class Flattener : public StmtExprMutator {
   }
 
  private:
+  static bool IsFlat(const Buffer& b) { return b->shape.size() == 1 && b->IsDense(); }
   static PrimExpr Index(const Buffer& b, const Array<PrimExpr>& indices) {
     PrimExpr flat = 0;
-    for (size_t i = 0; i < indices.size(); ++i) flat = flat * b->shape[i] + indices[i];
-    return flat;
+    for (size_t i = 0; i < indices.size(); ++i)
+      flat = b->strides.empty() ? flat * b->shape[i] + indices[i] : flat + indices[i] * b->strides[i];
+    return b->elem_offset.defined() ? b->elem_offset + flat : flat;
+  }
+  static PrimExpr Size(const Buffer& b) {
+    PrimExpr size = 1;
+    if (b->strides.empty()) {
+      for (const PrimExpr& d : b->shape) size = size * d;
+    } else {
+      size = b->strides[0] * b->shape[0];
+    }
+    return b->elem_offset.defined() ? b->elem_offset + size : size;
   }
   Buffer Flat(const Buffer& b) {
     auto it = flat_.find(b.get());
     if (it != flat_.end()) return it->second;
     BufferNode n = *b.get();
-    PrimExpr size = 1;
-    for (const PrimExpr& d : b->shape) size = size * d;
-    n.shape = {size};
+    n.shape = {Size(b)};
+    n.strides = {}, n.elem_offset = PrimExpr();
     return flat_.emplace(b.get(), Buffer(std::move(n))).first->second;
   }
   BufferMap flat_;

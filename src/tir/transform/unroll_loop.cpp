@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/arith/analyzer.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
@@ -60,7 +61,8 @@ class Unroller : public StmtMutator {
     size_ = depth_ = 0;
     // Inner loops first, so that the size counts what is there.
     Stmt s = StmtMutator::VisitStmt_(op);
-    const int64_t* extent = as_const_int(op->extent);
+    const PrimExpr number = Number(op->extent);
+    const int64_t* extent = as_const_int(number);
     Stmt out = Unrolled(s.as<ForNode>());
     depth_ = std::max(deepest, depth_ + 1);
     size_ = std::min(kMax, around + std::min(kMax, size_) * std::clamp<int64_t>(extent ? *extent : 8, 0, kMax));
@@ -74,9 +76,16 @@ class Unroller : public StmtMutator {
  private:
   static constexpr int64_t kMax = int64_t{1} << 30;
 
+  /// An extent as a number where it is one, as of a loop from n to n + 2.
+  static PrimExpr Number(const PrimExpr& extent) {
+    return as_const_int(extent) || !as_const_int(arith::Analyzer().Simplify(extent))
+               ? extent
+               : arith::Analyzer().Simplify(extent);
+  }
   /// The loop written out; null if it stays one. `size_` and `depth_` are those of its body.
   Stmt Unrolled(const ForNode* op) {
-    const int64_t* extent = as_const_int(op->extent);
+    const PrimExpr number = Number(op->extent);
+    const int64_t* extent = as_const_int(number);
     if (!extent || *extent > 4096) return Stmt();
     bool unroll = op->kind == ForKind::kUnrolled && config_.explicit_unroll;
     if (op->kind == ForKind::kSerial) {

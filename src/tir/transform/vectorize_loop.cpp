@@ -15,7 +15,7 @@ struct NoVectorForm {};
 class Vectorizer : public StmtExprMutator {
  public:
   Vectorizer(const Var& var, const PrimExpr& min, int lanes)
-      : var_(var), lanes_(lanes), ramp_(Ramp(min, PrimExpr(1), lanes)) {}
+      : var_(var), lanes_(lanes), ramp_(Ramp(min, make_int(min.dtype(), 1), lanes)) {}
   using StmtExprMutator::VisitExpr_;
   using StmtExprMutator::VisitStmt_;
 
@@ -187,8 +187,9 @@ class Vectorizer : public StmtExprMutator {
   /// A register of each lane: element i of lane l lies at i * lanes + l.
   PrimExpr WideIndex(const PrimExpr& i) {
     PrimExpr lanes(static_cast<int64_t>(lanes_));
-    if (i.dtype().is_scalar()) return Ramp(i * lanes, PrimExpr(1), lanes_);
-    return i * lanes + Ramp(PrimExpr(0), PrimExpr(1), lanes_);
+    const PrimExpr one = make_int(i.dtype().element_of(), 1);
+    if (i.dtype().is_scalar()) return Ramp(i * lanes, one, lanes_);
+    return i * lanes + Ramp(make_int(one.dtype(), 0), one, lanes_);
   }
   Var Rebind(const Var& var, const PrimExpr& value) {
     if (value.dtype() == var.dtype()) return var;

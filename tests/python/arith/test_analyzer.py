@@ -7,7 +7,7 @@ import baton as tvm
 from baton import te, tir
 from baton.arith import ConstIntBound, ModularSet, rules
 
-X, Y = te.var("x"), te.var("y")
+X, Y = te.var("x", "int64"), te.var("y", "int64")
 
 
 def analyzer(**ranges):
@@ -29,7 +29,9 @@ def analyzer(**ranges):
         (tir.Max(X, 5), (5, 9)),
         (5, (5, 5)),
         (X - X, (0, 0)),
-        (te.var("z"), (ConstIntBound.NEG_INF, ConstIntBound.POS_INF)),
+        (te.var("z", "int64"), (ConstIntBound.NEG_INF, ConstIntBound.POS_INF)),
+        (te.var("z"), (-(2**31), 2**31 - 1)),
+        (te.var("z") + 1, (1 - 2**31, 2**31)),
     ],
     ids=str,
 )
@@ -51,7 +53,7 @@ def test_remainders(expr, want):
 @pytest.mark.parametrize("method", ["simplify", "rewrite_simplify", "canonical_simplify"])
 def test_simplify(method, expr, want):
     found = getattr(analyzer(x=(0, 10)), method)(expr)
-    tvm.ir.assert_structural_equal(found, tir.const(want, "int64") if isinstance(want, int) else want, map_free_vars=False)
+    tvm.ir.assert_structural_equal(found, tir.const(want, found.dtype) if isinstance(want, int) else want, map_free_vars=False)
 
 
 def test_proofs_and_conditions():

@@ -10,7 +10,7 @@ import baton as tvm
 from baton import arith, te, tir
 from baton.arith import IntervalSet
 
-X, Y, Z, N = te.var("x"), te.var("y"), te.var("z"), te.var("n")
+X, Y, Z, N = (te.var(name, "int64") for name in "xyzn")
 
 
 def number(expr, **values):

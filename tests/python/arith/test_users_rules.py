@@ -24,7 +24,7 @@ def identities(dtype):
         "sub_self": (x - x, 0),
         "add_sub": (x + y - x, y),
         "sub_add": (x - y + y, x),
-        "xmx": ((x - y) - x, y * -1),
+        "xmx": ((x - y) - x, 0 - y),
         "3": ((x + 1) + 2, x + 3),
         "mulfac": (x * 2 + x * 3, x * 5),
         "xx": (x + x, x * 2),

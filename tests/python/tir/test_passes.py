@@ -135,7 +135,7 @@ def test_make_packed_api():
 def test_make_unpacked_api():
     _, after = apply("MakeUnpackedAPI", scaled())
     func = after["f"]
-    assert [str(p.dtype) for p in func.params] == ["handle", "int64"] and len(func.buffer_map) == 0
+    assert [str(p.dtype) for p in func.params] == ["handle", "int32"] and len(func.buffer_map) == 0
     assert tir.analysis.verify_well_formed(func)
 
 
@@ -226,7 +226,7 @@ def test_options_that_cannot_be(make, message):
 
 def test_narrow_data_type_compiles():
     a, b = (tir.decl_buffer((64,), "float32", name) for name in "AB")
-    i, j = tir.Var("i"), tir.Var("j")
+    i, j = tir.Var("i", "int64"), tir.Var("j", "int64")
     index = i * 8 + j
     func = tir.PrimFunc(
         [a, b], tir.For(i, 0, 8, 0, tir.For(j, 0, 8, 0, tir.IfThenElse(index < 60, tir.BufferStore(b, a[tir.floormod(index * 5, 64)], [index]))))

@@ -16,7 +16,7 @@ def test_placeholder():  # RF-003, RF-004
 
 def test_arithmetic_folds():
     x = tir.Var("x")
-    assert x.dtype == "int64" and x.name == "x"
+    assert x.dtype == "int32" and x.name == "x"
     assert (x + 0).same_as(x) and int(tir.const(2) * 3) == 6 and (x + 1).b == 1
     assert isinstance(x + x, tir.Add) and isinstance(x // 2, tir.FloorDiv) and isinstance(x % 3, tir.FloorMod) and isinstance(x < 3, tir.LT)
     assert isinstance(1 - x, tir.Sub) and isinstance(-x, tir.PrimExpr) and isinstance(tir.min(x, 3), tir.Min)

@@ -79,10 +79,12 @@ def test_constructors():
     assert axis.thread_tag == "threadIdx.x" and k.thread_tag == "" and te.thread_axis("blockIdx.x").thread_tag == "blockIdx.x"
 
 
-def test_buffers_are_dense():
+def test_pointers_to_buffers():
     buffer = tir.decl_buffer((4, 5), "float32", "B")
     assert list(buffer.strides) == [] and buffer.elem_offset == 0 and buffer.offset_factor == 1
-    assert buffer.access_ptr("r").same_as(buffer.data) and buffer.access_ptr("rw").same_as(buffer.data)
+    pointer = buffer.access_ptr("rw", offset=7)
+    assert pointer.op.name == "tir.tvm_access_ptr" and pointer.args[0].dtype == "float32" and pointer.args[1].same_as(buffer.data)
+    assert [int(a) for a in pointer.args[2:]] == [7, 13, 3] and int(buffer.access_ptr("w").args[4]) == 2
     with pytest.raises(ValueError, match="access_mask"):
         buffer.access_ptr("x")
 

@@ -21,7 +21,7 @@ class Maker:
         self.serial = serial
         self.loose = loose
         self.used = {}  # name: (extents, begins) of the part of a buffer that is used
-        self.n = tir.Var("n")
+        self.n = tir.Var("n", "int64")
         self.buffers = [self.buffer(f"P{i}", dtype) for i, dtype in enumerate(("float32", "float32", "int64", "int32"))]
         self.count = 0
 
@@ -42,13 +42,13 @@ class Maker:
         extents, begins, shape = [int(d) for d in buffer.shape], [], []
         for d in extents:
             least, slack = self.random.randint(0, 2), self.random.randint(0, 2)
-            begin = tir.const(least)
+            begin = tir.const(least, "int64")
             if loops and self.random.random() < 0.6:
-                begin = tir.Add(tir.FloorMod(self.random.choice(loops), tir.const(4)), begin)
+                begin = tir.Add(tir.FloorMod(self.random.choice(loops), tir.const(4, "int64")), begin)
                 least += 3
             begins.append(begin)
             shape.append(d + least + slack)
-        self.used[buffer.name] = [tir.const(d) for d in extents], begins
+        self.used[buffer.name] = [tir.const(d, "int64") for d in extents], begins
         return tir.Buffer(shape, buffer.dtype, buffer.name, buffer.scope())
 
     def fresh(self, prefix):
@@ -67,10 +67,10 @@ class Maker:
             if loops and pick < 0.3:
                 return self.random.choice(loops)
             value = self.random.randint(-3, 9)
-            return tir.const(value)
+            return tir.const(value, "int64")
         a, b = self.index(loops, depth - 1), self.index(loops, depth - 1)
         op = self.random.choice(("+", "-", "*", "//", "%", "min", "max", "select"))
-        k = tir.const(self.random.randint(1, 5))
+        k = tir.const(self.random.randint(1, 5), "int64")
         if op == "+":
             return tir.Add(a, b)
         if op == "-":
@@ -117,10 +117,10 @@ class Maker:
             both = self.random.choice((tir.And, tir.Or))
             return both(self.condition(loops, buffers, depth - 1), self.condition(loops, buffers, depth - 1))
         if pick < 0.3:
-            return compare(self.n, tir.const(self.random.randint(0, 5)))
+            return compare(self.n, tir.const(self.random.randint(0, 5), "int64"))
         if pick < 0.6:
             return compare(self.value("float32", loops, buffers, 1), tir.const(1.0))
-        return compare(self.index(loops), tir.const(self.random.randint(-1, 6)))
+        return compare(self.index(loops), tir.const(self.random.randint(-1, 6), "int64"))
 
     # ---- Statements
 
@@ -145,33 +145,33 @@ class Maker:
                 return self.vectorised(loops, buffers)
             if self.random.random() < 0.15:
                 return self.doubled(loops, buffers, depth)
-            begin = tir.const(self.random.choice((0, 0, 1, -2)))
-            extent = self.n if kind == 0 and self.random.random() < 0.2 else tir.const(self.random.choice(_EXTENTS))
-            var = tir.Var(self.fresh("i"))
+            begin = tir.const(self.random.choice((0, 0, 1, -2)), "int64")
+            extent = self.n if kind == 0 and self.random.random() < 0.2 else tir.const(self.random.choice(_EXTENTS), "int64")
+            var = tir.Var(self.fresh("i"), "int64")
             return tir.For(var, begin, extent, kind, self.block([*loops, var], buffers, depth - 1))
         if pick < 0.75:
             other = self.block(loops, buffers, depth - 1) if self.random.random() < 0.5 else None
             return tir.IfThenElse(self.condition(loops, buffers), self.block(loops, buffers, depth - 1), other)
         if pick < 0.83:
-            var = tir.Var(self.fresh("k"))
+            var = tir.Var(self.fresh("k"), "int64")
             return tir.LetStmt(var, self.index(loops), self.block([*loops, var], buffers, depth - 1))
         if pick < 0.88:
-            return tir.AttrStmt(None, "mark", tir.const(1), self.block(loops, buffers, depth - 1))
+            return tir.AttrStmt(None, "mark", tir.const(1, "int64"), self.block(loops, buffers, depth - 1))
         if pick < 0.92:
-            return tir.AssertStmt(tir.LT(self.n, tir.const(100)), "n is large", self.block(loops, buffers, depth - 1))
+            return tir.AssertStmt(tir.LT(self.n, tir.const(100, "int64")), "n is large", self.block(loops, buffers, depth - 1))
         return self.allocation(loops, buffers, depth)
 
     def doubled(self, loops, buffers, depth):
         """A loop that fills memory of its own in each round, under the mark of double buffers."""
-        var = tir.Var(self.fresh("d"))
-        begin, extent = tir.const(self.random.choice((0, 2))), self.random.choice((self.n, tir.const(self.random.choice(_EXTENTS))))
+        var = tir.Var(self.fresh("d"), "int64")
+        begin, extent = tir.const(self.random.choice((0, 2)), "int64"), self.random.choice((self.n, tir.const(self.random.choice(_EXTENTS), "int64")))
         return tir.For(var, begin, extent, 0, self.allocation([*loops, var], buffers, depth, mark=True))
 
     def vectorised(self, loops, buffers):
         """A loop whose iterations are independent, as its mark promises: each has its own element of one buffer."""
         own = self.random.choice(buffers)
         others = [b for b in buffers if not b.same_as(own)]
-        var = tir.Var(self.fresh("v"))
+        var = tir.Var(self.fresh("v"), "int64")
         at = self.at(own, [*(tir.FloorMod(self.index(loops), d) for d in self.extents(own)[:-1]), var])
 
         def store():
@@ -187,19 +187,19 @@ class Maker:
             body = tir.IfThenElse(condition, tir.SeqStmt([store(), store()]), store() if self.random.random() < 0.5 else None)
         if self.random.random() < 0.3:
             body = tir.SeqStmt([body, store()])
-        return tir.For(var, tir.const(0), self.extents(own)[-1], 2, body)
+        return tir.For(var, tir.const(0, "int64"), self.extents(own)[-1], 2, body)
 
     def allocation(self, loops, buffers, depth, mark=False):
         """New memory: filled first, so that no pass can show what was there before."""
         made = self.buffer(self.fresh("t"), self.random.choice(("float32", "int64")), self.random.choice(("", "local")))
         if self.loose:
             made = self.loosened(made, loops)
-        index = [tir.Var(self.fresh("f")) for _ in made.shape]
+        index = [tir.Var(self.fresh("f"), "int64") for _ in made.shape]
         fill = tir.BufferStore(made, self.value(made.dtype, [*loops, *index], buffers, 2), self.at(made, index))
         for var, extent in zip(reversed(index), reversed(self.extents(made)), strict=True):
-            fill = tir.For(var, tir.const(0), extent, 0, fill)
+            fill = tir.For(var, tir.const(0, "int64"), extent, 0, fill)
         if mark:
-            fill = tir.AttrStmt(made.data, "double_buffer_scope", tir.const(1), fill)
+            fill = tir.AttrStmt(made.data, "double_buffer_scope", tir.const(1, "int64"), fill)
         return tir.Allocate(made, self.joined([fill, self.block(loops, [*buffers, made], depth - 1)]))
 
 

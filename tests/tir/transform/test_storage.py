@@ -23,9 +23,9 @@ def program(lives, sizes):
     buffers = [tir.Buffer([n], "int64", f"t{i}") for i, n in enumerate(sizes)]
     steps = {}
     for i, (first, last) in enumerate(lives):
-        at = tir.const(i % sizes[i])
-        steps.setdefault(first, []).append(tir.BufferStore(buffers[i], tir.const(i + 1), [at]))
-        steps.setdefault(last + 0.5, []).append(tir.BufferStore(out, tir.BufferLoad(buffers[i], [at]), [tir.const(i)]))
+        at = tir.const(i % sizes[i], "int64")
+        steps.setdefault(first, []).append(tir.BufferStore(buffers[i], tir.const(i + 1, "int64"), [at]))
+        steps.setdefault(last + 0.5, []).append(tir.BufferStore(out, tir.BufferLoad(buffers[i], [at]), [tir.const(i, "int64")]))
     body = tir.SeqStmt([tir.SeqStmt(s) if len(s) > 1 else s[0] for _, s in sorted(steps.items())])
     number = {t: k for k, t in enumerate(sorted(steps))}
     for b in reversed(buffers):

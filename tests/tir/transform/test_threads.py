@@ -49,7 +49,7 @@ class Kernels:
         self.out = tir.Buffer([2, self.rows * T], "int64", "B")
         self.input = tir.Buffer([self.rows * T], "int64", "A")
         self.shared = [tir.Buffer(self.shape, "int64", f"S{i}", scope) for i in range(2)]
-        self.block, self.y, self.x = tir.Var("blockIdx.x"), tir.Var("threadIdx.y"), tir.Var("threadIdx.x")
+        self.block, self.y, self.x = tir.Var("blockIdx.x", "int64"), tir.Var("threadIdx.y", "int64"), tir.Var("threadIdx.x", "int64")
         self.count = 0
 
     def at(self, own=False):
@@ -57,17 +57,17 @@ class Kernels:
         x, y = self.x, self.y
         if not own:
             k = self.random.randint(1, T - 1)
-            x = self.random.choice((x, tir.Sub(tir.const(T - 1), x), tir.FloorMod(tir.Add(x, tir.const(k)), tir.const(T))))
-            y = self.random.choice((y, tir.Sub(tir.const(self.rows - 1), y)))
-        return [y, x] if len(self.shape) == 2 else [tir.Add(tir.Mul(y, tir.const(T)), x)]
+            x = self.random.choice((x, tir.Sub(tir.const(T - 1, "int64"), x), tir.FloorMod(tir.Add(x, tir.const(k, "int64")), tir.const(T, "int64"))))
+            y = self.random.choice((y, tir.Sub(tir.const(self.rows - 1, "int64"), y)))
+        return [y, x] if len(self.shape) == 2 else [tir.Add(tir.Mul(y, tir.const(T, "int64")), x)]
 
     def store(self, loops):
         own = self.random.choice(self.shared)
         at = self.at(own=self.random.random() < 0.5)
         other = next(s for s in self.shared if not s.same_as(own))
-        flat = [tir.Add(tir.Mul(self.y, tir.const(T)), self.x)]
+        flat = [tir.Add(tir.Mul(self.y, tir.const(T, "int64")), self.x)]
         value = self.random.choice((tir.BufferLoad(other, self.at()), tir.BufferLoad(self.input, flat), tir.BufferLoad(own, at)))
-        value = tir.Add(value, self.random.choice([tir.const(self.random.randint(1, 5)), *loops]))
+        value = tir.Add(value, self.random.choice([tir.const(self.random.randint(1, 5), "int64"), *loops]))
         if self.random.random() < 0.3:
             place = [self.block, *flat]
             return tir.BufferStore(self.out, tir.Add(tir.BufferLoad(self.out, place), tir.BufferLoad(own, self.at())), place)
@@ -78,25 +78,25 @@ class Kernels:
         if depth == 0 or pick < 0.6:
             store = self.store(loops)
             if self.random.random() < 0.2:  # some threads
-                return tir.IfThenElse(tir.LT(self.x, tir.const(self.random.randint(1, T))), store, None)
+                return tir.IfThenElse(tir.LT(self.x, tir.const(self.random.randint(1, T), "int64")), store, None)
             return store
         if pick < 0.8:
             self.count += 1
-            var = tir.Var(f"i{self.count}")
-            return tir.For(var, tir.const(0), tir.const(self.random.randint(0, 3)), 0, self.sequence([*loops, var], depth - 1))
+            var = tir.Var(f"i{self.count}", "int64")
+            return tir.For(var, tir.const(0, "int64"), tir.const(self.random.randint(0, 3), "int64"), 0, self.sequence([*loops, var], depth - 1))
         if pick < 0.9:
             self.count += 1
-            var = tir.Var(f"l{self.count}")
-            return tir.LetStmt(var, tir.Add(self.block, tir.const(1)), self.sequence([*loops, var], depth - 1))
-        condition = tir.LT(self.random.choice([self.block, *loops]), tir.const(1))
+            var = tir.Var(f"l{self.count}", "int64")
+            return tir.LetStmt(var, tir.Add(self.block, tir.const(1, "int64")), self.sequence([*loops, var], depth - 1))
+        condition = tir.LT(self.random.choice([self.block, *loops]), tir.const(1, "int64"))
         return tir.IfThenElse(condition, self.sequence(loops, depth - 1), self.sequence(loops, depth - 1) if self.random.random() < 0.5 else None)
 
     def sequence(self, loops, depth):
         return tir.SeqStmt([self.statement(loops, depth) for _ in range(self.random.randint(2, 4))])
 
     def func(self, allocate=True):
-        place = [self.y, self.x] if len(self.shape) == 2 else [tir.Add(tir.Mul(self.y, tir.const(T)), self.x)]
-        fill = [tir.BufferStore(s, tir.BufferLoad(self.input, [tir.Add(tir.Mul(self.y, tir.const(T)), self.x)]), place) for s in self.shared]
+        place = [self.y, self.x] if len(self.shape) == 2 else [tir.Add(tir.Mul(self.y, tir.const(T, "int64")), self.x)]
+        fill = [tir.BufferStore(s, tir.BufferLoad(self.input, [tir.Add(tir.Mul(self.y, tir.const(T, "int64")), self.x)]), place) for s in self.shared]
         body = tir.SeqStmt([*fill, *self.sequence([], 3).seq])
         params = [self.input, self.out]
         if allocate:
@@ -106,7 +106,7 @@ class Kernels:
             params += self.shared
         blocks = 2 if allocate else 1  # blocks do not wait for each other
         for var, extent in ((self.x, T), (self.y, self.rows), (self.block, blocks)):
-            body = tir.AttrStmt(var, "thread_extent", tir.const(extent), body)
+            body = tir.AttrStmt(var, "thread_extent", tir.const(extent, "int64"), body)
         return tir.PrimFunc(params, body).with_attr("global_symbol", "f")
 
     def arguments(self, func):
@@ -249,20 +249,20 @@ def _argmax(rows, threads):
     """Each thread gets the largest of its row, and where that is: a reduction of two values."""
     a, at = tir.Buffer([rows, threads], "float32", "A"), tir.Buffer([rows, threads], "int64", "I")
     best = tir.Buffer([rows, threads], "float32", "B")
-    x, y = tir.Var("threadIdx.x"), tir.Var("threadIdx.y")
-    lhs, rhs = [tir.Var("a", "float32"), tir.Var("i")], [tir.Var("b", "float32"), tir.Var("j")]
+    x, y = tir.Var("threadIdx.x", "int64"), tir.Var("threadIdx.y", "int64")
+    lhs, rhs = [tir.Var("a", "float32"), tir.Var("i", "int64")], [tir.Var("b", "float32"), tir.Var("j", "int64")]
     first = tir.Or(tir.GT(lhs[0], rhs[0]), tir.And(tir.EQ(lhs[0], rhs[0]), tir.LT(lhs[1], rhs[1])))
     reducer = tir.CommReducer(
-        lhs, rhs, [tir.Select(first, lhs[0], rhs[0]), tir.Select(first, lhs[1], rhs[1])], [tir.FloatImm("float32", float("-inf")), tir.const(1 << 40)]
+        lhs, rhs, [tir.Select(first, lhs[0], rhs[0]), tir.Select(first, lhs[1], rhs[1])], [tir.FloatImm("float32", float("-inf")), tir.const(1 << 40, "int64")]
     )
     call = tir.Call(
         "int32",
         "tir.tvm_thread_allreduce",
-        [tir.const(2), tir.BufferLoad(a, [y, x]), x, tir.const(True), tir.BufferLoad(best, [y, x]), tir.BufferLoad(at, [y, x]), x],
+        [tir.const(2, "int64"), tir.BufferLoad(a, [y, x]), x, tir.const(True), tir.BufferLoad(best, [y, x]), tir.BufferLoad(at, [y, x]), x],
     )
-    body = tir.AttrStmt(reducer, "reduce_scope", tir.const(0), tir.Evaluate(call))
+    body = tir.AttrStmt(reducer, "reduce_scope", tir.const(0, "int64"), tir.Evaluate(call))
     for var, extent in ((x, threads), (y, rows)):
-        body = tir.AttrStmt(var, "thread_extent", tir.const(extent), body)
+        body = tir.AttrStmt(var, "thread_extent", tir.const(extent, "int64"), body)
     return tir.PrimFunc([a, best, at], body).with_attr("global_symbol", "f")
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on tensors of tensor expressions, for `topi` and the arithmetic of `te.Tensor`."""
 
+import inspect
 import itertools
 import numbers
 
@@ -8,9 +9,9 @@ from ..._core import Array
 from ..._ffi import get_global_func, register_func
 from ..._ffi.hook import Hook
 from ...error import UnsupportedError
-from ...ir import PrimExpr, TensorType, TupleType
-from ...te import Tensor, TensorSlice, compute, extern
-from ...tir import IntImm, call_packed
+from ...ir import Op, PrimExpr, TensorType, TupleType, make_node
+from ...te import ComputeOp, Tensor, TensorSlice, compute, extern
+from ...tir import FloatImm, IntImm, call_packed
 from ..expr import TupleWrapper, Var, const, infer_type
 from ..function import Function
 from . import find
@@ -28,7 +29,9 @@ def on_tensors(function, args, kwargs):
             return type(value)(map(lift, value))
         if isinstance(value, TensorSlice):
             value = value.asobject()
-        if isinstance(value, PrimExpr) and not hasattr(value, "value"):
+        if isinstance(value, (IntImm, FloatImm)):
+            return value.value
+        if isinstance(value, PrimExpr):
             value = compute((), lambda scalar=value: scalar, "scalar")
         if not isinstance(value, Tensor):
             return value
@@ -39,6 +42,7 @@ def on_tensors(function, args, kwargs):
         params.append(Var(value.op.name, TensorType(value.shape, value.dtype)))
         return params[-1]
 
+    args, kwargs = _of_one_dtype(function, args, kwargs)
     args, kwargs = lift(args), {k: lift(v) for k, v in kwargs.items()}
     expr = function(*args, **kwargs)
     if isinstance(expr, TupleWrapper):
@@ -49,7 +53,7 @@ def on_tensors(function, args, kwargs):
     several = isinstance(kind, TupleType)
     func = Function(params, expr)
     try:
-        results = list(get_global_func("relay.OnTensors")(func, found))
+        results = [_tagged(t, expr) for t in get_global_func("relay.OnTensors")(func, found)]
     except UnsupportedError as e:
         if "has no loops" not in str(e):
             raise
@@ -58,6 +62,30 @@ def on_tensors(function, args, kwargs):
             raise
         results = _evaluated(func, found, kinds)
     return results if several else results[0]
+
+
+_TAGS = {0: "elemwise", 1: "broadcast", 2: "injective", 3: "comm_reduce"}  # by the pattern of operators
+
+
+def _tagged(tensor, expr):
+    """The tensor of a call of an operator, with the tag that says how its elements depend on those of its inputs."""
+    operator = getattr(expr, "op", None)
+    pattern = operator.get_attr("TOpPattern") if isinstance(operator, Op) else None
+    made = tensor.op
+    if pattern not in _TAGS or not isinstance(made, ComputeOp) or made.tag or len(made.body) != 1:
+        return tensor
+    return make_node("te.ComputeOp", name=made.name, tag=_TAGS[pattern], attrs=made.attrs, axis=made.axis, body=made.body).output(0)
+
+
+def _of_one_dtype(function, args, kwargs):
+    """Arguments of an operator of two sides; a number has the dtype of the tensor beside it."""
+    values = dict(zip(inspect.signature(function).parameters, args, strict=False)) | kwargs
+    dtypes = [str(a.dtype) for a in values.values() if isinstance(a, Tensor)]
+    if list(values) != ["lhs", "rhs"] or not dtypes:
+        return args, kwargs
+    numbers_of = (int, float, IntImm, FloatImm)
+    is_number = {k: isinstance(v, numbers_of) and not isinstance(v, bool) for k, v in values.items()}
+    return [const(getattr(v, "value", v), dtypes[0]) if is_number[k] else v for k, v in values.items()], {}
 
 
 def _evaluated(func, tensors, kinds):

@@ -19,7 +19,7 @@ def thread_axis(dom=None, tag="", name="", span=None):
         dom, tag = None, dom
     if not tag:
         raise ValueError('thread_axis needs a tag, as "threadIdx.x"')
-    return IterVar(Range(0, 1) if dom is None else dom, Var(name or tag), IterVar.ThreadIndex, tag)
+    return IterVar(Range(0, 1) if dom is None else dom, Var(name or tag, "int32"), IterVar.ThreadIndex, tag)
 
 
 def producers(operation):
@@ -291,7 +291,7 @@ class Stage:
         raise ValueError(f"`{iv.var.name}` of `{self.op.name}` {what}; its loops are {', '.join(str(v.var.name) for v in self.leaf_iter_vars)}")
 
     def _new(self, name, like):
-        iv = IterVar(Range(0, 1), Var(name), like.iter_type)
+        iv = IterVar(Range(0, 1), Var(name, "int64"), like.iter_type)
         self.all_iter_vars.append(iv)
         if self.is_reduce(like):
             self._reduce.add(iv.var.handle)
@@ -317,7 +317,7 @@ class Stage:
         if not args:
             if self.leaf_iter_vars:
                 raise ValueError(f"fuse of `{self.op.name}` needs a loop")
-            fused = IterVar(Range(0, 1), Var("singleton"), IterVar.DataPar)
+            fused = IterVar(Range(0, 1), Var("singleton", "int64"), IterVar.DataPar)
             self.all_iter_vars.append(fused)
             self.leaf_iter_vars.append(fused)
             self.relations.append(Singleton(fused))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One PrimFunc of a schedule: which elements of each tensor are needed where, and the loops that compute them."""
 
+from ..._core import convert
 from ...arith import Analyzer
 from ...error import TypeError, ValueError
 from ...ir import Range
@@ -444,7 +445,7 @@ def schedule_to_prim_func(schedule, args, name="main", buffers=None):
 
 
 def InferBound(schedule):
-    """The range of every loop of a schedule, also of those that were split or fused: a dictionary by IterVar."""
+    """The range of every loop of a schedule, also of those that were split or fused: a Map by IterVar."""
     inputs = [s.op for s in schedule.stages if s.is_input]
     lowering = _Lowering(schedule, [_ffi_api.OutputOf(o) for o in inputs])
     out = {}
@@ -454,7 +455,7 @@ def InferBound(schedule):
         first |= {k.var.handle: k.dom.min for k in stage.op.reduce_axis}
         for iv in stage.all_iter_vars:
             out[iv] = Range.from_min_extent(first.get(iv.var.handle, op.const(0, "int64")), p.loops.extent(iv))
-    return out
+    return convert(out)
 
 
 def ScheduleOps(schedule, bounds=None, debug_keep_trivial_loop=False):
