@@ -29,15 +29,52 @@ bool IsIndexArithmetic(const PrimExpr& e) {
   return found;
 }
 
-class Canonical : public StmtExprMutator {
+/// Buffers and indices become others, wherever they stand.
+class BufferMutator : public StmtExprMutator {
+ public:
+  using StmtExprMutator::VisitExpr_;
+  using StmtExprMutator::VisitStmt_;
+
+  PrimExpr VisitExpr_(const BufferLoadNode* op) final {
+    const Buffer buffer = BufferOf(op->buffer);
+    const Array<PrimExpr> indices = Indices(op->indices);
+    if (buffer.same_as(op->buffer) && indices.same_as(op->indices)) return GetRef<PrimExpr>(op);
+    return BufferLoad(buffer, indices);
+  }
+  Stmt VisitStmt_(const BufferStoreNode* op) final {
+    const Buffer buffer = BufferOf(op->buffer);
+    const Array<PrimExpr> indices = Indices(op->indices);
+    const PrimExpr value = VisitExpr(op->value);
+    if (buffer.same_as(op->buffer) && indices.same_as(op->indices) && value.same_as(op->value)) return GetRef<Stmt>(op);
+    BufferStoreNode n = *op;
+    n.buffer = buffer, n.indices = indices, n.value = value;
+    return BufferStore(std::move(n));
+  }
+  Stmt VisitStmt_(const AllocateNode* op) final {
+    const Buffer buffer = Declared(op->buffer);
+    const Stmt body = VisitStmt(op->body);
+    if (buffer.same_as(op->buffer) && body.same_as(op->body)) return GetRef<Stmt>(op);
+    AllocateNode n = *op;
+    n.buffer = buffer, n.body = body;
+    return Allocate(std::move(n));
+  }
+
+ protected:
+  /// A buffer where it is allocated.
+  virtual Buffer Declared(const Buffer& b) { return BufferOf(b); }
+  virtual Buffer BufferOf(const Buffer& b) = 0;
+  virtual Array<PrimExpr> Indices(const Array<PrimExpr>& given) = 0;
+};
+
+class Canonical final : public BufferMutator {
  public:
   Canonical() = default;
   /// `wide`: the variables of int64 that stand for narrow ones.
   explicit Canonical(const Map<Var, Var>& wide) {
     for (const auto& [narrow, var] : wide) wide_[narrow.get()] = var, narrow_.emplace(var.get(), narrow);
   }
-  using StmtExprMutator::VisitExpr_;
-  using StmtExprMutator::VisitStmt_;
+  using BufferMutator::VisitExpr_;
+  using BufferMutator::VisitStmt_;
 
   PrimExpr VisitExpr_(const VarNode* op) final {
     auto it = wide_.find(op);
@@ -70,35 +107,12 @@ class Canonical : public StmtExprMutator {
     static const Op address_of = Op::GetOrCreate("tir.address_of");
     return Call(DataType::Handle(), address_of, {BufferLoad(Buffer(std::move(view)), {at})});
   }
-  PrimExpr VisitExpr_(const BufferLoadNode* op) final {
-    const Buffer buffer = BufferOf(op->buffer);
-    const Array<PrimExpr> indices = Indices(op->indices);
-    if (buffer.same_as(op->buffer) && indices.same_as(op->indices)) return GetRef<PrimExpr>(op);
-    return BufferLoad(buffer, indices);
-  }
   PrimExpr VisitExpr_(const ProducerLoadNode* op) final {
     const Array<PrimExpr> indices = Indices(op->indices);
     if (indices.same_as(op->indices)) return GetRef<PrimExpr>(op);
     ProducerLoadNode n = *op;
     n.indices = indices;
     return ProducerLoad(std::move(n));
-  }
-  Stmt VisitStmt_(const BufferStoreNode* op) final {
-    const Buffer buffer = BufferOf(op->buffer);
-    const Array<PrimExpr> indices = Indices(op->indices);
-    const PrimExpr value = VisitExpr(op->value);
-    if (buffer.same_as(op->buffer) && indices.same_as(op->indices) && value.same_as(op->value)) return GetRef<Stmt>(op);
-    BufferStoreNode n = *op;
-    n.buffer = buffer, n.indices = indices, n.value = value;
-    return BufferStore(std::move(n));
-  }
-  Stmt VisitStmt_(const AllocateNode* op) final {
-    const Buffer buffer = Resized(op->buffer);
-    const Stmt body = VisitStmt(op->body);
-    if (buffer.same_as(op->buffer) && body.same_as(op->body)) return GetRef<Stmt>(op);
-    AllocateNode n = *op;
-    n.buffer = buffer, n.body = body;
-    return Allocate(std::move(n));
   }
   Stmt VisitStmt_(const ForNode* op) final {
     const PrimExpr min = Wide(op->min), extent = Wide(op->extent);
@@ -117,7 +131,7 @@ class Canonical : public StmtExprMutator {
   }
 
   /// The buffer with dimensions of int64, which stands for it from here on.
-  Buffer Resized(const Buffer& b) {
+  Buffer Declared(const Buffer& b) final {
     const Array<PrimExpr> shape = Indices(b->shape);
     if (shape.same_as(b->shape)) return b;
     BufferNode n = *b.get();
@@ -166,11 +180,11 @@ class Canonical : public StmtExprMutator {
   const std::unordered_map<const Object*, ObjectRef>& axes() const { return axes_; }
 
  private:
-  Buffer BufferOf(const Buffer& b) {
+  Buffer BufferOf(const Buffer& b) final {
     auto it = buffers_.find(b.get());
-    return it == buffers_.end() ? Resized(b) : it->second;
+    return it == buffers_.end() ? Declared(b) : it->second;
   }
-  Array<PrimExpr> Indices(const Array<PrimExpr>& given) {
+  Array<PrimExpr> Indices(const Array<PrimExpr>& given) final {
     Array<PrimExpr> out = given;
     for (size_t i = 0; i < given.size(); ++i) {
       const auto k = static_cast<int64_t>(i);
@@ -235,11 +249,11 @@ class Canonical : public StmtExprMutator {
 
 /// Takes back what Canonical did: loops run over narrow variables, and what is computed of them is narrow. Loops that a
 /// pass made are narrow where their bounds are.
-class Narrow : public StmtExprMutator {
+class Narrow final : public BufferMutator {
  public:
   explicit Narrow(const Canonical& done) : narrow_(done.narrow()), axes_(done.axes()), buffers_(done.as_written()) {}
-  using StmtExprMutator::VisitExpr_;
-  using StmtExprMutator::VisitStmt_;
+  using BufferMutator::VisitExpr_;
+  using BufferMutator::VisitStmt_;
 
   PrimExpr VisitExpr_(const VarNode* op) final {
     auto it = narrow_.find(op);
@@ -260,29 +274,6 @@ class Narrow : public StmtExprMutator {
   BATON_NARROW_COMPARE(GT)
   BATON_NARROW_COMPARE(GE)
 #undef BATON_NARROW_COMPARE
-  PrimExpr VisitExpr_(const BufferLoadNode* op) final {
-    const Buffer buffer = BufferOf(op->buffer);
-    const Array<PrimExpr> indices = Indices(op->indices);
-    const bool same = indices.same_as(op->indices) && buffer.same_as(op->buffer);
-    return same ? GetRef<PrimExpr>(op) : PrimExpr(BufferLoad(buffer, indices));
-  }
-  Stmt VisitStmt_(const BufferStoreNode* op) final {
-    const Buffer buffer = BufferOf(op->buffer);
-    const Array<PrimExpr> indices = Indices(op->indices);
-    const PrimExpr value = VisitExpr(op->value);
-    if (buffer.same_as(op->buffer) && indices.same_as(op->indices) && value.same_as(op->value)) return GetRef<Stmt>(op);
-    BufferStoreNode n = *op;
-    n.buffer = buffer, n.indices = indices, n.value = value;
-    return BufferStore(std::move(n));
-  }
-  Stmt VisitStmt_(const AllocateNode* op) final {
-    const Buffer buffer = BufferOf(op->buffer);
-    const Stmt body = VisitStmt(op->body);
-    if (buffer.same_as(op->buffer) && body.same_as(op->body)) return GetRef<Stmt>(op);
-    AllocateNode n = *op;
-    n.buffer = buffer, n.body = body;
-    return Allocate(std::move(n));
-  }
   Stmt VisitStmt_(const AttrStmtNode* op) final {
     const VarNode* bound = BoundThreadVar(op);
     auto it = bound ? narrow_.find(bound) : narrow_.end();
@@ -320,10 +311,10 @@ class Narrow : public StmtExprMutator {
   }
 
  private:
-  Buffer BufferOf(const Buffer& b) {
+  Buffer BufferOf(const Buffer& b) final {
     auto it = buffers_.find(b.get());
     if (it != buffers_.end()) return it->second;
-    const Array<PrimExpr> shape = Indices(b->shape, /*literals=*/false);
+    const Array<PrimExpr> shape = Narrowed(b->shape, /*literals=*/false);
     Buffer made = b;
     if (!shape.same_as(b->shape)) {
       BufferNode n = *b.get();
@@ -332,7 +323,8 @@ class Narrow : public StmtExprMutator {
     }
     return buffers_[b.get()] = made;
   }
-  Array<PrimExpr> Indices(const Array<PrimExpr>& given, bool literals = true) {
+  Array<PrimExpr> Indices(const Array<PrimExpr>& given) final { return Narrowed(given, /*literals=*/true); }
+  Array<PrimExpr> Narrowed(const Array<PrimExpr>& given, bool literals) {
     Array<PrimExpr> out = given;
     for (size_t i = 0; i < given.size(); ++i) {
       const auto k = static_cast<int64_t>(i);
@@ -452,7 +444,7 @@ PrimFunc CanonicalForm(const PrimFunc& f) {
     Array<Var> params;
     for (const Var& p : f->params) params.push_back(sizes.count(p) ? sizes.at(p) : p);
     Map<Var, Buffer> buffers;
-    for (const auto& [p, b] : f->buffer_map) buffers.Set(p, canonical.Resized(b));
+    for (const auto& [p, b] : f->buffer_map) buffers.Set(p, canonical.Declared(b));
     out.CopyOnWrite()->params = params;
     out.CopyOnWrite()->buffer_map = buffers;
   }
