@@ -451,6 +451,8 @@ PrimFunc CanonicalForm(const PrimFunc& f) {
   return WithBody(out, canonical(f->body));
 }
 
+Stmt CanonicalForm(const Stmt& s) { return Canonical()(s); }
+
 PrimFunc OnCanonicalForm(const PrimFunc& f, const std::function<PrimFunc(PrimFunc)>& step) {
   // Parameters and sizes stand in the body as variables of int64; a step that changes the parameters gets them as they
   // are.

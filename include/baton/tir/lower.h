@@ -15,6 +15,7 @@ BATON_DLL PrimFunc WithBody(const PrimFunc& f, const Stmt& body);
 /// What programs write in forms that the steps below take: loops and indices of narrow integers become int64 (their
 /// arithmetic, too, so that it does not wrap around), tvm_access_ptr becomes an address.
 BATON_DLL PrimFunc CanonicalForm(const PrimFunc& f);
+BATON_DLL Stmt CanonicalForm(const Stmt& s);
 /// Every buffer becomes one-dimensional; `buffer_map` keeps the shapes of the parameters.
 BATON_DLL PrimFunc FlattenStorage(const PrimFunc& f);
 /// Canonical index arithmetic, branches and loops that cannot run removed.

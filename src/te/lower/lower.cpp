@@ -5,6 +5,7 @@
 #include <baton/arith/analyzer.h>
 #include <baton/te/lower.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/lower.h>
 #include <baton/tir/verify.h>
 
 #include <algorithm>
@@ -174,6 +175,7 @@ class Lowerer {
       bind(op->output_buffers[i], actual);
     }
     Stmt body = tir::SubstituteBuffers(tir::RenewBindings(Downcast<Stmt>(op->body)), map, vars);  // with its span
+    body = tir::CanonicalForm(body);
     if (nests_.work_items()) return body;
     Array<Stmt> parts = body.as<tir::SeqStmtNode>() ? body.as<tir::SeqStmtNode>()->seq : Array<Stmt>{body};
     bool changed = false;

@@ -84,20 +84,21 @@ def test_as_a_decorator():
     assert relay.create_executor("graph").evaluate(relay.Function([x], relay.Call(op, [x], None)))(np.ones(2, "float32")).numpy().tolist() == [3, 3]
 
 
-def test_nests_of_a_statement():
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_nests_of_a_statement(dtype):
     """Rounds that store elements of their own may run at once; a nest that reads what it stores keeps its order."""
     n = 900_000
 
     def body(ins, outs):
         ib = tvm.tir.ir_builder.create()
         a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
-        with ib.for_range(0, n, "i", dtype="int64") as i:
+        with ib.for_range(0, n, "i", dtype=dtype) as i:
             b[i] = a[i] * tvm.tir.const(2, "float32")
-        with ib.for_range(0, n, "j", dtype="int64") as j:
+        with ib.for_range(0, n, "j", dtype=dtype) as j:
             b[j] = b[j] + b[0]
         return ib.get()
 
-    f = operator("test.statement", lambda attrs, inputs, out_type: te.extern([(n,)], inputs, body, dtype="float32"))
+    f = operator(f"test.statement.{dtype}", lambda attrs, inputs, out_type: te.extern([(n,)], inputs, body, dtype="float32"))
     x = relay.var("x", shape=(n,))
     a = np.random.default_rng(2).integers(0, 100, n).astype("float32")
     a[0] = 3
