@@ -45,9 +45,10 @@ class Analyzer:
 
     def __init__(self):
         self._widening = Widening(self._of_int32)
+        self._values = {}  # variable -> the expression that it is bound to
         self._remainders = {}  # variable -> (coeff, base, the variable k of coeff * k + base)
         self._method = get_global_func("arith.MakeAnalyzer")()
-        self._bind, self._simplify, self._bound, self._modular = map(self._method, ("bind", "simplify", "const_int_bound", "modular_set"))
+        self._bind, self._canonical, self._bound, self._modular = map(self._method, ("bind", "simplify", "const_int_bound", "modular_set"))
 
     def _of_int32(self, var):
         low = 0 if isinstance(var, SizeVar) else _INT32.min_value
@@ -56,7 +57,14 @@ class Analyzer:
     def bind(self, var, expr):
         """Sets the range of a variable, or its value."""
         low, extent = (expr.min, expr.extent) if isinstance(expr, Range) else (_expr(expr), op.const(1, var.dtype))
-        self._bind(*map(self._widening.wide, (var, low, extent)))
+        wide, low, extent = map(self._widening.wide, (var, low, extent))
+        self._bind(wide, low, extent)
+        self._values.pop(wide, None)
+        if not isinstance(expr, Range):
+            self._values[wide] = self._simplify(low)
+
+    def _simplify(self, expr):
+        return self._canonical(substitute(expr, self._values) if self._values else expr)
 
     def update(self, var, info, override=False):
         """Sets the bounds of a variable, a ConstIntBound, or its remainder, a ModularSet, in place of those known before."""

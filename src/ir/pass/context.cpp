@@ -137,9 +137,10 @@ struct ConfigTable {
   }
 };
 
+/// Passes over PrimFuncs are known as `tir.UnrollLoop`, too.
 bool Contains(const Array<String>& names, const String& name) {
   for (const String& n : names) {
-    if (n == name) return true;
+    if (n == name || n.str() == "tir." + name.str()) return true;
   }
   return false;
 }

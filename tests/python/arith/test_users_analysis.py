@@ -101,7 +101,9 @@ def test_bound_mul():
 def test_bind_expr():
     ana = arith.Analyzer()
     i = te.var('i')
-    ana.bind(i, te.var('k') + 1)
+    k = te.var('k')
+    ana.bind(i, k + 1)
+    assert structural_equal(ana.simplify(i), k + 1) and ana.simplify(i - k).value == 1 and ana.can_prove(i > k)
 
 
 def test_constraint_scope():
@@ -396,7 +398,8 @@ def test_floormod_neg():
 def test_simplify_logical():
     ana = arith.Analyzer()
     x = te.var('x')
-    ana.simplify(tir.all(x < 5, x < 3))
+    both = ana.simplify(tir.all(x < 5, x < 3))
+    assert [ana.simplify(tir.stmt_functor.substitute(both, {x: tir.const(n)})).value for n in (2, 4)] == [1, 0]
 
 
 def test_simplify_float():

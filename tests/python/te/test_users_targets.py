@@ -162,7 +162,7 @@ def test_support():
 def test_contrib_clang():
     from baton.contrib import clang
 
-    clang.find_clang(required=False)
+    assert all('clang' in path for path in clang.find_clang(required=False))
 
 
 def test_contrib_tar():
@@ -269,8 +269,10 @@ def test_build_target_obj_host():
     A = te.placeholder((4,), name='A')
     B = te.compute((4,), lambda i: A[i] + 1.0)
     s = te.create_schedule(B.op)
-    tvm.build(s, [A, B], tvm.target.Target('llvm'), 'llvm')
-    tvm.build(s, [A, B], target='llvm', target_host='llvm')
+    for f in (tvm.build(s, [A, B], tvm.target.Target('llvm'), 'llvm'), tvm.build(s, [A, B], target='llvm', target_host='llvm')):
+        b = tvm.nd.empty((4,))
+        f(tvm.nd.array(np.ones(4, 'float32')), b)
+        np.testing.assert_array_equal(b.numpy(), 2)
 
 
 def test_build_errors():

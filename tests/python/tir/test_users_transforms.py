@@ -132,7 +132,9 @@ def test_storage_rewrite():
             A[j] = tir.const(1.2, 'float32')
     body = ib.get()
     mod = tvm.IRModule.from_expr(tir.PrimFunc([n], body))
-    body = tir.transform.StorageRewrite()(mod)['main'].body
+    found = []
+    tir.stmt_functor.post_order_visit(tir.transform.StorageRewrite()(mod)['main'].body, found.append)
+    assert sum(isinstance(x, tir.Allocate) for x in found) == 1
 
 
 def test_storage_flatten():
@@ -192,8 +194,7 @@ def test_passes_w_args():
 
 
 def test_hoist_variant():
-    tir.transform.HoistIfThenElse('basic')
-    tir.transform.HoistIfThenElse()
+    assert tir.transform.HoistIfThenElse('basic').info.name == tir.transform.HoistIfThenElse().info.name
 
 
 def test_substitute():
@@ -293,7 +294,7 @@ def test_make_packed():
 
 
 def test_layout_undefined():
-    tir.layout('__undef__')
+    assert tir.layout('__undef__').name == '__undef__' and len(tir.layout('__undef__')) == 0
 
 
 def test_bijective():
