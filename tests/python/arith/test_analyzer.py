@@ -5,7 +5,7 @@ import pytest
 
 import baton as tvm
 from baton import te, tir
-from baton.arith import ConstIntBound, ModularSet, rules
+from baton.arith import ConstIntBound, ModularSet, modular, rules
 
 X, Y = te.var("x", "int64"), te.var("y", "int64")
 
@@ -116,3 +116,15 @@ def test_rules_take_deep_expressions(dtype):
     assert made.dtype == dtype
     at = tvm.tir.stmt_functor.substitute(made, {y: tir.const(2, dtype)})  # x is gone from it
     assert tvm.arith.Analyzer().simplify(at).value == 1 + 2 * 2998
+
+
+def test_remainders_of_deep_and_shared_expressions():
+    x = tir.Var("x", "int64")
+    deep = shared = x * 4
+    for _ in range(1500):
+        deep = deep + 4
+    for _ in range(40):
+        shared = shared + shared * 3  # as a tree it has 2^40 parts
+    analyzer = tvm.arith.Analyzer()
+    assert analyzer.modular_set(deep) == ModularSet(4, 0)
+    assert modular.modular_set(shared, lambda part: None).coeff % 4 == 0
