@@ -27,6 +27,7 @@ namespace baton::rpc {
 using support::Cat;
 
 namespace {
+constexpr size_t kTogether = 4096;  // bytes of a message that is sent in one piece
 constexpr int kSlice = 50;  // milliseconds between two questions whether the user wants to stop
 }
 
@@ -96,19 +97,19 @@ class FdChannel final : public Channel {
     }
   }
   void Write(iovec* parts, int count, Deadline deadline) override {
-    while (count > 0) {
-      if (!socket_) WaitFd(out_, POLLOUT, deadline, "sending to the peer");
-      msghdr message{};
-      message.msg_iov = parts;
-      message.msg_iovlen = static_cast<size_t>(count);
-      const ssize_t n = socket_ ? sendmsg(out_, &message, MSG_NOSIGNAL) : writev(out_, parts, count);
-      if (n < 0) {
-        Again(deadline, "sending to the peer");
-        continue;
-      }
-      size_t left = static_cast<size_t>(n);
-      while (count > 0 && left >= parts->iov_len) left -= parts->iov_len, ++parts, --count;
-      if (count > 0) parts->iov_base = static_cast<char*>(parts->iov_base) + left, parts->iov_len -= left;
+    // One call for a message that is short; `sendmsg`, which would do for all, can send descriptors, and is refused to a
+    // session that is confined.
+    size_t size = 0;
+    for (int i = 0; i < count; ++i) size += parts[i].iov_len;
+    char together[kTogether];
+    if (count > 1 && size <= sizeof together) {
+      size_t at = 0;
+      for (int i = 0; i < count; at += parts[i++].iov_len) std::memcpy(together + at, parts[i].iov_base, parts[i].iov_len);
+      WritePart(together, size, deadline, false);
+      return;
+    }
+    for (int i = 0; i < count; ++i) {
+      WritePart(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len, deadline, i + 1 < count);
     }
   }
   bool Readable() override {
@@ -136,6 +137,20 @@ class FdChannel final : public Channel {
     }
     kill(child_, SIGKILL);
     waitpid(child_, nullptr, 0);
+  }
+
+  void WritePart(const char* data, size_t size, Deadline deadline, bool more) {
+    while (size > 0) {
+      if (!socket_) WaitFd(out_, POLLOUT, deadline, "sending to the peer");
+      const ssize_t n =
+          socket_ ? send(out_, data, size, MSG_NOSIGNAL | (more ? MSG_MORE : 0)) : write(out_, data, size);
+      if (n < 0) {
+        Again(deadline, "sending to the peer");
+        continue;
+      }
+      data += n;
+      size -= static_cast<size_t>(n);
+    }
   }
 
   int in_, out_;

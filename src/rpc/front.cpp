@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #include <csignal>
 #include <thread>
 
+#include "rpc/confine/confine.h"
+#include "rpc/control.h"
 #include "rpc/endpoint.h"
 #include "rpc/errors.h"
 #include "rpc/worker.h"
@@ -119,6 +122,8 @@ std::unique_ptr<Channel> OpenFront(const Prover& prove, int fd, ServerOptions* o
   auto channel = ChannelOfSocket(ends[0]);
   try {
     if (front < 0) ThrowSystem("OSError", "no process for a connection");
+    const Descriptor alive(static_cast<int>(syscall(SYS_pidfd_open, front, 0)));
+    SendControl(options->control, ControlMessage::kFront, {}, alive.get());
     Take(ReadGreeting(channel.get(), Deadline::In(kProofSeconds)), channel.get(), options);
   } catch (const std::exception&) {
     // It has said why; or it passes the bytes of another session.

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <thread>
 
+#include "rpc/control.h"
 #include "rpc/endpoint.h"
 #include "rpc/errors.h"
 #include "rpc/worker.h"
@@ -53,54 +54,9 @@ void PassBetween(Channel* one, Channel* other) {
   up.join();
 }
 
-namespace {
-
-struct Handed {
-  uint64_t taken;
-  int32_t place;
-  int32_t unused;
-};
-
-}  // namespace
-
-bool HandOver(int control, int fd, uint64_t taken, int place) {
-  Handed what{taken, place, 0};
-  iovec part{&what, sizeof what};
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof fd)] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof space;
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
-  return sendmsg(control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof what;
-}
-
-bool ReceiveHandedOver(int control, int* fd, uint64_t* taken, int* place) {
-  Handed what{};
-  iovec part{&what, sizeof what};
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof *fd)];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof space;
-  const ssize_t n = recvmsg(control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (n < 0) return false;
-  const cmsghdr* head = CMSG_FIRSTHDR(&message);
-  if (n != sizeof what || !head || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof *fd))
-    return false;
-  std::memcpy(fd, CMSG_DATA(head), sizeof *fd);
-  *taken = what.taken;
-  *place = what.place;
-  return true;
-}
-
 void SetSessionConnection(int fd) noexcept { session_connection = fd; }
+
+bool SessionEnds() noexcept { return session_ends != 0; }
 
 void EndSession() noexcept {
   session_ends = 1;
@@ -219,7 +175,7 @@ bool PassOn(Channel* channel, const std::string& first, const ServerOptions& opt
   int ends[2];
   std::unique_ptr<Channel> inner;
   if (found >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
-    HandOver(options.control, ends[1], taken, found);
+    SendControl(options.control, ControlMessage::kConnection, {}, ends[1], taken, found);
     close(ends[1]);
     inner = ChannelOfSocket(ends[0]);
   }
@@ -237,24 +193,6 @@ bool PassOn(Channel* channel, const std::string& first, const ServerOptions& opt
   channel->Write(&part, 1, Deadline::In(kGreetSeconds));
   PassBetween(channel, inner.get());
   return true;
-}
-
-int TakeConnection(int control, uint64_t* taken, Deadline deadline) {
-  int found = -1;
-  for (;;) {
-    pollfd p{control, POLLIN, 0};
-    const int ready = poll(&p, 1, found >= 0 ? 0 : deadline.Left(1000));
-    if (session_ends) Throw(kSessionLost, "the server ends");
-    if (ready > 0) {
-      int fd = -1, place = -1;
-      if (!ReceiveHandedOver(control, &fd, taken, &place)) Throw(kSessionLost, "the server is gone");
-      if (found >= 0) close(found);  // the client gave that one up
-      found = fd;
-      continue;
-    }
-    if (found >= 0) return found;
-    if (ready == 0 && deadline.Passed()) Throw(kSessionLost, "the client did not come back");
-  }
 }
 
 }  // namespace baton::rpc

@@ -8,7 +8,6 @@
 #include <baton/support/json.h>
 #include <baton/support/sha256.h>
 #include <baton/support/text.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -17,10 +16,8 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <vector>
 
 namespace baton::rpc {
 using namespace runtime;  // NOLINT
@@ -36,35 +33,6 @@ double Now() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-/// Whether a process is one that serves a session, by the name that it gives itself.
-bool Serves(int pid) {
-  char name[32] = "";
-  const int fd = open(Cat("/proc/", pid, "/comm").c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const ssize_t n = read(fd, name, sizeof name);
-  close(fd);
-  return n > 0 && std::string_view(name, static_cast<size_t>(n)) == "baton-session\n";
-}
-
-/// The processes of sessions: children of the server.
-std::vector<int> SessionsOf(int server) {
-  std::vector<int> found;
-  const std::string threads = Cat("/proc/", server, "/task");
-  DIR* all = opendir(threads.c_str());
-  if (!all) return found;
-  while (const dirent* e = readdir(all)) {
-    const std::string path = Cat(threads, "/", e->d_name, "/children");
-    FILE* file = fopen(path.c_str(), "re");
-    if (!file) continue;
-    for (int pid; fscanf(file, "%d", &pid) == 1;) {
-      if (Serves(pid)) found.push_back(pid);
-    }
-    fclose(file);
-  }
-  closedir(all);
-  return found;
 }
 
 /// What a device computes when a tracker asks whether it is well: y[i] = x[i] * x[n - 1 - i] + i, modulo 2^32.
@@ -83,8 +51,14 @@ std::string AnswerOf(int64_t seed) {
 
 class Registrar {
  public:
-  Registrar(int door, int server, std::string url, std::string message, PackedFunc begun)
-      : door_(door), server_(server), url_(std::move(url)), message_(std::move(message)), begun_(std::move(begun)) {}
+  Registrar(int door, int server, std::string url, std::string message, const Module& sessions)
+      : door_(door),
+        server_(server),
+        url_(std::move(url)),
+        message_(std::move(message)),
+        begun_(sessions.GetFunction("begun")),
+        active_(sessions.GetFunction("active")),
+        evict_(sessions.GetFunction("evict")) {}
 
   void Connect() {
     line_ = (*Registry::Get("rpc.WireConnect"))(url_, 5.0).As<Module>();
@@ -166,16 +140,15 @@ class Registrar {
     leased_ = false;
     Open(epoch_, "");
     const double end = Now() + kKillSeconds;
-    for (std::vector<int> left = SessionsOf(server_); !left.empty() && Now() < end; left = SessionsOf(server_)) {
-      for (const int pid : left) kill(pid, SIGKILL);
-      usleep(5000);
-    }
+    evict_();
+    kill(server_, SIGCHLD);  // its supervisor wakes
+    while (active_().As<int64_t>() > 0 && Now() < end) usleep(5000);
     Send(Cat("{\"type\":\"ended\",\"epoch\":", epoch_, "}"));
   }
 
   void Look() {
     if (!leased_) return;
-    if (!SessionsOf(server_).empty()) {
+    if (active_().As<int64_t>() > 0) {
       seen_ = true;
     } else if (seen_ || begun_().As<int64_t>() != before_) {  // it may have been too short to be seen
       Over();
@@ -185,7 +158,7 @@ class Registrar {
   int door_, server_;
   std::string url_, message_, resume_;
   Module line_;
-  PackedFunc send_, receive_, begun_;
+  PackedFunc send_, receive_, begun_, active_, evict_;
   int64_t epoch_ = 0, before_ = 0;
   bool leased_ = false, seen_ = false;  // a lease is under way; a session of it was seen
 };
@@ -193,7 +166,7 @@ class Registrar {
 }  // namespace
 
 int StartRegistrar(const std::string& tracker, const std::string& kind, const std::string& url, int port,
-                   const PackedFunc& begun) {
+                   const Module& sessions) {
   for (const char c : kind) {
     if (c < '!' || c > '~' || c == '"' || c == '\\') throw ValueError(Cat("`", kind, "` is no kind of device"));
   }
@@ -206,7 +179,7 @@ int StartRegistrar(const std::string& tracker, const std::string& kind, const st
   int told[2];
   if (pipe2(told, O_CLOEXEC) != 0) throw Error("OSError", "no pipe");
   const int server = getpid();
-  Registrar registrar(written, server, tracker, Cat("\"key\":\"", kind, "\",", where), begun);
+  Registrar registrar(written, server, tracker, Cat("\"key\":\"", kind, "\",", where), sessions);
   registrar.Open(0, "");
   // The connection is the child's from the start: two processes cannot share the state of TLS.
   const pid_t child = fork();

@@ -37,10 +37,13 @@ Runs what clients send: modules that they upload, and registered functions as fa
   --tracker URL      register there (tls://host:port, ?key=FILE behind it); sessions need a lease of it then
   --key KIND         the kind of device that the tracker leases out (default: cpu); no secret
   --max-sessions N   sessions at once (default: 256)
+  --key-sessions N   of these, sessions of one key (default: three quarters)
   --warm N           processes that wait for a client (default: 4)
   --idle SECONDS     a session without a call for so long ends (default: 600)
   --disk MIB         files of a session (default: 4096)
-  --memory MIB       largest array that a session may ask for (default: 65536)
+  --files N          names in its folder (default: 10000)
+  --memory MIB       memory of a session (default: half of the machine's)
+  --threads N        threads of a session (default: 512)
   --verbose          lines on standard error when a session begins and ends: its peer, calls, bytes
 
 Exit codes: 0 ended, 1 failure, 2 wrong usage.
@@ -85,6 +88,9 @@ int Parse(int argc, char** argv, Command* c) {
                   {"--signers", "signers", 0},
                   {"--idle", "idle_seconds", -1},
                   {"--max-sessions", "max_sessions", 1},
+                  {"--key-sessions", "key_sessions", 1},
+                  {"--files", "files", 1},
+                  {"--threads", "threads", 1},
                   {"--warm", "warm", 1},
                   {"--cpu", "cpu_seconds", 1},
                   {"--disk", "disk_bytes", 1 << 20},
@@ -146,8 +152,8 @@ int Run(Command& c) {
   const std::string url = server.GetFunction("url")().As<std::string>();
   if (!c.tracker.empty()) {
     const int port = server.GetFunction("port")().As<int>();
-    c.options.Set(Any("door"), Any(static_cast<int64_t>(baton::rpc::StartRegistrar(c.tracker, c.kind, url, port,
-                                                                                   server.GetFunction("begun")))));
+    const int door = baton::rpc::StartRegistrar(c.tracker, c.kind, url, port, server);
+    c.options.Set(Any("door"), Any(static_cast<int64_t>(door)));
   }
   printf("baton-rpc-server: listening on %s\n", url.c_str());
   fflush(stdout);

@@ -71,7 +71,6 @@ void CheckLease(int door, std::string_view match) {
     whole = pread(door, record, sizeof record, 0) == sizeof record &&
             std::memcmp(support::Sha256Of(record, 40).data(), record + 40, 8) == 0;
   }
-  close(door);
   match.remove_prefix(match.rfind(':') + 1);
   const auto digest = support::Sha256Of(match.data(), match.size());
   if (!SameSecret(record + 8, digest.data(), digest.size()) || !whole || match.empty()) {

@@ -26,7 +26,7 @@ class ConnectionWatch : public std::enable_shared_from_this<ConnectionWatch> {
   std::atomic<int> turn_{0};  // counts connections
 };
 
-/// Throws Denied unless `match` ends with the ticket of the lease that the file `door` says is current; closes it.
+/// Throws Denied unless `match` ends with the ticket of the lease that the file `door` says is current.
 void CheckLease(int door, std::string_view match);
 
 }  // namespace baton::rpc

@@ -23,6 +23,8 @@
 #include <map>
 #include <thread>
 
+#include "rpc/confine/process.h"
+#include "rpc/control.h"
 #include "rpc/endpoint.h"
 #include "rpc/errors.h"
 #include "rpc/files.h"
@@ -35,6 +37,13 @@ using support::Cat;
 namespace {
 
 constexpr double kHelloSeconds = 2;
+constexpr double kGoneSeconds = 2;  // of a session whose client is gone for good
+
+/// How much of a key's id is that of the key: a token has its caveats behind it.
+size_t KeyIdBytes(std::string_view id) {
+  constexpr size_t kDigits = 16;
+  return id.rfind("certificate ", 0) == 0 ? id.size() : kDigits;
+}
 constexpr const char* kCheckSignals = "runtime.CheckSignals";
 constexpr size_t kMostFile = sizeof(size_t) > 4 ? static_cast<size_t>(uint64_t{1} << 32) : SIZE_MAX / 2;
 
@@ -94,7 +103,9 @@ class Worker final : public Endpoint {
     FrameHeader h;
     std::string payload;
     for (;;) {
+      Pulse(NowMs());
       h = ReceiveFrame(&payload, Deadline::In(options_.idle_seconds));
+      Pulse(0);
       switch (h.type) {
         case FrameType::kCall:
           ++calls_;
@@ -212,6 +223,9 @@ class Worker final : public Endpoint {
   }
 
  private:
+  void Pulse(int64_t waits_since) {
+    if (pulse_) pulse_->waits_since_ms.store(waits_since, std::memory_order_relaxed);
+  }
   void ReadPolicy() { trusted_ = options_.policy.empty() ? channel_->own_user : options_.policy == "trusted"; }
 
   void Greet() {
@@ -239,14 +253,21 @@ class Worker final : public Endpoint {
       }
       info.Set(Any("features"), Any(resumable ? "credit resume" : "credit"));
       TakePlace(name);
+      if (options_.door >= 0) {
+        CheckLease(options_.door, match);  // again: from here on who ends the lease sees this session
+        close(options_.door);
+      }
       info.Set(Any("machine"), Any(support::Machine().model_name));
       info.Set(Any("policy"), Any(policy()));
       info.Set(Any("session"), Any(static_cast<int64_t>(getpid())));
       const std::string hello = WriteHello(Any(info));
-      if (!resumable && options_.control >= 0) close(options_.control);
+      SessionTerms terms = TermsOf(options_);
+      terms.wall_seconds = session_seconds_;
+      terms.linger_seconds = resumable ? kLingerSeconds : kGoneSeconds;
+      Begin(terms);
       if (channel_->fd() >= 0) watch_->Start(channel_->fd(), resumable ? options_.control : -1, session_seconds_);
       SendFrame(FrameType::kHello, 0, 0, hello.data(), hello.size());
-      Begin(HasFeature(said, "credit"), resumable);
+      Endpoint::Begin(HasFeature(said, "credit"), resumable);
     } catch (...) {
       const std::string why = WriteError();
       if (!lost()) SendFrame(FrameType::kError, 0, 0, why.data(), why.size());
@@ -254,30 +275,65 @@ class Worker final : public Endpoint {
     }
   }
 
+  /// Counts this session, and throws where there are too many. `name` is what a client in place of a lost one says.
   void TakePlace(std::string_view name) {
     prctl(PR_SET_NAME, "baton-session");
     Places* places = options_.places;
     if (!places) return;
-    // One that ended may not be counted off yet.
-    for (int i = 0; places->taken.fetch_add(1) >= options_.max_sessions; ++i) {
+    Place& own = places->at[options_.place];
+    for (int i = 0;; ++i) {  // one that ended may not be counted off yet
+      const int taken = places->taken.fetch_add(1);
+      const std::string_view base = std::string_view(channel_->key_id).substr(0, KeyIdBytes(channel_->key_id));
+      const auto key = support::Sha256Of(base.data(), base.size());
+      std::memcpy(own.key, key.data(), sizeof own.key);
+      own.work = Place::kSession;
+      const bool crowded = taken >= options_.max_sessions;
+      const int same = options_.key_sessions > 0 ? SessionsOfKey(*places, own) : 0;
+      if (!crowded && same <= options_.key_sessions) break;
+      own.work = Place::kUnknown;
       places->taken.fetch_sub(1);
       if (i < 50) {
         usleep(20000);
         continue;
       }
-      Throw(kSessionLost, Cat("the server has ", options_.max_sessions, " sessions already; try again later"));
+      if (crowded) Throw(kSessionLost, Cat("the server has ", options_.max_sessions, " sessions already; try again later"));
+      Throw(kSessionLost, Cat("this key has ", options_.key_sessions, " of the server's ", options_.max_sessions,
+                              " sessions already, and may have no more; close one of them"));
     }
-    Place& own = places->at[options_.place];
-    own.work = Place::kSession;
     if (!name.empty()) {
       std::memcpy(own.name, SessionName(name, *channel()).data(), sizeof own.name);
       own.resumable = 1;
     }
-    // What runs here may be hostile: the table of all sessions is none of its business.
-    munmap(places, PlacesBytes(places->count));
-    if (!options_.begun) return;
-    options_.begun->fetch_add(1);
-    munmap(options_.begun, kBegunBytes);
+    if (options_.census) options_.census->active.fetch_add(1);
+  }
+  static int SessionsOfKey(const Places& places, const Place& own) {
+    int same = 0;
+    for (int i = 0; i < places.count; ++i) {
+      const Place& other = places.at[i];
+      same += other.work == Place::kSession && std::memcmp(other.key, own.key, sizeof own.key) == 0;
+    }
+    return same;
+  }
+  /// Tells the supervisor, and leaves the memory of the server's processes: code that runs here later may be hostile.
+  void Begin(const SessionTerms& terms) {
+    const std::string_view raw(reinterpret_cast<const char*>(&terms), sizeof terms);
+    if (options_.control >= 0) {
+      SendControl(options_.control, ControlMessage::kBegins, Cat(raw, policy(), "\n", channel_->peer));
+    }
+    if (options_.census) {
+      options_.census->begun.fetch_add(1);
+      munmap(options_.census, sizeof(Census));
+    }
+    if (!options_.places) return;
+    const int count = options_.places->count;
+    munmap(options_.places, PlacesBytes(count));
+    if (!options_.pulses) return;
+    pulse_ = PulseOf(options_.pulses, options_.place);
+    const auto pulses = reinterpret_cast<char*>(options_.pulses);
+    const size_t before = static_cast<size_t>(options_.place) * kPulseBytes;
+    const size_t behind = static_cast<size_t>(count - options_.place - 1) * kPulseBytes;
+    if (before) munmap(pulses, before);
+    if (behind) munmap(pulses + before + kPulseBytes, behind);
   }
 
   std::shared_ptr<Channel> Reconnect(uint64_t taken, uint64_t* peer_taken, Deadline) final {
@@ -367,8 +423,9 @@ class Worker final : public Endpoint {
     return a.CreateView({bytes}, DataType::UInt(8));
   }
   Any Alloc(Device d, int64_t bytes) {
-    if (bytes < 0 || static_cast<uint64_t>(bytes) > options_.memory_bytes) {
-      Throw(kOutOfMemory, Cat(bytes, " bytes: a session has at most ", options_.memory_bytes));
+    const uint64_t most = TermsOf(options_).memory_bytes;
+    if (bytes < 0 || (most && static_cast<uint64_t>(bytes) > most)) {
+      Throw(kOutOfMemory, Cat(bytes, " bytes: a session has at most ", most));
     }
     return Any(static_cast<int64_t>(exported_.Add(NDArray::Empty({bytes}, DataType::UInt(8), d))));
   }
@@ -476,6 +533,7 @@ class Worker final : public Endpoint {
   std::map<const Object*, std::string> entries_;  // of loaded modules: the only function
   uint64_t calls_ = 0;
   double session_seconds_ = 0;
+  SessionPulse* pulse_ = nullptr;
   bool polling_ = false;
   PackedFunc inner_;  // what asked before this session
   std::shared_ptr<ConnectionWatch> watch_ = std::make_shared<ConnectionWatch>();
@@ -485,13 +543,7 @@ class Worker final : public Endpoint {
 }  // namespace
 
 void ServeSession(std::unique_ptr<Channel> channel, const ServerOptions& options, const std::string& folder) {
-  const auto audit = [&options](const std::string& what) {
-    const std::string line = Cat("baton-rpc: session ", getpid(), what, "\n");
-    return options.quiet || write(2, line.data(), line.size()) > 0;
-  };
   auto worker = std::make_shared<Worker>(std::move(channel), options, folder);
-  const std::string peer = worker->channel()->peer;
-  audit(Cat(" of ", peer, " begins"));
   worker->WatchCancels();
   std::string end = "closed";
   try {
@@ -500,8 +552,9 @@ void ServeSession(std::unique_ptr<Channel> channel, const ServerOptions& options
     end = e.what();
   }
   worker->UnwatchCancels();
-  audit(Cat(" of ", peer, ", policy ", worker->policy(), ": ", worker->calls(), " calls, ", worker->bytes_taken(),
-            " bytes in, ", worker->bytes_sent(), " out; ", end));
+  if (options.control < 0) return;
+  SendControl(options.control, ControlMessage::kEnds,
+              Cat(worker->calls(), " calls, ", worker->bytes_taken(), " bytes in, ", worker->bytes_sent(), " out; ", end));
 }
 
 }  // namespace baton::rpc

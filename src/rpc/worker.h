@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rpc/channel.h"
+#include "rpc/confine/terms.h"
 
 namespace baton::rpc {
 
@@ -22,14 +23,24 @@ struct Place {
   std::atomic<char> work;
   std::atomic<char> resumable;
   unsigned char name[32];  ///< SHA-256 of what names the session, and of its peer
+  unsigned char key[32];   ///< SHA-256 of the key that its peer proved; of a token, the key that it was made of
 };
 struct Places {
   std::atomic<int> taken;
   int count;
   Place at[1];  ///< as many as processes at once
 };
-inline constexpr size_t kBegunBytes = sizeof(std::atomic<int>);  // a page of its own
 inline size_t PlacesBytes(int count) { return sizeof(Places) + static_cast<size_t>(count) * sizeof(Place); }
+
+/// What a server shares with the process that registers it with a tracker.
+struct Census {
+  std::atomic<int> begun;   ///< sessions so far
+  std::atomic<int> active;  ///< sessions now
+  std::atomic<int> evict;   ///< counts how often all sessions were to end; a SIGCHLD wakes the supervisor
+};
+
+/// Zeros that this process and those that it forks read and write.
+void* SharedMemory(size_t bytes);
 
 struct ServerOptions {
   std::string policy;  ///< "trusted", "session"; empty: trusted for the own user, else as the key says
@@ -39,17 +50,21 @@ struct ServerOptions {
   std::vector<std::string> devices;  ///< that a session may use; none: any
   double wall_seconds = 0;           ///< of a session; 0: any number
   int max_sessions = 256;
+  int key_sessions = 0;                        ///< of one key; 0: three quarters of all
   int warm = 4;                                ///< processes that wait for a connection
   double idle_seconds = 600;                   ///< a session without a call for so long ends
   uint64_t disk_bytes = uint64_t(4) << 30;     ///< of the files of a session
-  uint64_t memory_bytes = uint64_t(64) << 30;  ///< of the arrays that a session asks for
+  uint64_t memory_bytes = 0;                   ///< of a session; 0: half of the machine's, in all
+  uint64_t files = 10000;                      ///< names in the folder of a session that is confined
+  uint64_t threads = 512;                      ///< of a session that is confined
   std::string module_path;                     ///< the module that `system_lib` gives
   bool quiet = true;                           ///< no audit lines
   uint64_t cpu_seconds = 0;                    ///< of a session's processor; 0: any number
   bool sandbox = false;                        ///< confine sessions that are not trusted
   int lifeline = -1;                           ///< the server ends when this descriptor does
   int door = -1;                               ///< a file with the current lease; sessions of no other are served
-  std::atomic<int>* begun = nullptr;           ///< how many sessions there were, for what registers the server
+  Census* census = nullptr;                    ///< for the process that registers the server
+  SessionPulse* pulses = nullptr;              ///< a page each place; null: no supervisor looks at them
   Places* places = nullptr;                    ///< of the server, and which of them this process has
   int place = 0;
   int control = -1;          ///< where connections in place of a lost one come from
@@ -58,10 +73,33 @@ struct ServerOptions {
   runtime::PackedFunc fork;  ///< how to fork; null: the system's
 };
 
+/// Folder for temporary files of this user.
+std::string TemporaryFolder();
+/// A new folder for a server's files; those of servers that were killed are removed.
+std::string MakeServerFolder();
+/// Has OpenSSL read its files, which a confined process cannot.
+void LoadVerifier();
+/// The process of a session, from its fork on: waits for a connection, proves the peer, serves it. `parent` is the
+/// supervisor, `folder` where its files will be.
+[[noreturn]] void RunWorker(Listener* listener, const ServerOptions& options, const std::string& folder, int parent,
+                            int output);
+/// The same for a session on two descriptors.
+[[noreturn]] void RunPipeWorker(int in, int out, const ServerOptions& options, const std::string& folder, int parent,
+                                int output);
+/// What a session may use of the machine.
+SessionTerms TermsOf(const ServerOptions& options);
+/// The memory of both in which a session writes its pulse.
+inline constexpr size_t kPulseBytes = 4096;
+inline SessionPulse* PulseOf(SessionPulse* pulses, int place) {
+  return reinterpret_cast<SessionPulse*>(reinterpret_cast<char*>(pulses) + static_cast<size_t>(place) * kPulseBytes);
+}
+
 /// Serves one session on a connection until it ends. `folder` is its folder for files, which is there.
 void ServeSession(std::unique_ptr<Channel> channel, const ServerOptions& options, const std::string& folder);
 /// Ends the session of this process; for a handler of signals.
 void EndSession() noexcept;
+/// Whether EndSession was called.
+bool SessionEnds() noexcept;
 /// The connection that EndSession ends.
 void SetSessionConnection(int fd) noexcept;
 /// What a session is known by to its server.
@@ -84,21 +122,8 @@ using Prover = std::function<std::unique_ptr<Channel>(int fd, ServerOptions* opt
 std::unique_ptr<Channel> OpenFront(const Prover& prove, int fd, ServerOptions* options);
 /// A line of the audit: a peer was refused.
 void SayRefused(const std::exception& error, const ServerOptions& options);
-/// A connection that was handed over, and what its client has taken; waits until the deadline.
-int TakeConnection(int control, uint64_t* taken, Deadline deadline);
-/// Sends a descriptor, and what its client has taken, to another process; `place`: of the session that it is for.
-bool HandOver(int control, int fd, uint64_t taken, int place);
-/// What came that way, if something did. Throws SessionLost when the other process is gone.
-bool ReceiveHandedOver(int control, int* fd, uint64_t* taken, int* place);
 /// Accepts connections, each served by a process of its own. Returns when told to end: by SIGTERM, by its lifeline.
 void ServeForever(Listener* listener, const ServerOptions& options);
-/// A new folder for a server's files; those of servers that were killed are removed.
-std::string MakeServerFolder();
-void RemoveFolder(const std::string& path) noexcept;
-/// Confines this process to a session's folder and limits. False when the system cannot.
-bool EnterSandbox(const std::string& folder, const ServerOptions& options);
-/// Leaves a front what it needs: no files, programs, sockets or processes.
-void ConfineFront();
-bool SandboxWorks();
-
+/// Serves one session, in a process of its own that is confined, on two descriptors. Returns when it is over.
+void ServeOne(int in, int out, const ServerOptions& options);
 }  // namespace baton::rpc

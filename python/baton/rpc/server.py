@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers: a process that accepts connections, and one for each session."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -139,6 +140,17 @@ class Server:
     def served(self):
         """How many sessions there were."""
         return int(self._module["begun"]())
+
+    def active(self):
+        """How many sessions there are."""
+        return int(self._module["active"]())
+
+    def end_sessions(self):
+        """Has the server end all sessions; it goes on. Does not wait for them."""
+        self._module["evict"]()
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process, signal.SIGCHLD)  # it wakes
 
     def terminate(self):
         """Ends the server and its sessions."""

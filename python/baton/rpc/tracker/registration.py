@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import threading
 import time
 import warnings
-from contextlib import suppress
 from pathlib import Path
 
 from .. import transport
@@ -120,15 +118,6 @@ class Registration:
         return LOOK_SECONDS
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process started and that run."""
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            found += [int(word) for word in path.read_text().split()]
-    return [child for child in found if _state(child) not in ("Z", "X", "")]
-
-
 class Door:
     """A file that says which lease is current. A server takes sessions that show its ticket and no others; it reads `descriptor`."""
 
@@ -150,16 +139,6 @@ class Door:
         self._written = self.descriptor = -1
 
 
-def _sessions(pid: int) -> list[int]:
-    """The processes of a server that serve a session, by the name that they give themselves."""
-    found = []
-    for child in children(pid):
-        with suppress(OSError):
-            if Path(f"/proc/{child}/comm").read_text() == "baton-session\n":
-                found.append(child)
-    return found
-
-
 def _state(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -170,28 +149,26 @@ def _state(pid: int) -> str:
 class ServerDevice(Device):
     """The device of a `baton.rpc.Server`: each session is a process that the server's process started."""
 
-    def __init__(self, pid: int, door: Door, served):
-        self._pid, self._door, self._served = pid, door, served
+    def __init__(self, server):
+        self._server = server
 
     def alive(self) -> bool:
-        return _state(self._pid) not in ("Z", "X", "")
+        return _state(self._server.pid) not in ("Z", "X", "")
 
     def begin(self, epoch: int, ticket: str, seconds: float) -> None:
-        self._door.say(epoch, ticket)
+        self._server.door.say(epoch, ticket)
 
     def sessions(self) -> int:
-        return len(_sessions(self._pid))
+        return self._server.active()
 
     def served(self) -> int:
-        return int(self._served())
+        return self._server.served()
 
     def end(self, epoch: int) -> None:
-        self._door.say(epoch, "")
+        self._server.door.say(epoch, "")
+        self._server.end_sessions()
         give_up = time.monotonic() + KILL_SECONDS
-        while (left := _sessions(self._pid)) and time.monotonic() < give_up:
-            for child in left:
-                with suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
+        while self.sessions() and self.alive() and time.monotonic() < give_up:
             time.sleep(0.005)
 
 
@@ -207,7 +184,7 @@ def register_server(tracker_addr, server, custom_addr=None) -> Registration:
     else:
         where = {"port": server.port}
     key = server.key or "cpu"
-    return Registration(url, key, where, ServerDevice(server.pid, server.door, server.served))
+    return Registration(url, key, where, ServerDevice(server))
 
 
 __all__ = ["Device", "Door", "Registration", "ServerDevice", "register_server"]
