@@ -22,6 +22,7 @@
 
 #include "rpc/audit.h"
 #include "rpc/confine/confine.h"
+#include "rpc/confine/control_group.h"
 #include "rpc/confine/process.h"
 #include "rpc/confine/warden.h"
 #include "rpc/control.h"
@@ -64,6 +65,7 @@ struct Session {
   SessionOutput output;
   std::unique_ptr<Warden> warden;
   bool begun = false;
+  bool grouped = false;  ///< in a control group of its own
   int passes_for = -1;  ///< place of the session whose bytes it passes on
   std::string policy, peer;
   std::string account;  ///< what it says of itself at its end
@@ -93,10 +95,13 @@ class Supervisor {
     options_.places = places_;
     options_.pulses = static_cast<SessionPulse*>(SharedMemory(static_cast<size_t>(count) * kPulseBytes));
     support::Machine();  // asked here, and not once in each process that is forked
-    if (options_.sandbox) ClearEnvironment();
+    if (!options_.sandbox) return;
+    ClearEnvironment();
+    groups_ = ControlGroups::Take();
   }
   ~Supervisor() {
     EndAll();
+    groups_.GiveBack();
     RemoveFolder(folder_);
     munmap(options_.pulses, static_cast<size_t>(places_->count) * kPulseBytes);
     munmap(places_, PlacesBytes(places_->count));
@@ -195,6 +200,7 @@ class Supervisor {
         Say(Cat("refused: ", Shown(m.text)));
       } else if (m.kind == ControlMessage::kConfined && has_terms && !s->warden) {
         s->warden = std::make_unique<Warden>(s->pid, s->folder, terms, std::move(m.fd), PulseOf(options_.pulses, s->place));
+        s->grouped = groups_.there() && groups_.Enter(s->pid, terms);
       } else if (m.kind == ControlMessage::kBegins && has_terms) {
         Begin(s, terms, m.text.substr(sizeof terms));
       }
@@ -299,6 +305,7 @@ class Supervisor {
       places_->taken.fetch_sub(1);
       if (options_.census) options_.census->active.fetch_sub(1);
     }
+    if (s->grouped) groups_.Leave(s->pid);
     RemoveFolder(s->folder);
     if (options_.quiet || !s->begun) return;
     if (!s->doom.empty()) {
@@ -367,6 +374,7 @@ class Supervisor {
   ServerOptions options_;
   std::string folder_;
   Descriptor signals_;
+  ControlGroups groups_;
   Places* places_ = nullptr;
   std::vector<Session> sessions_;
   int64_t watch_ms_ = 0;

@@ -108,12 +108,14 @@ def test_what_a_key_lets_do_arrives_in_the_session(tmp_path):
                 remote.load_module("m.so")
 
 
-def test_too_little_memory_for_a_session_is_said(tmp_path):
+def test_a_session_with_little_memory_begins_and_is_told_its_limit(tmp_path):
     with served(tmp_path) as (_, port, key):
         token = str(tmp_path / "job.token")
         function("KeyNarrow")(key, token, ["memory=1000000"])
-        with pytest.raises(rpc.OutOfMemory, match="more memory than this one may have"):
-            rpc.connect("127.0.0.1", port, key_file=token)
+        with rpc.connect("127.0.0.1", port, key_file=token) as remote:
+            assert remote.get_function("runtime.DeviceExists")(remote.cpu())
+            with pytest.raises(rpc.OutOfMemory, match="at most 1000000"):
+                baton.nd.empty((1_000_001,), "uint8", remote.cpu())
 
 
 def test_a_refusal_and_an_end_are_said_by_the_right_process(tmp_path):

@@ -18,13 +18,13 @@ enum class Check : uint8_t {
   kOpenSecond,  ///< openat: the same
   kMap,         ///< mmap: private memory; of a session with devices also shared memory of a file
   kClone,       ///< a thread; the supervisor counts them
-  kThreadName,  ///< prctl: names of this thread and its memory
+  kThreadName,  ///< prctl: names of this thread and its memory, and whether it could gain rights
   kTileState,   ///< arch_prctl: registers that the kernel gives on demand (AMX)
   kControlFd,   ///< fcntl: flags and locks; no signals
   kReadLimits,  ///< prlimit64: reads its own
   kTimeouts,    ///< setsockopt: how long a read or write waits
   kHandler,     ///< rt_sigaction: leaves the handler of kEmulate, and says that it did not
-  kDevice,      ///< ioctl: of GPUs, in a session with devices; "no terminal" else
+  kDevice,      ///< ioctl: of GPUs, in a session with devices
 };
 
 struct CallRow {

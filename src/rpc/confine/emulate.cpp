@@ -63,6 +63,13 @@ long Access(int folder, const char* name, int mode) {  // NOLINT(google-runtime-
   return 0;
 }
 
+/// A file that is no link, as those of the session's folder, or one that it may not ask about.
+long ReadLink(int folder, const char* name) {  // NOLINT(google-runtime-int)
+  const long fd = Open(folder, name, O_RDONLY | O_NOFOLLOW);  // NOLINT(google-runtime-int)
+  if (fd >= 0) close(static_cast<int>(fd));
+  return fd == -ELOOP ? -EACCES : fd == -ENOENT || fd == -EFAULT ? fd : -EINVAL;
+}
+
 void Answer(int, siginfo_t* info, void* raw) {
   const int before = errno;
   const CallRegisters call = RegistersOf(static_cast<ucontext_t*>(raw));
@@ -88,9 +95,11 @@ void Answer(int, siginfo_t* info, void* raw) {
       *call.result = Access(AT_FDCWD, name(0), static_cast<int>(a[1]));
       break;
     case SYS_readlink:
+      *call.result = ReadLink(AT_FDCWD, name(0));
+      break;
 #endif
     case SYS_readlinkat:
-      *call.result = -EINVAL;  // as of a file that is no link: its folder has none
+      *call.result = ReadLink(folder, name(1));
       break;
     default:
       *call.result = -EPERM;

@@ -51,7 +51,7 @@ void Limit(int what, uint64_t value) {
 }
 
 /// What the kernel counts for each process; the supervisor measures the rest.
-void LimitResources(const SessionTerms& terms) {
+void LimitResources(const SessionTerms& terms, uint64_t data_bytes) {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_NOFILE, kDescriptors);
   Limit(RLIMIT_MSGQUEUE, 0);
@@ -61,14 +61,12 @@ void LimitResources(const SessionTerms& terms) {
   // compute and that watch, come on top.
   if (terms.memory_bytes) {
     const auto threads = static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)) + 2;
-    Limit(RLIMIT_DATA, StatusOf(getpid()).data_bytes + terms.memory_bytes + threads * kStack);
+    Limit(RLIMIT_DATA, data_bytes + terms.memory_bytes + threads * kStack);
   }
 }
 
+/// Gives up what root may do beyond other users. A program that ran could not get it back: it gains no rights.
 void DropCapabilities() {
-  for (int one = 0; one < 64 && prctl(PR_CAPBSET_DROP, one, 0, 0, 0) == 0; ++one) {
-  }
-  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct none[2] = {};
   if (syscall(SYS_capset, &head, none) != 0) ThrowSystem(kRpcError, "the rights of this process cannot be given up");
@@ -102,11 +100,12 @@ bool ConfinementWorks() {
 
 void EnterConfinement(const std::string& folder, const SessionTerms& terms, const std::string& module_path,
                       const std::function<bool(int calls)>& hand_over) {
-  if (StatusOf(getpid()).threads != 1) Throw(kRpcError, "a process with several threads cannot be confined");
+  const ProcessStatus status = StatusOf(getpid());
+  if (status.threads != 1) Throw(kRpcError, "a process with several threads cannot be confined");
   const bool gpus = terms.devices && HasGpu();
   for (const char* name : {"HOME", "TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"}) setenv(name, folder.c_str(), 1);
   if (chdir(folder.c_str()) != 0) ThrowSystem(kRpcError, "the session's folder cannot be entered");
-  LimitResources(terms);
+  LimitResources(terms, status.data_bytes);
   DropCapabilities();
   EmulateQueries();
   Landlock rules;

@@ -6,12 +6,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -83,7 +85,7 @@ class Snippet {
         return Clone();
       case Check::kThreadName:
         Argument(0);
-        return AllowOneOf({PR_SET_NAME, PR_GET_NAME, kVmaName});
+        return AllowOneOf({PR_SET_NAME, PR_GET_NAME, PR_GET_NO_NEW_PRIVS, kVmaName});
       case Check::kTileState:
         Argument(0);
         return AllowOneOf({kFirstXFeature, kFirstXFeature + 1, kFirstXFeature + 2, kFirstXFeature + 3, kLastXFeature});
@@ -187,18 +189,40 @@ class Snippet {
   }
   /// By the letter of the driver: DRM, NVIDIA, AMD. Those of terminals are never let through.
   Code Device() {
-    if (kind_.devices) {
-      Argument(1);
-      Add(kAnd, 0xff00);
-      return AllowOneOf({'d' << 8, 'F' << 8, 'K' << 8}, SECCOMP_RET_ERRNO | ENOTTY);
-    }
-    return End(SECCOMP_RET_ERRNO | ENOTTY);
+    Argument(1);
+    Add(kEqual, TCGETS, 0, 1);
+    Add(kReturn, SECCOMP_RET_ERRNO | ENOTTY);  // the C library asks whether a file is a terminal
+    if (!kind_.devices) return End(kDeny);
+    Add(kAnd, 0xff00);
+    return AllowOneOf({'d' << 8, 'F' << 8, 'K' << 8});
   }
 
   FilterKind kind_;
   uint32_t ask_;
   Code code_;
 };
+
+/// Finds the row of the number that was loaded by bisection: the kernel tries a filter on each number when it is
+/// installed, to remember those that always pass.
+Code Search(std::span<const CallRow> rows, uint32_t otherwise, Snippet* snippet) {
+  Code code;
+  if (rows.size() > 3) {
+    const size_t middle = rows.size() / 2;
+    const Code below = Search(rows.first(middle), otherwise, snippet), above = Search(rows.subspan(middle), otherwise, snippet);
+    code = {{BPF_JMP | BPF_JGE | BPF_K, 0, 1, static_cast<uint32_t>(rows[middle].number)},
+            {BPF_JMP | BPF_JA, 0, 0, static_cast<uint32_t>(below.size())}};
+    code.insert(code.end(), below.begin(), below.end());
+    code.insert(code.end(), above.begin(), above.end());
+    return code;
+  }
+  for (const CallRow& row : rows) {
+    const Code body = snippet->Of(row.check);
+    code.push_back({kEqual, 0, static_cast<uint8_t>(body.size()), static_cast<uint32_t>(row.number)});
+    code.insert(code.end(), body.begin(), body.end());
+  }
+  code.push_back({kReturn, 0, 0, otherwise});
+  return code;
+}
 
 Code ProgramOf(FilterKind kind) {
   Code code;
@@ -219,14 +243,14 @@ Code ProgramOf(FilterKind kind) {
       add(kReturn, SECCOMP_RET_ALLOW);
     }
   }
-  Snippet snippet(kind);
+  std::vector<CallRow> rows;
   for (const CallRow& row : SessionCalls()) {
-    if (kind.front && !row.front) continue;
-    const Code body = snippet.Of(row.check);
-    add(kEqual, static_cast<uint32_t>(row.number), 0, static_cast<uint8_t>(body.size()));
-    code.insert(code.end(), body.begin(), body.end());
+    if (row.front || !kind.front) rows.push_back(row);
   }
-  add(kReturn, kind.asks ? SECCOMP_RET_USER_NOTIF : kDeny);
+  std::sort(rows.begin(), rows.end(), [](const CallRow& a, const CallRow& b) { return a.number < b.number; });
+  Snippet snippet(kind);
+  const Code tree = Search(rows, kind.asks ? SECCOMP_RET_USER_NOTIF : kDeny, &snippet);
+  code.insert(code.end(), tree.begin(), tree.end());
   return code;
 }
 

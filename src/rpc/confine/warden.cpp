@@ -18,7 +18,6 @@ using support::Cat;
 namespace {
 
 constexpr int64_t kGraceMs = 2000;  // a session has it to end by itself, with its own words
-constexpr uint64_t kOwnBytes = 32 << 20;  // of the process before its client has it do anything
 constexpr uint64_t kRefusals = 10000;
 constexpr int kAnswersAtOnce = 64;
 

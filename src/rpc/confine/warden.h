@@ -13,6 +13,9 @@ struct seccomp_notif;
 
 namespace baton::rpc {
 
+/// Memory of a session's process before its client has it do anything; comes on top of what the session may use.
+inline constexpr uint64_t kOwnBytes = 32 << 20;
+
 /// The supervisor's eye on a session. It trusts nothing that the session's process says, but for the pulse.
 class Warden {
  public:
