@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from processes import alive, served
+from processes import alive, children, name_of, served
 
 from baton import rpc
 from baton.rpc.library import path as library
@@ -59,6 +59,14 @@ def built():
     return as_model(Path(attacks).read_bytes()), compiled(folder, "old_kernel.so", ["old_kernel.c"], "-ldl")
 
 
+def all_capabilities():
+    """Whether this process has each capability that the kernel knows."""
+    with open("/proc/self/status") as file:
+        status = dict(line.split(":\t", 1) for line in file if ":\t" in line)
+    with open("/proc/sys/kernel/cap_last_cap") as file:
+        return int(status["CapEff"], 16) == (2 << int(file.read())) - 1
+
+
 class Kernel(NamedTuple):
     """A kernel as servers see it: what `old_kernel.c` is told, and the version of Landlock that guarantees anything."""
 
@@ -89,7 +97,7 @@ class Attacker:
     """A session that runs attacks. Makes another one when the process of the one before is gone."""
 
     def __init__(self, url, folder, **options):
-        self.url, self.folder, self.options, self.remote = url, folder, {"resume_timeout": 0, **options}, None
+        self.url, self.folder, self.options, self.remote = url, folder, options, None
 
     def __enter__(self):
         return self
@@ -139,7 +147,7 @@ class Row(NamedTuple):
 
     text, more, number, other: what it is given; `{name}` in a text, and a name in place of a number, are of the `World`.
     out: what comes out in a session. free: what comes out where nothing is confined, so that the row is known to attack something;
-    None where that would do harm, or depends on the machine.
+    None where that would do harm, or depends on the machine. privileged: it works only for users with all capabilities.
     """
 
     attack: str
@@ -150,6 +158,7 @@ class Row(NamedTuple):
     other: object = 0
     out: tuple = REFUSED
     free: object = "done"
+    privileged: bool = False
 
     @property
     def name(self):
@@ -197,8 +206,8 @@ class World:
 
     CONTENT = b"nobody's business"
 
-    def __init__(self, folder, server, url, confined=True):
-        self.folder, self.server, self.url, self.confined = Path(folder), server, url, confined
+    def __init__(self, target):
+        self.target, self.folder, self.server = target, Path(target.folder), target.process.pid
 
     def __enter__(self):
         self.mine = Path(tempfile.mkdtemp(prefix="user-", dir=self.folder))
@@ -216,7 +225,7 @@ class World:
         self.shared = Queues()
         self.victim = subprocess.Popen(["sleep", "1000"], start_new_session=True)
         self.before = self.state()
-        self.attacker = Attacker(self.url, self.folder)
+        self.attacker = Attacker(self.target.url, self.folder, **self.target.client)
         return self
 
     def __exit__(self, *_):
@@ -242,18 +251,32 @@ class World:
     def attack(self, row):
         names = {
             "secret": self.secret, "empty": self.empty, "link": self.link, "mine": self.mine, "new": self.mine / "new", "service": self.mine / "service",
-            "victim": self.victim.pid, "server": self.server if self.confined else self.victim.pid, "self": self.attacker.pid, "own": self.attacker.own,
+            "victim": self.victim.pid, "server": self.server if self.target.confined else self.victim.pid, "self": self.attacker.pid, "own": self.attacker.own,
             "port": self.tcp.getsockname()[1], "shared": self.shared.name, "key": self.shared.key, "shm": self.shared.shm, "sem": self.shared.sem, "msg": self.shared.msg,
+            **self.target.names,
         }  # fmt: skip
+        fronts = [pid for pid in children(self.attacker.pid) if name_of(pid) == "baton-front"]
+        names["front"] = fronts[0] if fronts else 0
         number, other = (names[v] if isinstance(v, str) else v for v in (row.number, row.other))
         return self.attacker(row.attack, row.text.format(**names), row.more.format(**names), number, other)
 
 
 class Target:
-    """A server that attacks are tried at. One that an attack has had its way with is replaced."""
+    """A server that attacks are tried at. One that an attack has had its way with is replaced.
 
-    def __init__(self, folder, *options, kernel=KERNELS[0], confined=True):
-        self.folder, self.options, self.kernel, self.confined, self.open = folder, options, kernel, confined, None
+    client: options of the sessions. names: what texts of rows may name besides. start: what starts the server, as `attacked`.
+    """
+
+    def __init__(self, folder, *options, kernel=KERNELS[0], confined=True, client=(), names=(), start=attacked, **more):
+        self.folder, self.kernel, self.confined, self.open = folder, kernel, confined, None
+        self.client, self.names = dict(client), dict(names)
+        self.start = functools.partial(start, folder, *options, kernel=kernel, **more)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     def close(self):
         if self.open is not None:
@@ -263,8 +286,8 @@ class Target:
     def world(self):
         if self.open is None:
             self.open = contextlib.ExitStack()
-            self.process, self.url = self.open.enter_context(attacked(self.folder, *self.options, kernel=self.kernel))
-        return World(self.folder, self.process.pid, self.url, self.confined)
+            self.process, self.url = self.open.enter_context(self.start())
+        return World(self)
 
     def keeps_away(self, row):
         """Checks a row where sessions are confined, as far as the kernel lets them be."""
@@ -286,4 +309,6 @@ class Target:
             got = world.attack(row)
         if got in ("ENOSYS", "EOPNOTSUPP"):
             pytest.skip("this kernel has no such call")
+        if row.privileged and got in REFUSED and not all_capabilities():
+            pytest.skip("this user may not, anyway")
         assert got == row.free, f"came out: {got}"
