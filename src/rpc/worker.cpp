@@ -94,6 +94,7 @@ class Worker final : public Endpoint {
  public:
   Worker(std::unique_ptr<Channel> channel, const ServerOptions& options, std::string folder)
       : Endpoint(std::move(channel)), options_(options), files_(std::move(folder), options.disk_bytes) {
+    hidden_folder_ = files_.folder();
     Prefill(options.first);
   }
 
@@ -269,7 +270,7 @@ class Worker final : public Endpoint {
       SendFrame(FrameType::kHello, 0, 0, hello.data(), hello.size());
       Endpoint::Begin(HasFeature(said, "credit"), resumable);
     } catch (...) {
-      const std::string why = WriteError();
+      const std::string why = WriteError(hidden_folder_);
       if (!lost()) SendFrame(FrameType::kError, 0, 0, why.data(), why.size());
       ThrowRemoteError(why);
     }
