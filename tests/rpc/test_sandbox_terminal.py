@@ -145,7 +145,9 @@ def test_no_control_character_of_a_session_arrives(tmp_path, stream, text):
 
 
 @pytest.mark.parametrize(
-    "text", [FORGED + "\n", "\n" + FORGED + "\n", "x\r" + FORGED + "\n", "x" * 70000 + "\n" + FORGED, FORGED], ids=["line", "second line", "return", "long", "no end"]
+    "text",
+    [FORGED + "\n", "\n" + FORGED + "\n", "x\r" + FORGED + "\n", "x" * 70000 + "\n" + FORGED, FORGED],
+    ids=["line", "second line", "return", "long", "no end"],
 )
 def test_a_session_forges_no_line_of_the_audit(tmp_path, text):
     """Its own words are marked as such, and the server's own lines begin where lines begin."""
