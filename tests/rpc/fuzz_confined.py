@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import random
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -108,7 +109,7 @@ def main():
     args = parser.parse_args()
     failed = False
     for kernel in (KERNELS[0], KERNELS[-1]):
-        with tempfile.TemporaryDirectory() as folder, Target(Path(folder), kernel=kernel, client={"call_timeout": 1}) as target:
+        with tempfile.TemporaryDirectory() as folder, Target(Path(folder), kernel=kernel, client={"call_timeout": 1}, stderr=subprocess.DEVNULL) as target:
             for what, many, run in (("conversations", args.sessions // 2, converse_often), ("sessions that make calls", args.attacks // 2, attack_often)):
                 begin = time.monotonic()
                 at = run(target, many, args.seed)

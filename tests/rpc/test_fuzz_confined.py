@@ -2,6 +2,7 @@
 """A few hundred of the sessions of `fuzz_confined.py`, which makes 100,000."""
 
 import shutil
+import subprocess
 
 import fuzz_confined
 import pytest
@@ -15,7 +16,7 @@ pytestmark = [
 
 @pytest.fixture(params=[KERNELS[0], KERNELS[-1]], ids=lambda kernel: kernel.name)
 def target(request, tmp_path):
-    with Target(tmp_path, kernel=request.param, client={"call_timeout": 1}) as made:
+    with Target(tmp_path, kernel=request.param, client={"call_timeout": 1}, stderr=subprocess.DEVNULL) as made:
         yield made
 
 

@@ -364,19 +364,19 @@ def unconfined_tls(tmp_path_factory):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_an_attack_is_kept_away(row, confined):
-    confined.keeps_away(row)
+    confined.check_kept_away(row)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_an_attack_works_where_nothing_is_confined(row, unconfined):
-    unconfined.lets_through(row)
+    unconfined.check_let_through(row)
 
 
 @pytest.mark.parametrize("row", TLS, ids=lambda row: row.name)
 def test_an_attack_is_kept_away_over_tls(row, confined_tls):
-    confined_tls.keeps_away(row)
+    confined_tls.check_kept_away(row)
 
 
 @pytest.mark.parametrize("row", TLS, ids=lambda row: row.name)
 def test_an_attack_works_over_tls_where_nothing_is_confined(row, unconfined_tls):
-    unconfined_tls.lets_through(row)
+    unconfined_tls.check_let_through(row)

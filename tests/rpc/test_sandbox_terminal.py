@@ -104,14 +104,14 @@ def unconfined(tmp_path_factory):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_an_attack_is_kept_away(row, confined):
-    confined.keeps_away(row)
+    confined.check_kept_away(row)
     if confined.open is not None:
         assert b"echo hostile" not in confined.names["seen"].text
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_an_attack_works_where_nothing_is_confined(row, unconfined):
-    unconfined.lets_through(row)
+    unconfined.check_let_through(row)
 
 
 # ---- Lines on standard error ----------------------------------------------------------------------------------------
