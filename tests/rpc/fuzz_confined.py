@@ -87,11 +87,12 @@ def converse_often(target, sessions, seed):
 
 def attack_often(target, attacks, seed):
     """The same of sessions whose code makes calls of the system by chance."""
+    path = "{secret}" if target.kernel.version else "{own}/mine"  # the filter alone lets files be removed
     for number in range(seed, seed + attacks):
         with target.world() as world:
             pid = world.attacker.pid
             with contextlib.suppress(rpc.RPCError):  # a call may wait for ever: the session ends with its client
-                row = Row("random calls", text="{secret}", more=random.Random(number).choice(("{victim}", "{server}")), number=number, other=CALLS)
+                row = Row("random calls", text=path, more=random.Random(number).choice(("{victim}", "{server}")), number=number, other=CALLS)
                 assert world.attack(row) in ("done", LOST)
             world.attacker.close()
             if not world.intact():
