@@ -438,6 +438,7 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
   exe->constants = desc->constants;
   exe->constants_bytes = desc->constants_bytes;
   exe->constants_owner = code;
+  exe->constants_file = desc->constants_file;
   for (PackedSlot& s : exe->program.packed) {
     s.function = runtime::FunctionBeside(s.maker, "libbaton_host.so", Cat("the model calls `", s.maker, "`"))(s.params)
                      .As<PackedFunc>();
