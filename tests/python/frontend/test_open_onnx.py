@@ -91,6 +91,20 @@ def test_equal_names_are_equal():
     assert "Tensor[(3, 4), float32]" in str(opened(data, {"x": [3, 4]})["main"].checked_type)
 
 
+@pytest.mark.parametrize("name", ["", "?", "-1", "unk__7"])
+def test_dimensions_without_a_name_of_their_own_differ(name):
+    data = model([("Relu", ["x"], ["y"]), ("Relu", ["z"], ["u"])], [("x", FLOAT, [name, 3, name]), ("z", FLOAT, [name])], [("y", FLOAT), ("u", FLOAT)])
+    assert "Tensor[(x_0, 3, x_2), float32]" in str(opened(data)["main"].checked_type)
+    compiled = tvm.compile(data)
+    assert [dim.name for dim in compiled.dims] == ["x_0", "x_2", "z_0"]
+    assert [out.numpy().shape for out in compiled(floats(2, 3, 5), floats(4))] == [(2, 3, 5), (4,)]
+
+
+def test_a_name_by_a_tool_stays_where_it_stands_once():
+    data = model([("Relu", ["x"], ["y"])], [("x", FLOAT, ["unk__7", 3, "unk__8"])], [("y", FLOAT)])
+    assert "Tensor[(unk__7, 3, unk__8), float32]" in str(opened(data)["main"].checked_type)
+
+
 def test_formula_of_names():
     data = model(
         [("Concat", ["past", "x"], ["all"], {"axis": 1}), ("Add", ["all", "mask"], ["z"])],
