@@ -6,6 +6,7 @@
 #include <set>
 
 #include "deferred_nodes.h"
+#include "domains.h"
 #include "frontend/onnx/ops/common.h"
 #include "frontend/onnx/reader/check.h"
 #include "host_values.h"
@@ -34,6 +35,23 @@ bool MovesElements(const Node& node) {
   static const std::set<std::string_view> kMoves = {"Identity",  "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand",
                                                     "Transpose", "Gather",  "Slice",   "Concat",  "Split",     "Tile"};
   return node.domain.empty() && kMoves.count(node.op_type) != 0;
+}
+
+/// What the operator means. ONNX Runtime's operators have one version; it has more of them in ONNX's own domain than
+/// ONNX, and takes LayerNormalization in every version of the operator set.
+OpVersion VersionOf(const Node& node, int64_t opset, const OpRow* row) {
+  OpVersion version = FindOpVersion(node.domain, node.op_type, opset);
+  if (row == nullptr) return version;
+  const bool added = node.domain.empty() && (version.first == 0 || node.op_type == "LayerNormalization");
+  if (version.since == 0 && (added || IsOnnxRuntimeDomain(node.domain))) {
+    version.since = version.first = std::max(version.first, 1);
+  }
+  return version;
+}
+
+[[noreturn]] void Unknown(const Node& node) {
+  const std::string advice = DomainAdvice(node.domain);
+  throw NodeUnsupported{advice.empty() ? "no such operator is known" : "no such operator is known: " + advice};
 }
 
 bool SameForm(const Form& a, const Form& b) { return a.kind == b.kind && a.kind != Form::kMaps && a.texts == b.texts; }
@@ -74,9 +92,9 @@ Values Importer::RunNode(const Node& node, const OpVersion& version, ImportFn im
 Values Importer::One(const Node& node, const Values& inputs, int64_t opset) {
   std::vector<OpsetId> imports = {{node.domain, opset}};
   around_ = Surroundings{&imports, nullptr, nullptr, 0};
-  OpVersion version = FindOpVersion(node.domain, node.op_type, opset);
   const OpRow* row = FindOperator(node.domain, node.op_type);
   if (row == nullptr) throw InternalError("onnx import: no such operator");
+  OpVersion version = VersionOf(node, opset, row);
   Values out = RunNode(node, version, row->import, inputs);
   around_ = Surroundings{};
   return out;
@@ -85,7 +103,7 @@ Values Importer::One(const Node& node, const Values& inputs, int64_t opset) {
 Values Importer::TypesOf(const Node& node, int64_t opset, const Values& inputs) {
   const OpRow* row = FindOperator(node.domain, node.op_type);
   if (row == nullptr || row->types == nullptr) return {};
-  Ctx ctx(this, node, FindOpVersion(node.domain, node.op_type, opset).since, inputs);
+  Ctx ctx(this, node, VersionOf(node, opset, row).since, inputs);
   try {
     return row->types(ctx);
   } catch (const NeedsValue&) {
@@ -255,8 +273,8 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
     if (f != functions_.end() && row == nullptr) {
       if (!poisoned) out = CallFunction(*node, *f->second, inputs, around);
     } else {
-      OpVersion version = FindOpVersion(node->domain, node->op_type, opset);
-      if (version.first == 0) throw NodeUnsupported{"no such operator is known"};
+      OpVersion version = VersionOf(*node, opset, row);
+      if (version.first == 0) Unknown(*node);
       if (version.since == 0) throw NodeUnsupported{"the operator came with version " + std::to_string(version.first)};
       if (version.deprecated) throw NodeUnsupported{"the operator is no longer in this version"};
       if (row == nullptr) throw NodeUnsupported{"the operator is not supported"};

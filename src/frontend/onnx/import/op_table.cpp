@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "frontend/onnx/msft/msft.h"
 #include "frontend/onnx/ops/common.h"
 #include "importer_impl.h"
 
@@ -34,6 +35,10 @@ const OpRow* FindOperator(std::string_view domain, std::string_view op) {
     AddMlTrees(&rows);
     AddText(&rows);
     AddRandom(&rows);
+    for (auto* add : {AddMsftFused, AddMsftNorms, AddMsftTensors, AddMsftAttention, AddMsftGroupQuery, AddMsftQuantized,
+                      AddMsftQuantizedMatrix, AddMsftNBits, AddMsftNchwc}) {
+      add(&rows);
+    }
     auto* table = new std::map<std::pair<std::string_view, std::string_view>, OpRow>();
     for (const OpRow& r : rows) {
       if (!table->emplace(std::make_pair(r.domain, r.op), r).second) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantization, said in ordinary arithmetic.
+#include "quantization.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -40,19 +42,6 @@ void Range(DataType t, double* low, double* high) {
   *high = std::ldexp(1.0, t.is_uint() ? t.bits() : t.bits() - 1) - 1;
 }
 
-/// saturate(round(x / scale) + zero) as `to`.
-Value Quantize(Ctx& c, const Value& scaled, const Value& zero, DataType to, bool saturate = true) {
-  if (!IsInt(to)) {
-    Value y = zero ? c.Add(scaled, c.Cast(zero, scaled.dtype)) : scaled;
-    return CastTo(c, y, to, saturate);
-  }
-  Value y = RoundEven(c, scaled);
-  if (zero) y = c.Add(y, c.Cast(zero, y.dtype));
-  double low, high;
-  Range(to, &low, &high);
-  return CastTo(c, Clip(c, y, low, high), to, true);
-}
-
 DataType QuantizedDtype(Ctx& c) {
   int64_t wanted = c.Int("output_dtype", 0);
   if (c.Has(2)) return c.T(2).dtype;
@@ -77,23 +66,6 @@ Values QuantizeLinear(Ctx& c) {
   return {Quantize(c, c.Div(c.Cast(x, in), s), z, to, saturate)};
 }
 
-/// (x - zero) * scale in the type of the scale.
-Value Dequantize(Ctx& c, const Value& x, const Value& scale, const Value& zero, int64_t axis, int64_t block) {
-  DataType in = ComputeType(scale.dtype);
-  const Dims shape = c.Rank(scale) == 0 ? x.dims : c.Fixed(x);
-  Value y;
-  if (IsInt(x.dtype)) {
-    DataType wide = DataType::Int(x.dtype.bits() >= 32 ? 64 : 32);
-    y = c.Cast(x, wide);
-    if (zero) y = c.Sub(y, c.Cast(Spread(c, zero, shape, axis, block), wide));
-    y = c.Cast(y, in);
-  } else {
-    y = c.Cast(x, in);
-    if (zero) y = c.Sub(y, c.Cast(Spread(c, zero, shape, axis, block), in));
-  }
-  return c.Cast(c.Mul(y, c.Cast(Spread(c, scale, shape, axis, block), in)), scale.dtype);
-}
-
 Values DequantizeLinear(Ctx& c) {
   int64_t axis = c.Int("axis", 1), block = c.Int("block_size", 0), wanted = c.Int("output_dtype", 0);
   Value y = Dequantize(c, c.T(0), c.T(1), c.Opt(2), axis, block);
@@ -113,16 +85,6 @@ Values DynamicQuantizeLinear(Ctx& c) {
   Value point = RoundEven(c, Clip(c, c.Div(c.Sub(zero, low), scale), 0, 255));
   Value y = Clip(c, c.Add(RoundEven(c, c.Div(x, scale)), point), 0, 255);
   return {c.Cast(y, DataType::UInt(8)), scale, c.Cast(point, DataType::UInt(8))};
-}
-
-/// Integers less their zero point, as int32.
-Value Centered(Ctx& c, const Value& v, const Value& zero, const Dims& line) {
-  Value y = c.Cast(v, DataType::Int(32));
-  if (!zero) return y;
-  Value z = c.Cast(zero, DataType::Int(32));
-  if (c.Rank(z) == 1 && c.Dim(z, 0) == 1) z = c.Reshape(z, {});
-  if (c.Rank(z) == 1) z = c.Reshape(z, line);
-  return c.Sub(y, z);
 }
 
 Values MatMulInteger(Ctx& c) {
@@ -176,6 +138,43 @@ Values QLinearConv(Ctx& c) {
 }
 
 }  // namespace
+
+Value Quantize(Ctx& c, const Value& scaled, const Value& zero, DataType to, bool saturate) {
+  if (!IsInt(to)) {
+    Value y = zero ? c.Add(scaled, c.Cast(zero, scaled.dtype)) : scaled;
+    return CastTo(c, y, to, saturate);
+  }
+  Value y = RoundEven(c, scaled);
+  if (zero) y = c.Add(y, c.Cast(zero, y.dtype));
+  double low, high;
+  Range(to, &low, &high);
+  return CastTo(c, Clip(c, y, low, high), to, true);
+}
+
+Value Dequantize(Ctx& c, const Value& x, const Value& scale, const Value& zero, int64_t axis, int64_t block) {
+  DataType in = ComputeType(scale.dtype);
+  const Dims shape = c.Rank(scale) == 0 ? x.dims : c.Fixed(x);
+  Value y;
+  if (IsInt(x.dtype)) {
+    DataType wide = DataType::Int(x.dtype.bits() >= 32 ? 64 : 32);
+    y = c.Cast(x, wide);
+    if (zero) y = c.Sub(y, c.Cast(Spread(c, zero, shape, axis, block), wide));
+    y = c.Cast(y, in);
+  } else {
+    y = c.Cast(x, in);
+    if (zero) y = c.Sub(y, c.Cast(Spread(c, zero, shape, axis, block), in));
+  }
+  return c.Cast(c.Mul(y, c.Cast(Spread(c, scale, shape, axis, block), in)), scale.dtype);
+}
+
+Value Centered(Ctx& c, const Value& v, const Value& zero, const Dims& line) {
+  Value y = c.Cast(v, DataType::Int(32));
+  if (!zero) return y;
+  Value z = c.Cast(zero, DataType::Int(32));
+  if (c.Rank(z) == 1 && c.Dim(z, 0) == 1) z = c.Reshape(z, {});
+  if (c.Rank(z) == 1) z = c.Reshape(z, line);
+  return c.Sub(y, z);
+}
 
 void AddQuantization(OpTable* table) {
   for (const OpRow& row : {
