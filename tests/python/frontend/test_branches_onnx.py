@@ -172,3 +172,13 @@ def test_no_branch_fits():
     data = model([*squeeze_if_one("x", "y", "minus_one"), ("Gemm", ["y", "w"], ["z"])], [("z", FLOAT)], [("x", FLOAT, ["batch", "n", 4, "time"])], NUMBERS)
     with pytest.raises(baton.BatonError, match="Gemm"):
         baton.compile(data)
+
+
+def test_a_branch_that_is_wrong_for_a_shape_is_an_error_where_it_is_taken():
+    then, other = branch([("Gemm", ["x", "w"], ["a"])], "a"), branch([("Gemm", ["x", "v"], ["b"])], "b")
+    nodes = [("If", ["flag"], ["y"], {"then_branch": then, "else_branch": other})]
+    data = model(nodes, [("y", FLOAT)], [("x", FLOAT, [2, 4]), ("flag", BOOL, [])], {**NUMBERS, "v": floats(5, 3)})
+    compiled = baton.compile(data)
+    np.testing.assert_allclose(compiled(floats(2, 4), np.array(True)).numpy(), floats(2, 4) @ NUMBERS["w"], rtol=1e-5)
+    with pytest.raises(baton.BatonError, match="else branch cannot run"):
+        compiled(floats(2, 4), np.array(False))

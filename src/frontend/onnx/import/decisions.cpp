@@ -114,6 +114,32 @@ Values Importer::Branch(const Graph& graph, const Env* outer, const Surroundings
   return way.apart ? import() : way.out;  // the graph around it decides
 }
 
+std::pair<Values, Values> Importer::Branches(const Value& condition, const Graph& yes, const Graph& no,
+                                             const Env* outer, const Surroundings& around) {
+  // A branch that is wrong for these shapes is no fault of a model that does not take it.
+  const std::string place = Place("If");
+  std::string why;
+  auto attempt = [&](const Graph& graph, bool must) -> Values {
+    const size_t problems = problems_.size();
+    const Array<Any> guards = guards_;
+    try {
+      return Branch(graph, outer, around);
+    } catch (const CompileError& e) {
+      if (must) throw;
+      DropProblems(problems);
+      guards_ = guards;
+      why = e.what();
+      return {};
+    }
+  };
+  Values a = attempt(yes, false);
+  const bool fits = why.empty();
+  Values b = attempt(no, !fits);
+  if (!fits) a = Refused(condition, b, place + ": its then branch cannot run: " + why);
+  if (fits && !why.empty()) b = Refused(condition, a, place + ": its else branch cannot run: " + why);
+  return {a, b};
+}
+
 Importer::Way Importer::Merge(const Value& condition, const std::string& place, const Way& yes, const Way& no,
                               bool main) {
   if (yes.apart || no.apart) return yes.apart ? yes : no;
@@ -194,6 +220,7 @@ Values Importer::Refused(const Value& condition, const Values& like, const std::
   Ctx ctx(this, none, 0, {});
   Values out;
   for (const Value& v : like) {
+    if (v.kind == Value::kPoison) return like;
     if (v.kind != Value::kTensor && !IsHostValue(v)) throw NodeUnsupported{kApart};
     Value made =
         FormedAs(CallOp(nullptr, kHostValueOp, {condition}, DeferredAttributes(node, kOpset, {true}, {v}), false), v);

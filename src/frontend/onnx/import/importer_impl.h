@@ -54,6 +54,9 @@ class Importer {
   Values Inline(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around);
   /// A branch of an If, which may wait for what Ifs within it decide.
   Values Branch(const Graph& graph, const Env* outer, const Surroundings& around);
+  /// Both branches; one that cannot be imported for these shapes is an error where it is taken.
+  std::pair<Values, Values> Branches(const Value& condition, const Graph& yes, const Graph& no, const Env* outer,
+                                     const Surroundings& around);
   /// An If of an open condition begins: its number among those of the graph that is imported.
   size_t EnterIf();
   /// Whether such an If is taken to hold; nothing where its branches are to be joined.

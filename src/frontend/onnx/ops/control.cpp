@@ -32,7 +32,7 @@ Values If(Ctx& c) {
   if (const std::optional<bool> taken = importer->Decided(which)) {
     return importer->Inline(*taken ? *then_graph : *else_graph, env, {}, around);
   }
-  Values a = importer->Branch(*then_graph, env, around), b = importer->Branch(*else_graph, env, around);
+  auto [a, b] = importer->Branches(cond, *then_graph, *else_graph, env, around);
   if (AnyPoison(a) || AnyPoison(b)) return Poison(c.num_outputs());
   if (a.size() != b.size()) c.Fail("its branches have different numbers of outputs");
   Values both(a.size());
