@@ -149,3 +149,18 @@ def test_open_shapes():
         "mobilenet_v2: time 1.20, the bar is 1.10",
         "mobilenet_v2: none nan, the bar is 1.00",
     ]
+
+
+@pytest.mark.parametrize("name", ["cnn", "mlp", "embedding", "lstm"])
+def test_graphs_of_onnx_runtimes_tools_agree(name, capsys):
+    pytest.importorskip("onnxruntime")
+    import tools_graphs
+
+    assert tools_graphs.main(["--only", name, "--check"]) == 0, capsys.readouterr().out
+
+
+def test_a_graph_that_differs_is_told():
+    import tools_graphs
+
+    assert tools_graphs.differs([np.zeros(3)], [np.ones(3)]) == 1
+    assert tools_graphs.differs([np.zeros(3)], [np.zeros(4)]) == tools_graphs.differs([], [np.zeros(3)]) == np.inf
