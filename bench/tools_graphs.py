@@ -6,8 +6,8 @@
     python bench/tools_graphs.py --check              # exit code 1 where a graph is refused or differs
 
 The tools: `SessionOptions.optimized_model_filepath` at every level (the highest one has the NCHWc layout),
-`onnxruntime.transformers.optimizer`, and `onnxruntime.quantization` (dynamic, QDQ and QOperator, then optimised again; weights of 4 and
-8 bits, for which it needs the package `onnx_ir`). A result agrees where it is within a tolerance of ONNX Runtime's, relative to its
+`onnxruntime.transformers.optimizer` (where the package `sympy` is installed), and `onnxruntime.quantization` (dynamic, QDQ and QOperator,
+then optimised again; weights of 4 and 8 bits where `onnx_ir` is installed). A result agrees where it is within a tolerance of ONNX Runtime's, relative to its
 largest element; graphs whose integers round at other places have a wider one.
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import importlib.util
 import logging
 import sys
 import tempfile
@@ -299,6 +300,8 @@ def optimised(path, folder):
 
 
 def transformers(path, folder, name):
+    if importlib.util.find_spec("sympy") is None:
+        return
     from onnxruntime.transformers import optimizer
 
     for kind, only in (("bert", False), ("gpt2", False), ("bert", True)):
@@ -328,11 +331,11 @@ def few_bits(path, folder):
     """Products with constants as MatMulNBits and MatMulBnb4; nothing without the package `onnx_ir`."""
     import onnx
 
-    try:
-        from onnxruntime.quantization.matmul_bnb4_quantizer import MatMulBnb4Quantizer
-        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
-    except ModuleNotFoundError:
+    if importlib.util.find_spec("onnx_ir") is None:
         return
+    from onnxruntime.quantization.matmul_bnb4_quantizer import MatMulBnb4Quantizer
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
     for name, options in (("4bits", {"is_symmetric": True}), ("4bits-zero", {"is_symmetric": False}), ("8bits", {"bits": 8}),
                           ("4bits-QDQ", {"quant_format": __import__("onnxruntime").quantization.QuantFormat.QDQ})):  # fmt: skip
         work = MatMulNBitsQuantizer(onnx.load(str(path)), block_size=32, **options)
