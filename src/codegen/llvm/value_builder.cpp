@@ -29,8 +29,15 @@ LLVMTypeRef TypeFor(LLVMContextRef c, DataType t) {
   return t.lanes() > 1 ? LLVMVectorType(e, t.lanes()) : e;
 }
 
+namespace {
+
+/// Whether an element has fewer bits than the byte that it takes in memory. Vectors of LLVM's have no such padding.
+bool Padded(DataType t) { return t.is_bool() || (t.is_integral() && t.bits() < 8); }
+
+}  // namespace
+
 LLVMTypeRef MemoryType(LLVMContextRef c, DataType t) {
-  LLVMTypeRef e = t.is_bool() ? LLVMInt8TypeInContext(c) : ElementType(c, t);
+  LLVMTypeRef e = Padded(t) ? LLVMInt8TypeInContext(c) : ElementType(c, t);
   return t.lanes() > 1 ? LLVMVectorType(e, t.lanes()) : e;
 }
 
@@ -62,12 +69,14 @@ LLVMValueRef ValueBuilder::CallExtern(const char* name, LLVMTypeRef ret, std::ve
 }
 
 LLVMValueRef ValueBuilder::FromMemory(LLVMValueRef v, DataType t) {
-  if (!t.is_bool()) return v;
-  return LLVMBuildICmp(builder_, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+  if (t.is_bool()) return LLVMBuildICmp(builder_, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+  return Padded(t) ? LLVMBuildTrunc(builder_, v, TypeFor(ctx_, t), "") : v;
 }
 
 LLVMValueRef ValueBuilder::ToMemory(LLVMValueRef v, DataType t) {
-  return t.is_bool() ? LLVMBuildZExt(builder_, v, MemoryType(ctx_, t), "") : v;
+  if (!Padded(t)) return v;
+  LLVMTypeRef type = MemoryType(ctx_, t);
+  return t.is_int() ? LLVMBuildSExt(builder_, v, type, "") : LLVMBuildZExt(builder_, v, type, "");
 }
 
 LLVMValueRef ValueBuilder::Splat(LLVMValueRef v, int lanes) {

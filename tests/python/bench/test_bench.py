@@ -183,3 +183,18 @@ def test_shipped_judges_agreement_and_times(capsys):
     assert [line.partition(":")[2] for line in shipped.judge(runs)] == [" over ONNX Runtime 1.30, the bar is 1.2", " open over static 1.20, the bar is 1.1"]
     runs[1].agrees("it", [x], [x, x])
     assert runs[1].faults == ["it: 1 results, ONNX Runtime has 2"] and "2 files" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["cnn", "mlp", "embedding", "lstm"])
+def test_graphs_of_onnx_runtimes_tools_agree(name, capsys):
+    pytest.importorskip("onnxruntime")
+    import tools_graphs
+
+    assert tools_graphs.main(["--only", name, "--check"]) == 0, capsys.readouterr().out
+
+
+def test_a_graph_that_differs_is_told():
+    import tools_graphs
+
+    assert tools_graphs.differs([np.zeros(3)], [np.ones(3)]) == 1
+    assert tools_graphs.differs([np.zeros(3)], [np.zeros(4)]) == tools_graphs.differs([], [np.zeros(3)]) == np.inf

@@ -62,7 +62,7 @@ Values QuantizeLinear(Ctx& c) {
   in = ComputeType(in.is_void() || !IsFloat(in) ? DataType::Float(32) : in);
   const Dims shape = c.Rank(scale) == 0 ? x.dims : c.Fixed(x);
   Value s = c.Cast(Spread(c, scale, shape, axis, block), in);
-  Value z = zero ? Spread(c, zero, shape, axis, block) : zero;
+  Value z = zero ? Spread(c, c.Cast(zero, in), shape, axis, block) : zero;
   return {Quantize(c, c.Div(c.Cast(x, in), s), z, to, saturate)};
 }
 
@@ -158,11 +158,11 @@ Value Dequantize(Ctx& c, const Value& x, const Value& scale, const Value& zero, 
   if (IsInt(x.dtype)) {
     DataType wide = DataType::Int(x.dtype.bits() >= 32 ? 64 : 32);
     y = c.Cast(x, wide);
-    if (zero) y = c.Sub(y, c.Cast(Spread(c, zero, shape, axis, block), wide));
+    if (zero) y = c.Sub(y, Spread(c, c.Cast(zero, wide), shape, axis, block));
     y = c.Cast(y, in);
   } else {
     y = c.Cast(x, in);
-    if (zero) y = c.Sub(y, c.Cast(Spread(c, zero, shape, axis, block), in));
+    if (zero) y = c.Sub(y, Spread(c, c.Cast(zero, in), shape, axis, block));
   }
   return c.Cast(c.Mul(y, c.Cast(Spread(c, scale, shape, axis, block), in)), scale.dtype);
 }
