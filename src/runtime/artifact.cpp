@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -132,6 +133,7 @@ class Descriptor {
     if (fd_ >= 0) close(fd_);
   }
   explicit operator bool() const { return fd_ >= 0; }
+  int get() const { return fd_; }
   std::string path() const { return Cat("/proc/self/fd/", fd_); }
 
   /// A file in memory that holds these bytes and cannot be changed; none where the system has no such files.
@@ -162,8 +164,9 @@ constexpr size_t kCopied = 16 << 20;
 
 /// A verified artifact: nothing of it has run yet.
 struct Artifact {
-  std::shared_ptr<const support::MappedFile> file;
-  Descriptor code;  ///< a copy of the code, or with it of the whole file; none where there are no files in memory
+  support::MappedFile file;
+  Descriptor code;     ///< a copy of the code, or with it of the whole file; none where there are no files in memory
+  Descriptor watched;  ///< the file, where its constants are read from it
   std::string manifest;
   ExecutableDesc desc;
 };
@@ -173,14 +176,19 @@ struct Artifact {
 Artifact OpenArtifact(const std::string& path, bool copies, const std::string& expected = "") {
   Artifact a;
   try {
-    a.file = std::make_shared<support::MappedFile>(path, true);
-    if (copies && a.file->size() <= kCopied) a.code = Descriptor::InMemory(a.file->data(), a.file->size());
-    if (a.code) a.file = std::make_shared<support::MappedFile>(a.code.path());
+    a.file = support::MappedFile(path);
+    if (copies && a.file.size() <= kCopied) a.code = Descriptor::InMemory(a.file.data(), a.file.size());
+    struct stat st{};
+    if (a.code) {
+      a.file = support::MappedFile(a.code.path());
+    } else if (a.watched = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC)); fstat(a.watched.get(), &st) == 0) {
+      a.desc.constants_file = {nullptr, a.watched.get(), st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+    }
   } catch (const std::runtime_error& e) {
     throw RuntimeError(e.what());
   }
-  const uint8_t* data = a.file->data();
-  const size_t size = a.file->size();
+  const uint8_t* data = a.file.data();
+  const size_t size = a.file.size();
   if (size == 0) Throw(path, "the file is empty");
   const bool elf = size >= 4 && std::memcmp(data, kElfMagic, 4) == 0;
   if (!elf) Throw(path, "it is not a compiled model (no ELF file)");
@@ -220,19 +228,20 @@ Artifact OpenArtifact(const std::string& path, bool copies, const std::string& e
       manifest_size > body - manifest_at) {
     Throw(path, "its sections lie outside of the file");
   }
-  a.manifest = a.file->text().substr(manifest_at, manifest_size);
+  a.manifest = a.file.text().substr(manifest_at, manifest_size);
   try {
     const Json j = Json::Parse(a.manifest, "manifest");
     if (j.At("format").AsInt() != kFormatVersion) throw ValueError("another format version");
     const std::string& arch = j.At("arch").AsString();
     if (arch != kArch) throw ValueError(Cat("compiled for ", arch, ", this machine is ", kArch));
+    const FileMark mark = a.desc.constants_file;
     a.desc = ReadDesc(j);
+    a.desc.constants_file = mark;
     if (a.desc.constants_bytes != constants_size) throw ValueError("the size of the constants differs");
   } catch (const std::exception& e) {
     Throw(path, e.what());
   }
   a.desc.constants = data + constants_at;
-  a.desc.constants_file = a.file;
   return a;
 }
 
@@ -241,6 +250,7 @@ Artifact OpenArtifact(const std::string& path, bool copies, const std::string& e
 class LibraryModule final : public ModuleNode {
  public:
   LibraryModule(const std::string& path, Artifact artifact) : artifact_(std::move(artifact)), path_(path) {
+    if (artifact_.watched) artifact_.desc.constants_file.path = path_.c_str();
     CheckFeatures(artifact_.desc.features, Cat("`", path, "`"));
     // Through the descriptor: a path may name another file by now, and the loader knows libraries by path, so that a
     // model compiled anew under the same name would be answered with the old one. It stays open so that its number is
@@ -287,8 +297,8 @@ class LibraryModule final : public ModuleNode {
     return ModuleNode::GetSource(format);
   }
   void SaveToFile(const std::string& path, std::string_view) override {
-    RequireUnchanged(artifact_.file);
-    support::WriteFileAtomic(path, artifact_.file->text(), true);
+    artifact_.desc.constants_file.RequireUnchanged();
+    support::WriteFileAtomic(path, artifact_.file.text(), true);
   }
 
  private:
@@ -307,13 +317,15 @@ class LibraryModule final : public ModuleNode {
 
 }  // namespace
 
-void RequireUnchanged(const std::shared_ptr<const support::MappedFile>& constants_file) {
-  if (!constants_file) return;
-  try {
-    constants_file->RequireUnchanged();
-  } catch (const std::runtime_error& e) {
-    throw RuntimeError(e.what());
+void FileMark::RequireUnchanged() const {
+  struct stat st{};
+  if (!path || (fstat(fd, &st) == 0 && st.st_size == size && st.st_mtim.tv_sec == written_s &&
+                st.st_mtim.tv_nsec == written_ns)) {
+    return;
   }
+  throw RuntimeError(Cat("`", path,
+                         "` was written to since it was loaded, and is read where it lies: load it again; a new file "
+                         "takes its place safely when it is written under another name and renamed"));
 }
 
 void CheckFeatures(const std::vector<std::string>& features, const std::string& what) {

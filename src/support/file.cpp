@@ -68,47 +68,27 @@ int OpenRegular(const std::string& path, size_t* size) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path, bool watched) {
+MappedFile::MappedFile(const std::string& path) {
   size_t size = 0;
   Fd fd(OpenRegular(path, &size));
   if (size == 0) return;
-  struct stat st{};
-  if (watched && fstat(fd.get(), &st) != 0) FailPath("read", path, Reason(errno));
   void* p = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (p == MAP_FAILED) FailPath("map", path, Reason(errno));
   data_ = p;
   size_ = size;
-  if (!watched) return;
-  fd_ = fcntl(fd.get(), F_DUPFD_CLOEXEC, 3);
-  written_s_ = st.st_mtim.tv_sec, written_ns_ = st.st_mtim.tv_nsec;
-  path_ = path;
-}
-
-void MappedFile::RequireUnchanged() const {
-  struct stat st{};
-  if (fd_ < 0 || (fstat(fd_, &st) == 0 && static_cast<size_t>(st.st_size) == size_ && st.st_mtim.tv_sec == written_s_ &&
-                  st.st_mtim.tv_nsec == written_ns_)) {
-    return;
-  }
-  throw std::runtime_error(Cat(
-      "`", path_, "` was written to since it was loaded, and is read where it lies: load it again; a new file takes ",
-      "its place safely when it is written under another name and renamed"));
 }
 
 MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
   if (this != &o) {
     if (data_) munmap(data_, size_);
-    if (fd_ >= 0) close(fd_);
-    data_ = std::exchange(o.data_, nullptr), size_ = std::exchange(o.size_, 0), fd_ = std::exchange(o.fd_, -1);
-    written_s_ = o.written_s_, written_ns_ = o.written_ns_;
-    path_ = std::move(o.path_);
+    data_ = o.data_, size_ = o.size_;
+    o.data_ = nullptr, o.size_ = 0;
   }
   return *this;
 }
 
 MappedFile::~MappedFile() {
   if (data_) munmap(data_, size_);
-  if (fd_ >= 0) close(fd_);
 }
 
 void GiveBackPages(std::string_view part) {

@@ -229,7 +229,7 @@ class VmExecutor final : public runtime::ModuleNode {
   /// The value for the inputs that are set. `given`: whose arguments the caller gives away, a bit a donated input. They
   /// are not set any more.
   ObjectRef RunGiven(uint64_t given) {
-    runtime::RequireUnchanged(exe_->constants_file);
+    exe_->constants_file.RequireUnchanged();
     begun_ = true;
     std::vector<ObjectRef> values = inputs_;
     std::vector<const runtime::Object*> arrays;

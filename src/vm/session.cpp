@@ -420,7 +420,7 @@ void Session::TakeInputs(uint64_t given) {
 
 void Session::Run(bool all_bound, uint64_t given) {
   ran_ = false;
-  runtime::RequireUnchanged(desc_->constants_file);
+  desc_->constants_file.RequireUnchanged();
   for (size_t i = 0; i < inputs_.size() && !all_bound; ++i) {
     if (inputs_[i].set) continue;
     FailInput(i, Cat(inputs_[i].gone ? "an output took its memory; set it again, " : "it has not been set; ",

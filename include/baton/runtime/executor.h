@@ -16,13 +16,8 @@
 #include <baton/runtime/object.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
-
-namespace baton::support {
-class MappedFile;
-}
 
 namespace baton::runtime {
 
@@ -40,6 +35,15 @@ struct TensorInfo {
 /// "float32[2, seq]"
 BATON_DLL std::string TensorInfoString(const TensorInfo& info);
 
+/// The file that constants are read from where they lie, and when it was written last; its module keeps it open.
+struct FileMark {
+  const char* path = nullptr;  ///< null: they lie in memory
+  int fd = -1;
+  int64_t size = 0, written_s = 0, written_ns = 0;
+  /// Throws RuntimeError when the file was written to since. A file that another one took the name of is as it was.
+  BATON_DLL void RequireUnchanged() const;
+};
+
 /// A compiled model. The JIT fills it in directly; for an artifact it is read from the manifest.
 struct ExecutableDesc {
   std::vector<TensorInfo> inputs;
@@ -51,8 +55,7 @@ struct ExecutableDesc {
   /// Weights, kept alive by the module.
   const uint8_t* constants = nullptr;
   uint64_t constants_bytes = 0;
-  /// The file that the constants are read from, where they lie there; each call asks whether it is as it was.
-  std::shared_ptr<const support::MappedFile> constants_file;
+  FileMark constants_file;  ///< each call asks whether it is as it was
   /// Symbol of the entry function, found by ModuleNode::GetSymbol.
   std::string entry = "baton_entry";
   /// Processor features that the code uses, by LLVM's names; each is checked before anything runs.
@@ -73,9 +76,6 @@ struct ExecutableDesc {
   /// What numbers of inputs and outputs stand for, as JSON for bindings; empty where they are numbers.
   std::string forms;
 };
-
-/// Throws RuntimeError when the file that constants are read from was written to since it was loaded.
-BATON_DLL void RequireUnchanged(const std::shared_ptr<const support::MappedFile>& constants_file);
 
 /// Throws RuntimeError that names the first feature that is unknown or that this processor lacks.
 BATON_DLL void CheckFeatures(const std::vector<std::string>& features, const std::string& what);

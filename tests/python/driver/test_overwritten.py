@@ -72,7 +72,7 @@ def test_a_file_that_is_written_to_is_an_error_of_the_call(model, way, tmp_path)
             try:
                 use()
             except baton.Error as error:
-                assert "written to since it was loaded" in str(error) and "m.so" in str(error), error
+                assert "was written to since it was loaded" in str(error) and "m.so" in str(error), error
             else:
                 raise SystemExit("no error")
         print("said so")

@@ -47,7 +47,7 @@ class Door:
     one of those before it is cut off by chance: a crowd then cuts off its own, and a peer that speaks at once gets through.
     """
 
-    def __init__(self, selector: selectors.BaseSelector, proved, refused):
+    def __init__(self, selector, proved, refused):
         self._selector, self._proved, self._refused = selector, proved, refused
         self._silent: dict[int, Stranger] = {}  # by descriptor, oldest first
         self._speaking: set[Stranger] = set()

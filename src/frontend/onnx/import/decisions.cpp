@@ -212,7 +212,8 @@ Values Importer::Refused(const Value& condition, const Values& like, const std::
   source += text;
   source += "\xa0\x01\x03";
   Attribute why;
-  why.name = "text", why.kind = Attribute::kString, why.source = source;
+  constexpr std::string_view kText = "text";
+  why.name = kText, why.kind = Attribute::kString, why.source = source;
   Node node;
   node.op_type = "Refuse";
   node.attributes.push_back(std::move(why));

@@ -79,6 +79,8 @@ Dims LengthsIn(Ctx& c, size_t i);
 /// Results of the type of operand 0, and of its rank and dtype.
 Values TypeOfFirst(Ctx& c);
 Values RankOfFirst(Ctx& c);
+/// v where it is positive, else alpha times v.
+Value LeakyReluOf(Ctx& c, const Value& v, double alpha);
 
 void AddElementwise(OpTable* table);
 void AddReductions(OpTable* table);
