@@ -412,3 +412,18 @@ def test_refused(name):
     case, words = REFUSED[name]
     with pytest.raises(baton.error.UnsupportedError, match=words):
         baton.compile(case.model())
+
+
+@pytest.mark.parametrize("rows", [1, 64, "seq"])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_weights_of_few_bits_stay_packed(bits, rows, tmp_path):
+    case = nbits("packed", bits, k=1024, n=512, zero="packed")
+    case.operands[0] = rng(1, 64 if rows == "seq" else rows, 1024)
+    model = case.model()
+    if rows == "seq":
+        model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = rows
+    program = baton.compile(model)
+    program.save(tmp_path / "a.bt")
+    # Zero points are floats: a number for each block of 32.
+    assert (tmp_path / "a.bt").stat().st_size < 1.2 * len(model.SerializeToString()) + (64 << 10)
+    agree([baton.load(tmp_path / "a.bt")(*case.feed().values())], case.want(model), 2e-3)

@@ -185,7 +185,7 @@ Value Activate(Ctx& c, const Value& v, const std::string& name, const std::vecto
   if (name == "Gelu") return GeluOf(c, v);
   if (name == "Abs" || name == "Exp") return c.Call(name == "Abs" ? "abs" : "exp", {v});
   if (name == "Clip") return Clip(c, v, param(0, -3.4028234663852886e+38), param(1, 3.4028234663852886e+38));
-  if (name == "LeakyRelu") return c.Call("nn.leaky_relu", {v}, {{"alpha", param(0, 0.01)}});
+  if (name == "LeakyRelu") return LeakyReluOf(c, v, param(0, 0.01));
   if (name == "Elu") return c.Call("nn.elu", {v}, {{"alpha", param(0, 1.0)}});
   if (name == "Selu")
     return c.Call("nn.selu", {v},

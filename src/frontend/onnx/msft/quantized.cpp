@@ -24,7 +24,7 @@ Values QLinearAdd(Ctx& c) { return {Rounded(c, c.Add(Floats(c, 0), Floats(c, 3))
 Values QLinearMul(Ctx& c) { return {Rounded(c, c.Mul(Floats(c, 0), Floats(c, 3)), 6, c.T(0).dtype)}; }
 Values QLinearSigmoid(Ctx& c) { return {Rounded(c, Sigmoid(c, Floats(c, 0)), 3, c.T(0).dtype)}; }
 Values QLinearLeakyRelu(Ctx& c) {
-  Value y = c.Call("nn.leaky_relu", {Floats(c, 0)}, {{"alpha", c.Float("alpha", 0.01F)}});
+  Value y = LeakyReluOf(c, Floats(c, 0), c.Float("alpha", 0.01F));
   return {Rounded(c, y, 3, c.T(0).dtype)};
 }
 Values QLinearWhere(Ctx& c) { return {Rounded(c, c.Where(c.T(0), Floats(c, 1), Floats(c, 4)), 7, c.T(1).dtype)}; }

@@ -51,6 +51,8 @@ Value Softmax(Ctx& c, const Value& v, int axis);
 Value LogSoftmax(Ctx& c, const Value& v, int axis);
 
 Value Sigmoid(Ctx& c, const Value& v);
+/// v, or alpha * v below zero.
+Value LeakyReluOf(Ctx& c, const Value& v, double alpha);
 /// min(max(v, lo), hi) by constants.
 Value Clip(Ctx& c, const Value& v, double lo, double hi);
 /// Values[i] by index along `axis`; negative indices count from the end.

@@ -159,7 +159,10 @@ Values Gelu(Ctx& c) {
     c.Fail("`approximate` is `" + approximate + "`, not none or tanh");
   return {c.Call("nn.gelu", {c.T(0)}, {{"approximate", approximate}})};
 }
-Values LeakyRelu(Ctx& c) { return AttributeActivation(c, "nn.leaky_relu", {{"alpha", 0.01}}); }
+Values LeakyRelu(Ctx& c) {
+  c.Ignore("consumed_inputs");
+  return {LeakyReluOf(c, c.T(0), c.Float("alpha", 0.01))};
+}
 Values PRelu(Ctx& c) {
   c.Ignore("consumed_inputs");
   Value x = c.T(0), slope = c.T(1);
@@ -258,6 +261,8 @@ Values Dropout(Ctx& c) {
 }  // namespace
 
 Value Sigmoid(Ctx& c, const Value& v) { return c.Call("sigmoid", {v}); }
+
+Value LeakyReluOf(Ctx& c, const Value& v, double alpha) { return c.Call("nn.leaky_relu", {v}, {{"alpha", alpha}}); }
 
 Value Clip(Ctx& c, const Value& v, double lo, double hi) { return c.Call("clip", {v}, {{"a_min", lo}, {"a_max", hi}}); }
 
