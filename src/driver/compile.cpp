@@ -20,6 +20,7 @@ namespace {
 IRModule ToGroups(const IRModule& mod, const Targets& targets) {
   With<Target> scope(targets.first());
   const IRModule checked = ForTheseTargets(mod, targets);
+  const relay::transform::FoldingBudget budget(checked);
   return RelayPipeline(targets)(checked);
 }
 

@@ -10,6 +10,7 @@
 #include <baton/tir/printer.h>
 
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "driver/profile.h"
@@ -113,9 +114,8 @@ class CompiledModule : public runtime::ModuleNode {
       : stages_(std::move(stages)),
         host_(std::move(host)),
         made_(stages_.lowering.defined() ? stages_.lowering.Made() : nullptr) {
-    // Code for another kind of machine is for saving.
-    if (host_->mtriple.empty() && !stages_.tir->functions.empty()) code_ = codegen::LoadObjects(stages_.objects);
     if (!made_) return;
+    if (runs_here()) code_ = codegen::LoadObjects(stages_.objects);
     constants_ = PackConstants(made_->host.constants);
     desc_ = made_->desc;
     if (desc_.target.empty()) desc_.target = host_.str();
@@ -135,14 +135,12 @@ class CompiledModule : public runtime::ModuleNode {
       exe->constants_owner = constants_;
       exe->device_code = vm::DeviceModulesOf(self, exe->program.devices);
       executable_ = std::move(exe);
-    } else if (!made_ && code_.defined()) {
-      if (void* place = code_->GetSymbol(runtime::kModuleSymbol)) *static_cast<runtime::ModuleNode**>(place) = this;
     }
   }
 
   const char* type_key() const override { return is_program() ? "vm" : made_ ? "aot" : "llvm"; }
   void* GetSymbol(const char* name) override {
-    if (code_.defined()) return code_->GetSymbol(name);
+    if (const runtime::Module& code = Code(); code.defined()) return code->GetSymbol(name);
     if (!made_) return nullptr;
     throw UnsupportedError("code for `" + host_.str() +
                            "` does not run on this machine; save it and load it there, or `baton.rpc.deploy`");
@@ -156,6 +154,17 @@ class CompiledModule : public runtime::ModuleNode {
   void SaveToFile(const std::string& path, std::string_view format) override;
 
  private:
+  /// Code for another kind of machine is for saving.
+  bool runs_here() const { return host_->mtriple.empty() && !stages_.tir->functions.empty(); }
+  /// A program's functions are loaded when the first of them is asked for: what they call may come with a library
+  /// later, and their source shows before.
+  const runtime::Module& Code() {
+    std::lock_guard lock(mutex_);
+    if (code_.defined() || made_ || !runs_here()) return code_;
+    runtime::Module code = codegen::LoadObjects(stages_.objects);
+    if (void* place = code->GetSymbol(runtime::kModuleSymbol)) *static_cast<runtime::ModuleNode**>(place) = this;
+    return code_ = std::move(code);
+  }
   bool is_program() const { return made_ && !made_->is_function(); }
   PackedFunc OfModel(std::string_view name, const ObjectPtr<Object>& self);
   PackedFunc OfProgram(std::string_view name, const ObjectPtr<Object>& self);
@@ -165,6 +174,7 @@ class CompiledModule : public runtime::ModuleNode {
   Stages stages_;
   Target host_;
   std::shared_ptr<const LoweredProgram> made_;
+  std::mutex mutex_;      // of functions that are loaded
   runtime::Module code_;  // null for another kind of machine
   NDArray constants_;
   runtime::ExecutableDesc desc_;
@@ -211,8 +221,9 @@ PackedFunc CompiledModule::OfProgram(std::string_view name, const ObjectPtr<Obje
 }
 
 PackedFunc CompiledModule::OfFunctions(std::string_view name, const ObjectPtr<Object>& self) {
-  if (!code_.defined()) return nullptr;
-  void* spec = code_->GetSymbol((runtime::kFunctionSpecPrefix + std::string(name)).c_str());
+  const runtime::Module& code = Code();
+  if (!code.defined()) return nullptr;
+  void* spec = code->GetSymbol((runtime::kFunctionSpecPrefix + std::string(name)).c_str());
   // A single function is what calling the module means, whatever its name.
   if (!spec && name == "main" && stages_.loops->functions.size() == 1) {
     const auto [var, func] = *stages_.loops->functions.begin();

@@ -149,11 +149,14 @@ ObjectRef Same(const Params& p, const Values& in) {
   return in[0];
 }
 
+/// What stands where the importer found no program: the error is its text.
+ObjectRef Refuse(const Params& p, const Values&) { p.Fail(p.Text("text")); }
+
 const RegisterValues kSequences[] = {
-    {"onnx.SequenceConstruct", Construct}, {"onnx.SequenceAt", At},         {"onnx.SequenceInsert", Insert},
-    {"onnx.SequenceErase", Erase},         {"onnx.SequenceLength", Length}, {"onnx.SplitToSequence", Split},
-    {"onnx.ConcatFromSequence", Concat},   {"onnx.Optional", Construct},    {"onnx.OptionalHasElement", Has},
-    {"onnx.OptionalGetElement", Get},      {"onnx.Identity", Same}};
+    {"onnx.Refuse", Refuse},          {"onnx.SequenceConstruct", Construct}, {"onnx.SequenceAt", At},
+    {"onnx.SequenceInsert", Insert},  {"onnx.SequenceErase", Erase},         {"onnx.SequenceLength", Length},
+    {"onnx.SplitToSequence", Split},  {"onnx.ConcatFromSequence", Concat},   {"onnx.Optional", Construct},
+    {"onnx.OptionalHasElement", Has}, {"onnx.OptionalGetElement", Get},      {"onnx.Identity", Same}};
 
 }  // namespace
 }  // namespace baton::host

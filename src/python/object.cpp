@@ -325,6 +325,17 @@ PyObject* MoveOut(PyObject* self, PyObject*) {
   reinterpret_cast<PyObj*>(self)->obj = nullptr;
   return WrapOwned(o);
 }
+PyObject* TakeBack(PyObject* self, PyObject* other) {
+  Object* o = Py_TYPE(other) == Py_TYPE(self) && MayChange(other) ? CheckedObjectOf(other) : nullptr;
+  if (!o || !MayChange(self) || ObjectOf(self)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an empty object takes back one of its own type");
+    return nullptr;
+  }
+  if (PyObject_TypeCheck(other, array_type)) ClearItems(reinterpret_cast<PyArray*>(other));
+  reinterpret_cast<PyObj*>(other)->obj = nullptr;
+  reinterpret_cast<PyObj*>(self)->obj = o;
+  Py_RETURN_NONE;
+}
 PyObject* Again(PyObject* self, PyObject*) {
   Object* o = CheckedObjectOf(self);
   return o ? FromOwned(Any(GetRef<ObjectRef>(o)).Release()) : nullptr;
@@ -368,6 +379,8 @@ PyMethodDef obj_methods[] = {
     {"_field", RawField, METH_O, "_field(name): a field as C++ has it, whatever the class made of the name."},
     {"_use_count", UseCount, METH_NOARGS, "References to the object of C++, this one included."},
     {"_move", MoveOut, METH_NOARGS, "Gives the reference to a new Python object; this one is empty afterwards."},
+    {"_take_back", TakeBack, METH_O,
+     "_take_back(other): what `other` refers to, which is empty afterwards, as this one was."},
     {"_again", Again, METH_NOARGS, "Another Python object of the same object of C++, with a reference of its own."},
     {"__getstate__", ObjGetState, METH_NOARGS, nullptr},
     {"__setstate__", ObjSetState, METH_O, nullptr},

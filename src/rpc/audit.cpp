@@ -2,15 +2,21 @@
 #include "rpc/audit.h"
 
 #include <baton/support/text.h>
-#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 namespace baton::rpc {
 using support::Cat;
 namespace {
 
 constexpr size_t kMostBytes = 64 << 10;  // that a session prints
-constexpr size_t kMostLine = 1024;
+constexpr size_t kMostLine = 512;
+constexpr size_t kMostShown = PIPE_BUF;  // a pipe that can be written to takes so much at once
+
+int lost_lines = 0;
 
 }  // namespace
 
@@ -31,8 +37,14 @@ std::string Shown(std::string_view text) {
 }
 
 void Say(std::string_view line) {
-  const std::string text = Cat("baton-rpc: ", line, "\n");
-  if (write(2, text.data(), text.size()) < 0) return;  // there is no place left to say so
+  const auto write_line = [](std::string_view what) {
+    constexpr std::string_view kHead = "baton-rpc: ";
+    const std::string text = Cat(kHead, what.substr(0, kMostShown - kHead.size() - 1), "\n");
+    pollfd to{2, POLLOUT, 0};
+    return poll(&to, 1, 0) > 0 && (to.revents & POLLOUT) && write(2, text.data(), text.size()) >= 0;
+  };
+  if (lost_lines > 0 && write_line(Cat(lost_lines, " lines before this one were not taken"))) lost_lines = 0;
+  if (lost_lines > 0 || !write_line(line)) ++lost_lines;
 }
 
 void SessionOutput::Line(int pid, std::string_view line) {

@@ -13,8 +13,8 @@ std::string Shown(std::string_view text);
 /// Writes a line to standard error, behind "baton-rpc: ".
 void Say(std::string_view line);
 
-/// The end of a pipe that a session's process prints into. Its lines are shown behind the process's number, so that none
-/// can pass for another, up to a number of bytes.
+/// The end of a pipe that a session's process prints into. Its lines are shown behind the process's number, so that
+/// none can pass for another, up to a number of bytes.
 class SessionOutput {
  public:
   SessionOutput() = default;

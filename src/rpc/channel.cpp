@@ -28,8 +28,8 @@ using support::Cat;
 
 namespace {
 constexpr size_t kTogether = 4096;  // bytes of a message that is sent in one piece
-constexpr int kSlice = 50;  // milliseconds between two questions whether the user wants to stop
-}
+constexpr int kSlice = 50;          // milliseconds between two questions whether the user wants to stop
+}  // namespace
 
 Deadline Deadline::In(double seconds) {
   Deadline d;
@@ -97,14 +97,15 @@ class FdChannel final : public Channel {
     }
   }
   void Write(iovec* parts, int count, Deadline deadline) override {
-    // One call for a message that is short; `sendmsg`, which would do for all, can send descriptors, and is refused to a
-    // session that is confined.
+    // One call for a message that is short; `sendmsg`, which would do for all, can send descriptors, and is refused to
+    // a session that is confined.
     size_t size = 0;
     for (int i = 0; i < count; ++i) size += parts[i].iov_len;
     char together[kTogether];
     if (count > 1 && size <= sizeof together) {
       size_t at = 0;
-      for (int i = 0; i < count; at += parts[i++].iov_len) std::memcpy(together + at, parts[i].iov_base, parts[i].iov_len);
+      for (int i = 0; i < count; at += parts[i++].iov_len)
+        std::memcpy(together + at, parts[i].iov_base, parts[i].iov_len);
       WritePart(together, size, deadline, false);
       return;
     }

@@ -12,7 +12,8 @@ namespace baton::rpc {
 
 struct ControlMessage {
   enum Kind : int32_t {
-    kConnection,  ///< a connection, in `fd`; of a passage for the session of `place`, whose client has taken `taken` bytes
+    kConnection,  ///< a connection, in `fd`; of a passage for the session of `place`, whose client has taken `taken`
+                  ///< bytes
     kFront,       ///< `fd` is a pidfd of the process that has the connection from here on
     kConfined,    ///< the session is confined; `fd` tells of calls that need consent, `text` is a SessionTerms
     kBegins,      ///< the session begins: `text` is a SessionTerms, then its policy, a line end, its peer

@@ -339,7 +339,7 @@ void Endpoint::Serve(const FrameHeader& header, const std::string& payload) {
   } catch (...) {
     if (lost_) throw;
     type = FrameType::kError;
-    reply = WriteError();
+    reply = WriteError(hidden_folder_);
     call.reply_size = 0;
   }
   staged_ = outer_staged;

@@ -163,6 +163,7 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   std::shared_ptr<Channel> channel_;
   HandleTable exported_;
   std::recursive_timed_mutex mutex_;
+  std::string hidden_folder_;                               ///< of this side's files: errors leave its name out
   bool writes_arguments_ = false;                           ///< said of functions that are given away now
   uint64_t serving_ = 0;                                    ///< the peer's call that is being answered, 0 if none
   std::vector<std::pair<FrameHeader, std::string>> early_;  ///< frames that PollCancel read
@@ -243,7 +244,7 @@ runtime::Module SessionOn(std::unique_ptr<Channel> channel);
 std::shared_ptr<Endpoint> EndpointOfModule(const runtime::Object* o, uint64_t* handle);
 
 /// The error in flight as the payload of an ERROR frame; and the exception that such a payload means here.
-std::string WriteError();
+std::string WriteError(const std::string& hidden_folder = {});
 [[noreturn]] void ThrowRemoteError(const std::string& payload);
 
 /// HELLO: magic, version, options.

@@ -279,7 +279,21 @@ std::string ReadPart(ByteReader* in) {
 
 }  // namespace
 
-std::string WriteError() {
+namespace {
+
+/// `text` without the name of a folder, wherever it stands before that of a file in it.
+std::string Without(const std::string& folder, std::string text) {
+  if (folder.empty()) return text;
+  for (size_t at; (at = text.find(folder)) != std::string::npos;) {
+    const size_t end = at + folder.size();
+    text.erase(at, folder.size() + (end < text.size() && text[end] == '/'));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string WriteError(const std::string& hidden_folder) {
   CatchToSlot();
   BatonObject* raw = nullptr;
   BatonErrorTake(&raw);
@@ -289,8 +303,8 @@ std::string WriteError() {
   std::string_view kind = e->kind;
   if (kind.substr(0, kRemotePrefix.size()) == kRemotePrefix) kind.remove_prefix(kRemotePrefix.size());
   WritePart(kind, &out);
-  WritePart(e->message, &out);
-  WritePart(e->trace, &out);
+  WritePart(Without(hidden_folder, e->message), &out);
+  WritePart(Without(hidden_folder, e->trace), &out);
   return out.Take();
 }
 

@@ -18,6 +18,7 @@
 #include "rpc/control.h"
 #include "rpc/endpoint.h"
 #include "rpc/errors.h"
+#include "rpc/places.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {

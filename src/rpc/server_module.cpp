@@ -13,6 +13,7 @@
 #include "rpc/confine/confine.h"
 #include "rpc/confine/usage.h"
 #include "rpc/errors.h"
+#include "rpc/places.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {

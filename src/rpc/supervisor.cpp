@@ -27,16 +27,11 @@
 #include "rpc/confine/warden.h"
 #include "rpc/control.h"
 #include "rpc/errors.h"
+#include "rpc/places.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {
 using support::Cat;
-
-void* SharedMemory(size_t bytes) {
-  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) ThrowSystem("MemoryError", "no memory for the table of sessions");
-  return shared;
-}
 
 namespace {
 
@@ -66,7 +61,7 @@ struct Session {
   std::unique_ptr<Warden> warden;
   bool begun = false;
   bool grouped = false;  ///< in a control group of its own
-  int passes_for = -1;  ///< place of the session whose bytes it passes on
+  int passes_for = -1;   ///< place of the session whose bytes it passes on
   std::string policy, peer;
   std::string account;  ///< what it says of itself at its end
   std::string doom;     ///< why it was killed
@@ -199,7 +194,8 @@ class Supervisor {
       } else if (m.kind == ControlMessage::kRefused && !options_.quiet) {
         Say(Cat("refused: ", Shown(m.text)));
       } else if (m.kind == ControlMessage::kConfined && has_terms && !s->warden) {
-        s->warden = std::make_unique<Warden>(s->pid, s->folder, terms, std::move(m.fd), PulseOf(options_.pulses, s->place));
+        s->warden =
+            std::make_unique<Warden>(s->pid, s->folder, terms, std::move(m.fd), PulseOf(options_.pulses, s->place));
         s->grouped = groups_.there() && groups_.Enter(s->pid, terms);
       } else if (m.kind == ControlMessage::kBegins && has_terms) {
         Begin(s, terms, m.text.substr(sizeof terms));
@@ -213,7 +209,8 @@ class Supervisor {
     s->peer = Shown(text.substr(s->policy.size() + 1));
     Descriptor none;
     if (!s->warden) {
-      s->warden = std::make_unique<Warden>(s->pid, s->folder, terms, std::move(none), PulseOf(options_.pulses, s->place));
+      s->warden =
+          std::make_unique<Warden>(s->pid, s->folder, terms, std::move(none), PulseOf(options_.pulses, s->place));
     }
     s->warden->Begin(terms);
     if (!options_.quiet) Say(Cat("session ", s->pid, " of ", s->peer, " begins"));
@@ -236,9 +233,8 @@ class Supervisor {
 
   bool ClientIsHere(const Session& s) const {
     if (!s.client.Over()) return true;
-    return std::any_of(sessions_.begin(), sessions_.end(), [&s](const Session& other) {
-      return other.passes_for == s.place && !other.client.Over();
-    });
+    return std::any_of(sessions_.begin(), sessions_.end(),
+                       [&s](const Session& other) { return other.passes_for == s.place && !other.client.Over(); });
   }
 
   void Watch(Session* s) {

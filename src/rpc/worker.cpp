@@ -13,7 +13,6 @@
 #include <baton/support/sha256.h>
 #include <baton/support/text.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +27,7 @@
 #include "rpc/endpoint.h"
 #include "rpc/errors.h"
 #include "rpc/files.h"
+#include "rpc/places.h"
 #include "rpc/watch.h"
 
 namespace baton::rpc {
@@ -39,11 +39,6 @@ namespace {
 constexpr double kHelloSeconds = 2;
 constexpr double kGoneSeconds = 2;  // of a session whose client is gone for good
 
-/// How much of a key's id is that of the key: a token has its caveats behind it.
-size_t KeyIdBytes(std::string_view id) {
-  constexpr size_t kDigits = 16;
-  return id.rfind("certificate ", 0) == 0 ? id.size() : kDigits;
-}
 constexpr const char* kCheckSignals = "runtime.CheckSignals";
 constexpr size_t kMostFile = sizeof(size_t) > 4 ? static_cast<size_t>(uint64_t{1} << 32) : SIZE_MAX / 2;
 
@@ -94,6 +89,7 @@ class Worker final : public Endpoint {
  public:
   Worker(std::unique_ptr<Channel> channel, const ServerOptions& options, std::string folder)
       : Endpoint(std::move(channel)), options_(options), files_(std::move(folder), options.disk_bytes) {
+    hidden_folder_ = files_.folder();
     Prefill(options.first);
   }
 
@@ -252,7 +248,8 @@ class Worker final : public Endpoint {
         info.Set(Any("resume"), Any(Bytes(name)));
       }
       info.Set(Any("features"), Any(resumable ? "credit resume" : "credit"));
-      TakePlace(name);
+      prctl(PR_SET_NAME, "baton-session");
+      TakePlace(options_, *channel(), name);
       if (options_.door >= 0) {
         CheckLease(options_.door, match);  // again: from here on who ends the lease sees this session
         close(options_.door);
@@ -269,71 +266,19 @@ class Worker final : public Endpoint {
       SendFrame(FrameType::kHello, 0, 0, hello.data(), hello.size());
       Endpoint::Begin(HasFeature(said, "credit"), resumable);
     } catch (...) {
-      const std::string why = WriteError();
+      const std::string why = WriteError(hidden_folder_);
       if (!lost()) SendFrame(FrameType::kError, 0, 0, why.data(), why.size());
       ThrowRemoteError(why);
     }
   }
 
-  /// Counts this session, and throws where there are too many. `name` is what a client in place of a lost one says.
-  void TakePlace(std::string_view name) {
-    prctl(PR_SET_NAME, "baton-session");
-    Places* places = options_.places;
-    if (!places) return;
-    Place& own = places->at[options_.place];
-    for (int i = 0;; ++i) {  // one that ended may not be counted off yet
-      const int taken = places->taken.fetch_add(1);
-      const std::string_view base = std::string_view(channel_->key_id).substr(0, KeyIdBytes(channel_->key_id));
-      const auto key = support::Sha256Of(base.data(), base.size());
-      std::memcpy(own.key, key.data(), sizeof own.key);
-      own.work = Place::kSession;
-      const bool crowded = taken >= options_.max_sessions;
-      const int same = options_.key_sessions > 0 ? SessionsOfKey(*places, own) : 0;
-      if (!crowded && same <= options_.key_sessions) break;
-      own.work = Place::kUnknown;
-      places->taken.fetch_sub(1);
-      if (i < 50) {
-        usleep(20000);
-        continue;
-      }
-      if (crowded) Throw(kSessionLost, Cat("the server has ", options_.max_sessions, " sessions already; try again later"));
-      Throw(kSessionLost, Cat("this key has ", options_.key_sessions, " of the server's ", options_.max_sessions,
-                              " sessions already, and may have no more; close one of them"));
-    }
-    if (!name.empty()) {
-      std::memcpy(own.name, SessionName(name, *channel()).data(), sizeof own.name);
-      own.resumable = 1;
-    }
-    if (options_.census) options_.census->active.fetch_add(1);
-  }
-  static int SessionsOfKey(const Places& places, const Place& own) {
-    int same = 0;
-    for (int i = 0; i < places.count; ++i) {
-      const Place& other = places.at[i];
-      same += other.work == Place::kSession && std::memcmp(other.key, own.key, sizeof own.key) == 0;
-    }
-    return same;
-  }
   /// Tells the supervisor, and leaves the memory of the server's processes: code that runs here later may be hostile.
   void Begin(const SessionTerms& terms) {
     const std::string_view raw(reinterpret_cast<const char*>(&terms), sizeof terms);
     if (options_.control >= 0) {
       SendControl(options_.control, ControlMessage::kBegins, Cat(raw, policy(), "\n", channel_->peer));
     }
-    if (options_.census) {
-      options_.census->begun.fetch_add(1);
-      munmap(options_.census, sizeof(Census));
-    }
-    if (!options_.places) return;
-    const int count = options_.places->count;
-    munmap(options_.places, PlacesBytes(count));
-    if (!options_.pulses) return;
-    pulse_ = PulseOf(options_.pulses, options_.place);
-    const auto pulses = reinterpret_cast<char*>(options_.pulses);
-    const size_t before = static_cast<size_t>(options_.place) * kPulseBytes;
-    const size_t behind = static_cast<size_t>(count - options_.place - 1) * kPulseBytes;
-    if (before) munmap(pulses, before);
-    if (behind) munmap(pulses + before + kPulseBytes, behind);
+    pulse_ = LeaveSharedMemory(options_);
   }
 
   std::shared_ptr<Channel> Reconnect(uint64_t taken, uint64_t* peer_taken, Deadline) final {
@@ -553,8 +498,9 @@ void ServeSession(std::unique_ptr<Channel> channel, const ServerOptions& options
   }
   worker->UnwatchCancels();
   if (options.control < 0) return;
-  SendControl(options.control, ControlMessage::kEnds,
-              Cat(worker->calls(), " calls, ", worker->bytes_taken(), " bytes in, ", worker->bytes_sent(), " out; ", end));
+  SendControl(
+      options.control, ControlMessage::kEnds,
+      Cat(worker->calls(), " calls, ", worker->bytes_taken(), " bytes in, ", worker->bytes_sent(), " out; ", end));
 }
 
 }  // namespace baton::rpc

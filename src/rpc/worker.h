@@ -16,31 +16,8 @@
 
 namespace baton::rpc {
 
-/// What the processes of a server share: how many sessions there are, and what each process does.
-struct Place {
-  /// Its peer has not proved itself; serves a session; passes bytes of a session on; waits for a connection.
-  enum Work : char { kUnknown, kSession, kPassage, kWarm };
-  std::atomic<char> work;
-  std::atomic<char> resumable;
-  unsigned char name[32];  ///< SHA-256 of what names the session, and of its peer
-  unsigned char key[32];   ///< SHA-256 of the key that its peer proved; of a token, the key that it was made of
-};
-struct Places {
-  std::atomic<int> taken;
-  int count;
-  Place at[1];  ///< as many as processes at once
-};
-inline size_t PlacesBytes(int count) { return sizeof(Places) + static_cast<size_t>(count) * sizeof(Place); }
-
-/// What a server shares with the process that registers it with a tracker.
-struct Census {
-  std::atomic<int> begun;   ///< sessions so far
-  std::atomic<int> active;  ///< sessions now
-  std::atomic<int> evict;   ///< counts how often all sessions were to end; a SIGCHLD wakes the supervisor
-};
-
-/// Zeros that this process and those that it forks read and write.
-void* SharedMemory(size_t bytes);
+struct Census;
+struct Places;
 
 struct ServerOptions {
   std::string policy;  ///< "trusted", "session"; empty: trusted for the own user, else as the key says
@@ -50,22 +27,22 @@ struct ServerOptions {
   std::vector<std::string> devices;  ///< that a session may use; none: any
   double wall_seconds = 0;           ///< of a session; 0: any number
   int max_sessions = 256;
-  int key_sessions = 0;                        ///< of one key; 0: three quarters of all
-  int warm = 4;                                ///< processes that wait for a connection
-  double idle_seconds = 600;                   ///< a session without a call for so long ends
-  uint64_t disk_bytes = uint64_t(4) << 30;     ///< of the files of a session
-  uint64_t memory_bytes = 0;                   ///< of a session; 0: half of the machine's, in all
-  uint64_t files = 10000;                      ///< names in the folder of a session that is confined
-  uint64_t threads = 512;                      ///< of a session that is confined
-  std::string module_path;                     ///< the module that `system_lib` gives
-  bool quiet = true;                           ///< no audit lines
-  uint64_t cpu_seconds = 0;                    ///< of a session's processor; 0: any number
-  bool sandbox = false;                        ///< confine sessions that are not trusted
-  int lifeline = -1;                           ///< the server ends when this descriptor does
-  int door = -1;                               ///< a file with the current lease; sessions of no other are served
-  Census* census = nullptr;                    ///< for the process that registers the server
-  SessionPulse* pulses = nullptr;              ///< a page each place; null: no supervisor looks at them
-  Places* places = nullptr;                    ///< of the server, and which of them this process has
+  int key_sessions = 0;                     ///< of one key; 0: three quarters of all
+  int warm = 4;                             ///< processes that wait for a connection
+  double idle_seconds = 600;                ///< a session without a call for so long ends
+  uint64_t disk_bytes = uint64_t(4) << 30;  ///< of the files of a session
+  uint64_t memory_bytes = 0;                ///< of a session; 0: half of the machine's, in all
+  uint64_t files = 10000;                   ///< names in the folder of a session that is confined
+  uint64_t threads = 512;                   ///< of a session that is confined
+  std::string module_path;                  ///< the module that `system_lib` gives
+  bool quiet = true;                        ///< no audit lines
+  uint64_t cpu_seconds = 0;                 ///< of a session's processor; 0: any number
+  bool sandbox = false;                     ///< confine sessions that are not trusted
+  int lifeline = -1;                        ///< the server ends when this descriptor does
+  int door = -1;                            ///< a file with the current lease; sessions of no other are served
+  Census* census = nullptr;                 ///< for the process that registers the server
+  SessionPulse* pulses = nullptr;           ///< a page each place; null: no supervisor looks at them
+  Places* places = nullptr;                 ///< of the server, and which of them this process has
   int place = 0;
   int control = -1;          ///< where connections in place of a lost one come from
   int front = -1;            ///< of a front: where the process of the session listens

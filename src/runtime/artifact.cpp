@@ -162,9 +162,9 @@ constexpr size_t kCopied = 16 << 20;
 
 /// A verified artifact: nothing of it has run yet.
 struct Artifact {
-  support::MappedFile file;
+  std::shared_ptr<const support::MappedFile> file;
   Descriptor code;  ///< a copy of the code, or with it of the whole file; none where there are no files in memory
-  std::string_view manifest;
+  std::string manifest;
   ExecutableDesc desc;
 };
 
@@ -173,14 +173,14 @@ struct Artifact {
 Artifact OpenArtifact(const std::string& path, bool copies, const std::string& expected = "") {
   Artifact a;
   try {
-    a.file = support::MappedFile(path);
-    if (copies && a.file.size() <= kCopied) a.code = Descriptor::InMemory(a.file.data(), a.file.size());
-    if (a.code) a.file = support::MappedFile(a.code.path());
+    a.file = std::make_shared<support::MappedFile>(path, true);
+    if (copies && a.file->size() <= kCopied) a.code = Descriptor::InMemory(a.file->data(), a.file->size());
+    if (a.code) a.file = std::make_shared<support::MappedFile>(a.code.path());
   } catch (const std::runtime_error& e) {
     throw RuntimeError(e.what());
   }
-  const uint8_t* data = a.file.data();
-  const size_t size = a.file.size();
+  const uint8_t* data = a.file->data();
+  const size_t size = a.file->size();
   if (size == 0) Throw(path, "the file is empty");
   const bool elf = size >= 4 && std::memcmp(data, kElfMagic, 4) == 0;
   if (!elf) Throw(path, "it is not a compiled model (no ELF file)");
@@ -220,7 +220,7 @@ Artifact OpenArtifact(const std::string& path, bool copies, const std::string& e
       manifest_size > body - manifest_at) {
     Throw(path, "its sections lie outside of the file");
   }
-  a.manifest = a.file.text().substr(manifest_at, manifest_size);
+  a.manifest = a.file->text().substr(manifest_at, manifest_size);
   try {
     const Json j = Json::Parse(a.manifest, "manifest");
     if (j.At("format").AsInt() != kFormatVersion) throw ValueError("another format version");
@@ -232,6 +232,7 @@ Artifact OpenArtifact(const std::string& path, bool copies, const std::string& e
     Throw(path, e.what());
   }
   a.desc.constants = data + constants_at;
+  a.desc.constants_file = a.file;
   return a;
 }
 
@@ -272,7 +273,7 @@ class LibraryModule final : public ModuleNode {
   const char* type_key() const override { return "library"; }
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     if (name == "get_manifest") {
-      return PackedFunc([text = std::string(artifact_.manifest)](Args, RetValue* rv) { *rv = text; });
+      return PackedFunc([text = artifact_.manifest](Args, RetValue* rv) { *rv = text; });
     }
     const void* spec = dlsym(handle_, Cat(kFunctionSpecPrefix, name).c_str());
     return spec ? MakeNativeFunction(spec, self) : PackedFunc();
@@ -282,11 +283,12 @@ class LibraryModule final : public ModuleNode {
     return artifact_.desc.entry.empty() ? nullptr : &artifact_.desc;
   }
   std::string GetSource(std::string_view format) override {
-    if (format.empty() || format == "json") return std::string(artifact_.manifest);
+    if (format.empty() || format == "json") return artifact_.manifest;
     return ModuleNode::GetSource(format);
   }
   void SaveToFile(const std::string& path, std::string_view) override {
-    support::WriteFileAtomic(path, artifact_.file.text(), true);
+    RequireUnchanged(artifact_.file);
+    support::WriteFileAtomic(path, artifact_.file->text(), true);
   }
 
  private:
@@ -304,6 +306,15 @@ class LibraryModule final : public ModuleNode {
 };
 
 }  // namespace
+
+void RequireUnchanged(const std::shared_ptr<const support::MappedFile>& constants_file) {
+  if (!constants_file) return;
+  try {
+    constants_file->RequireUnchanged();
+  } catch (const std::runtime_error& e) {
+    throw RuntimeError(e.what());
+  }
+}
 
 void CheckFeatures(const std::vector<std::string>& features, const std::string& what) {
   for (const std::string& f : features) {
@@ -334,7 +345,7 @@ Module LoadOf(const std::string& path, const std::string& expected) {
 
 Module LoadArtifact(const std::string& path) { return LoadOf(path, ""); }
 
-std::string ReadManifest(const std::string& path) { return std::string(OpenArtifact(path, false).manifest); }
+std::string ReadManifest(const std::string& path) { return OpenArtifact(path, false).manifest; }
 
 namespace {
 BATON_REGISTER_GLOBAL("runtime.ReadManifest").set_body(PackedFunc([](Args args, RetValue* rv) {

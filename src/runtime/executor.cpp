@@ -181,6 +181,7 @@ void Executor::Run(bool all_bound) {
     }
   }
   ran_ = false;
+  RequireUnchanged(desc_->constants_file);
   if (shapes_) UpdateShapes();
   for (size_t i = 0; i < outputs_.size(); ++i) {
     // An output that the caller still holds keeps its value: this run writes into a new one.

@@ -68,27 +68,47 @@ int OpenRegular(const std::string& path, size_t* size) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path) {
+MappedFile::MappedFile(const std::string& path, bool watched) {
   size_t size = 0;
   Fd fd(OpenRegular(path, &size));
   if (size == 0) return;
+  struct stat st{};
+  if (watched && fstat(fd.get(), &st) != 0) FailPath("read", path, Reason(errno));
   void* p = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (p == MAP_FAILED) FailPath("map", path, Reason(errno));
   data_ = p;
   size_ = size;
+  if (!watched) return;
+  fd_ = fcntl(fd.get(), F_DUPFD_CLOEXEC, 3);
+  written_s_ = st.st_mtim.tv_sec, written_ns_ = st.st_mtim.tv_nsec;
+  path_ = path;
+}
+
+void MappedFile::RequireUnchanged() const {
+  struct stat st{};
+  if (fd_ < 0 || (fstat(fd_, &st) == 0 && static_cast<size_t>(st.st_size) == size_ && st.st_mtim.tv_sec == written_s_ &&
+                  st.st_mtim.tv_nsec == written_ns_)) {
+    return;
+  }
+  throw std::runtime_error(Cat(
+      "`", path_, "` was written to since it was loaded, and is read where it lies: load it again; a new file takes ",
+      "its place safely when it is written under another name and renamed"));
 }
 
 MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
   if (this != &o) {
     if (data_) munmap(data_, size_);
-    data_ = o.data_, size_ = o.size_;
-    o.data_ = nullptr, o.size_ = 0;
+    if (fd_ >= 0) close(fd_);
+    data_ = std::exchange(o.data_, nullptr), size_ = std::exchange(o.size_, 0), fd_ = std::exchange(o.fd_, -1);
+    written_s_ = o.written_s_, written_ns_ = o.written_ns_;
+    path_ = std::move(o.path_);
   }
   return *this;
 }
 
 MappedFile::~MappedFile() {
   if (data_) munmap(data_, size_);
+  if (fd_ >= 0) close(fd_);
 }
 
 void GiveBackPages(std::string_view part) {
@@ -142,7 +162,12 @@ AtomicFile::AtomicFile(const std::string& path, bool executable) : path_(path) {
   for (;;) {
     // Names may be as long as the file system allows already, so the temporary one does not contain them.
     temporary_ = Cat(folder, ".baton-", getpid(), "-", counter.fetch_add(1), ".tmp");
-    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, executable ? 0777 : 0666);
+    const mode_t mode = executable ? 0777 : 0666;
+    // Without a name until it is whole, so that a process that is killed leaves nothing.
+    static const bool links = access("/proc/self/fd", X_OK) == 0;
+    fd_ = !links ? -1 : open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    nameless_ = fd_ >= 0;
+    if (!nameless_) fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd_ >= 0) break;
     if (errno == EINTR || errno == EEXIST) continue;
     const int error = errno;
@@ -185,6 +210,11 @@ void AtomicFile::Commit() {
     return;
   }
   if (fsync(fd_) != 0) Fail("flush", errno);
+  if (nameless_) {
+    unlink(temporary_.c_str());  // of a process with the same number that was killed
+    const std::string self = Cat("/proc/self/fd/", fd_);
+    if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) Fail("write", errno);
+  }
   const int fd = fd_;
   fd_ = -1;
   if (close(fd) != 0 && errno != EINTR) Fail("write", errno);

@@ -176,6 +176,8 @@ std::string CheckSSA(const PrimFunc& func) {
 void VerifyWellFormed(const PrimFunc& func) {
   std::string e = CheckWellFormed(func);
   if (!e.empty()) throw InternalError("PrimFunc is not well formed: " + e + "\n" + tir::AsText(func));
+  e = CheckIntrinsics(func);
+  if (!e.empty()) throw CompileError(e + "\n" + tir::AsText(func));
 }
 
 }  // namespace baton::tir

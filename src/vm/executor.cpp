@@ -72,6 +72,9 @@ class VmExecutor final : public runtime::ModuleNode {
         *rv = out;
       });
     }
+    if (name == "begun") {  // whether a call that failed since got to take what it was given
+      return PackedFunc([this, self](Args, RetValue* rv) { *rv = std::exchange(begun_, false); });
+    }
     int op = kRun;
     while (op < kQuery && name != kNames[op]) ++op;
     if (op == kQuery) {
@@ -226,6 +229,8 @@ class VmExecutor final : public runtime::ModuleNode {
   /// The value for the inputs that are set. `given`: whose arguments the caller gives away, a bit a donated input. They
   /// are not set any more.
   ObjectRef RunGiven(uint64_t given) {
+    runtime::RequireUnchanged(exe_->constants_file);
+    begun_ = true;
     std::vector<ObjectRef> values = inputs_;
     std::vector<const runtime::Object*> arrays;
     std::vector<const void*> memory;
@@ -239,6 +244,7 @@ class VmExecutor final : public runtime::ModuleNode {
       input = ObjectRef();
     }
     const ObjectRef value = Own(machine_.Run(main_->function, std::move(values), std::move(arrays)));
+    begun_ = false;
     donated_bytes_ = 0;
     if (memory.empty()) return value;
     return MapTensors(
@@ -424,6 +430,7 @@ class VmExecutor final : public runtime::ModuleNode {
   /// what results have of it, which are tensors, and the functions that are called are the host's, which keep nothing.
   bool lends_ = false;
   int64_t donated_bytes_ = 0;  // of the latest results, in memory of inputs
+  bool begun_ = false;
   std::atomic<bool> busy_{false};
 };
 
@@ -438,6 +445,7 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
   exe->constants = desc->constants;
   exe->constants_bytes = desc->constants_bytes;
   exe->constants_owner = code;
+  exe->constants_file = desc->constants_file;
   for (PackedSlot& s : exe->program.packed) {
     s.function = runtime::FunctionBeside(s.maker, "libbaton_host.so", Cat("the model calls `", s.maker, "`"))(s.params)
                      .As<PackedFunc>();

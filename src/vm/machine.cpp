@@ -549,6 +549,7 @@ void Machine::Forget() {
 
 ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args, std::vector<const Object*> given) {
   const Program& p = exe_->program;
+  runtime::RequireUnchanged(exe_->constants_file);
   // Registers of a call that failed must not outlive it.
   struct Clear {
     Machine* m;

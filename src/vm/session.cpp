@@ -148,7 +148,7 @@ class Session final : public runtime::ModuleNode {
   NDArray arena_;
   size_t dim_ = 0;  // which dimension the length is
   int64_t length_ = 0, copied_ = 0;
-  bool ran_ = false;
+  bool ran_ = false, begun_ = false;
   std::atomic<bool> busy_{false};
 };
 
@@ -420,6 +420,7 @@ void Session::TakeInputs(uint64_t given) {
 
 void Session::Run(bool all_bound, uint64_t given) {
   ran_ = false;
+  runtime::RequireUnchanged(desc_->constants_file);
   for (size_t i = 0; i < inputs_.size() && !all_bound; ++i) {
     if (inputs_[i].set) continue;
     FailInput(i, Cat(inputs_[i].gone ? "an output took its memory; set it again, " : "it has not been set; ",
@@ -431,6 +432,7 @@ void Session::Run(bool all_bound, uint64_t given) {
   const int64_t total = states_.empty() ? 0 : frame_->words()[states_[0].rows];
   if (!states_.empty()) Grow(total);
   if (changed || !frame_) GrowArena();
+  begun_ = true;
   TakeInputs(given);
   std::vector<bool> taken(outputs_.size());
   for (const Donation& d : donations_) taken[d.output] = d.taken;
@@ -548,6 +550,7 @@ void Session::Call(Op op, Args args, RetValue* rv) {
     case kCall:
       BindAll(args);
       Run(true, given);
+      begun_ = false;
       if (op == kRunWith) {
         *rv = Array<NDArray>(outputs_);
       } else {
@@ -620,6 +623,9 @@ PackedFunc Session::GetFunction(std::string_view name, const ObjectPtr<Object>& 
       "run",         "run_with",     "call",     "call_given", "set_input",  "set_input_zero_copy",
       "get_output",  "get_input",    "reserve",  "trim",       "get_memory", "get_dims",
       "get_donated", "infer_shapes", "truncate", "reset",      "length",     "get_states"};
+  if (name == "begun") {  // whether a call that failed since got to take what it was given
+    return PackedFunc([this, self](Args, RetValue* rv) { *rv = std::exchange(begun_, false); });
+  }
   int op = kRun;
   while (op < kQuery && name != kNames[op]) ++op;
   if (!keeps() && op >= kTruncate && op < kQuery) return PackedFunc();

@@ -289,7 +289,7 @@ class Target:
             self.process, self.url = self.open.enter_context(self.start())
         return World(self)
 
-    def keeps_away(self, row):
+    def check_kept_away(self, row):
         """Checks a row where sessions are confined, as far as the kernel lets them be."""
         if row.least_landlock > self.kernel.version:
             pytest.skip(f"{row.layer} keeps it away")
@@ -301,7 +301,7 @@ class Target:
                 assert world.intact(), f"came out: {got}, and something was changed"
             broken.pop_all()
 
-    def lets_through(self, row):
+    def check_let_through(self, row):
         """Checks a row where nothing is confined: an attack that fails there, too, would show nothing elsewhere."""
         if row.free is None:
             pytest.skip("would do harm where it is not kept away")

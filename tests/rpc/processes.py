@@ -36,17 +36,21 @@ def until(holds, seconds=5):
 
 
 def alive(pid):
-    """Whether a process runs: one that ended and is not waited for does not."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    """Whether a process runs, in any of its threads: one that ended and is not waited for does not."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/task/{task}/stat") as file:
+                if file.read().rpartition(")")[2].split()[0] not in "ZX":
+                    return True
+    return False
 
 
 def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(word) for word in file.read().split()]
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
+            found += [int(word) for word in file.read().split()]
+    return found
 
 
 def name_of(pid):

@@ -86,7 +86,7 @@ def test_arguments_and_paths_of_old():
 def test_what_was_is_refused_with_what_is():
     with pytest.raises(tvm.UnsupportedError, match="is_proxy=True"):
         rpc.proxy.websocket_proxy_server("ws://localhost:9190/ws", key="board")
-    command = [sys.executable, "-m", "baton.exec.rpc_server", "--through-proxy", "--host", "gate.example", "--port", "9191", "--fork"]
+    command = [sys.executable, "-m", "baton.exec.rpc_server", "--through-proxy", "--host", "gate.example", "--port", "9191", "--fork", "--no-sandbox"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "behind a proxy needs `key_file`" in done.stderr
 

@@ -82,13 +82,14 @@ FILES = [
     Row("getxattr", text="{secret}"),
     Row("listxattr", text="{secret}"),
     Row("removexattr", text="{secret}"),
-    Row("stat", text="{secret}"),
-    Row("lstat", text="{secret}"),
-    Row("raw stat", text="{secret}"),
+    # The handler of refused calls answers these by opening the file.
+    Row("stat", "landlock 1", "{secret}"),
+    Row("lstat", "landlock 1", "{secret}"),
+    Row("raw stat", "landlock 1", "{secret}"),
     Row("statx", text="{secret}"),
     Row("statfs", text="{secret}"),
     Row("stat by path handle", text="{secret}"),
-    Row("access", text="{secret}"),
+    Row("access", "landlock 1", "{secret}"),
     Row("faccessat2", text="{secret}"),
     Row("readlink", text="{link}"),
     Row("chdir", text="{mine}"),
@@ -114,7 +115,7 @@ PROCESSES = [
     Row("unshare", number=CLONE_NEWNS, privileged=True),
     Row("unshare", number=CLONE_NEWNET, privileged=True),
     Row("unshare", number=0x400),  # its table of files
-    Row("setns", text="mnt", free="EINVAL", privileged=True),
+    Row("setns", text="mnt", free=None),
     Row("setns", text="net", privileged=True),
     Row("setns of", number="victim", privileged=True),
     Row("execve", text="/bin/true", free="lost"),
@@ -177,11 +178,11 @@ SELF = [
     Row("prctl", number=PR["SECCOMP"], other=1, free="lost"),
     Row("prctl", number=PR["SECUREBITS"], other=0, privileged=True),
     Row("prctl", number=PR["KEEPCAPS"], other=1),
-    Row("prctl", number=PR["IO_FLUSHER"], other=1, privileged=True),
+    Row("prctl", number=PR["IO_FLUSHER"], other=1, free=None),
     Row("prctl", number=PR["MCE_KILL"], other=0),
     Row("prctl", number=PR["SYSCALL_USER_DISPATCH"], other=0),
     Row("prctl", number=PR["TASK_PERF_EVENTS_DISABLE"], other=0),
-    Row("set memory map", free="EINVAL", privileged=True),
+    Row("set memory map", free=None),
     Row("add filter", number=0, privileged=True),
     Row("add filter", number=8, privileged=True),  # with a listener
     Row("add filter by prctl", privileged=True),
@@ -199,16 +200,15 @@ SELF = [
     Row("setsid", free=None),
     Row("personality", number=0x0040000),  # no addresses by chance
     Row("raise limit", number=1),  # the size of a file
-    Row("raise limit", number=7, privileged=True),
+    Row("raise limit", number=7, free=None),
     Row("raise limit", number=4),
     Row("high priority", privileged=True),
     Row("real time", privileged=True),
     Row("io real time", privileged=True),
-    Row("oom score", "landlock 1", privileged=True),
+    Row("oom score", "landlock 1", free=None),
     *(Row("write own file", "landlock 1", name) for name in ("mem", "comm", "clear_refs", "coredump_filter", "timerslack_ns", "oom_adj")),
     Row("write own file", "landlock 1", "setgroups", privileged=True),
-    Row("shared mappings", out=("ENOENT",), free="ENOENT"),
-    Row("any environment", "supervisor", out=("ENOENT",)),
+    Row("shared mappings", "supervisor", out=("ENOENT",), free=None),
 ]
 
 KERNEL = [
@@ -220,16 +220,16 @@ KERNEL = [
     Row("fsopen", privileged=True),
     Row("open_tree"),
     Row("clone tree", privileged=True),
-    Row("move_mount", free="ENOENT", privileged=True),
-    Row("mount_setattr", privileged=True),
+    Row("move_mount", free=None),
+    Row("mount_setattr", free=None),
     Row("fspick", free="ENOENT", privileged=True),
     Row("swapon", free="ENOENT", privileged=True),
     Row("swapoff", free="ENOENT", privileged=True),
-    Row("quotactl", free="ENODEV"),
+    Row("quotactl", free=None),
     Row("acct", free="ENOENT", privileged=True),
     Row("io_uring_setup"),
     Row("io_uring_enter", free="EBADF"),
-    Row("io_uring_register", free="EINVAL"),
+    Row("io_uring_register", free=None),
     Row("io_setup"),
     Row("bpf", privileged=True),
     Row("perf_event_open", privileged=True),
@@ -277,7 +277,7 @@ SOCKETS = [
     Row("send udp", number="port"),
     Row("listen"),
     Row("connect inherited", text="{service}", free="EISCONN"),
-    Row("bind inherited", more="{own}/socket", free="EINVAL"),
+    Row("bind inherited", more="{own}/socket", free=None),
     Row("listen inherited", free="EINVAL"),
     Row("listens inherited", out=("ENOENT",), free="ENOENT"),
     Row("accept inherited", free="EINVAL"),
@@ -315,11 +315,11 @@ ROWS = [*FILES, *PROCESSES, *SELF, *KERNEL, *SOCKETS, *SHARED]
 # Over TLS the session has a socket of the server's, and beside it a process that has the keys.
 TLS = [
     Row("read", "landlock 1", "{key_file}"),
-    Row("stat", text="{key_file}"),
+    Row("stat", "landlock 1", "{key_file}"),
     Row("pass descriptor", out=(*REFUSED, "ENOTSOCK")),
     Row("connect inherited", text="{service}", free="EISCONN"),
     Row("listens inherited", out=("ENOENT",), free="ENOENT"),
-    Row("shared mappings", out=("ENOENT",), free="ENOENT"),
+    Row("shared mappings", "supervisor", out=("ENOENT",), free=None),
     *(Row("kill", number="front", other=signal, free=None) for signal in (0, SIGTERM)),
     Row("ptrace attach", number="front", free=None),
     Row("read memory", number="front", free=None),
@@ -364,19 +364,19 @@ def unconfined_tls(tmp_path_factory):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_an_attack_is_kept_away(row, confined):
-    confined.keeps_away(row)
+    confined.check_kept_away(row)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_an_attack_works_where_nothing_is_confined(row, unconfined):
-    unconfined.lets_through(row)
+    unconfined.check_let_through(row)
 
 
 @pytest.mark.parametrize("row", TLS, ids=lambda row: row.name)
 def test_an_attack_is_kept_away_over_tls(row, confined_tls):
-    confined_tls.keeps_away(row)
+    confined_tls.check_kept_away(row)
 
 
 @pytest.mark.parametrize("row", TLS, ids=lambda row: row.name)
 def test_an_attack_works_over_tls_where_nothing_is_confined(row, unconfined_tls):
-    unconfined_tls.lets_through(row)
+    unconfined_tls.check_let_through(row)

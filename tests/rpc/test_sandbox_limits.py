@@ -51,13 +51,13 @@ TAKINGS = [
     Taking("one file", 8, 3 * DISK),
     Taking("many files", 8, 3 * DISK),
     Taking("unlinked files", 8, 3 * DISK),
-    Taking("mapped files", 8, 3 * DISK),
+    Taking("mapped files", 0, 3 * DISK),
     Taking("temporary files", 0, 3 * DISK),
-    Taking("allocated files", 8, 3 * DISK),
+    Taking("allocated files", 0, 3 * DISK),
     Taking("allocated behind the end", 0, 3 * DISK),
     # Entries of folders.
     Taking("inodes", 500, 20_000),
-    Taking("symlinks", 100, 20_000),
+    Taking("symlinks", 0, 20_000),
     Taking("hard links", 100, 20_000),
     Taking("deep folders", 10, 20_000),
     # What a process has a number of.
@@ -97,7 +97,11 @@ def test_a_session_takes_no_more_than_it_may(taking, tmp_path):
             assert other("private memory", number=16) == "done" and process.poll() is None
 
 
-@pytest.mark.parametrize("taking", [t for t in TAKINGS if t.attack in ("private memory", "shared memory", "many files", "unlinked files", "inodes", "threads")], ids=lambda t: t.attack)
+@pytest.mark.parametrize(
+    "taking",
+    [t for t in TAKINGS if t.attack in ("private memory", "shared memory", "many files", "unlinked files", "inodes", "threads")],
+    ids=lambda t: t.attack,
+)
 def test_without_limits_it_is_taken(taking, tmp_path):
     with attacked(tmp_path, "--no-sandbox", "--memory", "60000", "--disk", "60000") as (_, url), Attacker(url, tmp_path) as attacker:
         assert attacker(taking.attack, attacker.own, number=taking.much) == "done"

@@ -376,6 +376,18 @@ def test_python_m_exec_rpc_server(tmp_path):
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.parametrize(
+    "where", [["--host", "0.0.0.0"], ["--host", "::"], ["--url", "tls://0.0.0.0:0"], ["--url", "tls://[::]:0"], ["--proxy", "gate:1"]], ids=" ".join
+)
+def test_python_m_exec_rpc_server_confines_no_session_of_other_machines(where, tmp_path):
+    """It says so, and is told to serve all the same."""
+    command = [sys.executable, "-m", "baton.exec.rpc_server", *where]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "baton-rpc-server" in done.stderr and "--no-sandbox" in done.stderr
+    done = subprocess.run([*command, "--no-sandbox"], capture_output=True, text=True, timeout=60)  # what is missing then is a key
+    assert done.returncode == 1 and "key" in done.stderr
+
+
 @pytest.mark.parametrize("last", ["server", "fork"])
 def test_a_server_ends_while_a_process_that_was_started_after_it_lives(tmp_path, last):
     code = f"""

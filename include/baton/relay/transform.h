@@ -35,6 +35,27 @@ BATON_DLL Pass InferType();
 BATON_DLL Type InferTypeOf(const Expr& expr);
 BATON_DLL Type InferTypeOf(const Expr& expr, const IRModule& mod);
 
+/// What folding constants may take while this is there: operations, and bytes that it makes, for all passes of this
+/// thread together, by the constants that the program has when it begins. Without one each run of a pass has as much
+/// by itself. An inner one changes nothing.
+class BATON_DLL FoldingBudget {
+ public:
+  explicit FoldingBudget(const IRModule& mod);
+  /// Of one expression.
+  explicit FoldingBudget(const Expr& root);
+  ~FoldingBudget();
+  FoldingBudget(const FoldingBudget&) = delete;
+  FoldingBudget& operator=(const FoldingBudget&) = delete;
+  static FoldingBudget& Current();
+  /// Counts work; false, and nothing is counted, where it is more than what is left.
+  bool Take(double flops, double bytes);
+
+ private:
+  void Begin(double constant_bytes);
+  double flops_ = 0, bytes_ = 0;
+  bool outermost_ = false;
+};
+
 struct FoldConstantOptions : PassOptions<FoldConstantOptions> {
   static constexpr auto _type_key = "relay.transform.FoldConstantOptions";
   bool fold_qnn = false;

@@ -16,8 +16,13 @@
 #include <baton/runtime/object.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+namespace baton::support {
+class MappedFile;
+}
 
 namespace baton::runtime {
 
@@ -46,6 +51,8 @@ struct ExecutableDesc {
   /// Weights, kept alive by the module.
   const uint8_t* constants = nullptr;
   uint64_t constants_bytes = 0;
+  /// The file that the constants are read from, where they lie there; each call asks whether it is as it was.
+  std::shared_ptr<const support::MappedFile> constants_file;
   /// Symbol of the entry function, found by ModuleNode::GetSymbol.
   std::string entry = "baton_entry";
   /// Processor features that the code uses, by LLVM's names; each is checked before anything runs.
@@ -66,6 +73,9 @@ struct ExecutableDesc {
   /// What numbers of inputs and outputs stand for, as JSON for bindings; empty where they are numbers.
   std::string forms;
 };
+
+/// Throws RuntimeError when the file that constants are read from was written to since it was loaded.
+BATON_DLL void RequireUnchanged(const std::shared_ptr<const support::MappedFile>& constants_file);
 
 /// Throws RuntimeError that names the first feature that is unknown or that this processor lacks.
 BATON_DLL void CheckFeatures(const std::vector<std::string>& features, const std::string& what);

@@ -17,7 +17,10 @@ BATON_DLL std::string CheckSSA(const PrimFunc& func);
 /// Which memory a function for a device touches outside of parallel loops, or "". Its attribute "target", else the
 /// current target, says what it is for; of functions for hosts, and of kernels, nothing is asked.
 BATON_DLL std::string CheckMemory(const PrimFunc& func);
-/// Throws InternalError with the function's text if it is not well formed.
+/// Which call of an intrinsic has another number or another kind of arguments than it takes, or "".
+BATON_DLL std::string CheckIntrinsics(const PrimFunc& func);
+/// Throws InternalError with the function's text if it is not well formed, CompileError for a call of an intrinsic with
+/// wrong arguments.
 BATON_DLL void VerifyWellFormed(const PrimFunc& func);
 
 }  // namespace baton::tir

@@ -176,6 +176,8 @@ struct Executable {
   const uint8_t* constants = nullptr;
   uint64_t constants_bytes = 0;
   ObjectRef constants_owner;
+  /// The file that the constants are read from, where they lie there; each call asks whether it is as it was.
+  std::shared_ptr<const support::MappedFile> constants_file;
   std::vector<Module> device_code;  ///< of each of the program's devices; null for those of the host
 };
 

@@ -26,6 +26,7 @@ def send(stream, value):
 def main():
     """Serves until the other end is closed."""
     with os.fdopen(int(sys.argv[1]), "rb") as reader, os.fdopen(int(sys.argv[2]), "wb") as writer:
+        send(writer, (True, None))
         while True:
             try:
                 fn, args, kwargs = receive(reader)

@@ -11,10 +11,10 @@ from ..runtime import NDArray
 class Given:
     """An array on its way to a model; `give` makes it. A call takes it once."""
 
-    __slots__ = ("_array",)
+    __slots__ = ("_array", "_giver")
 
     def __init__(self, array: NDArray):
-        self._array = array
+        self._array, self._giver = array._move(), array
 
     def take(self) -> NDArray:
         """The array, which is not here any more."""
@@ -22,6 +22,17 @@ class Given:
         if array is None:
             raise ValueError("the array was given to a model before")
         return array
+
+    def put_back(self, array: NDArray) -> None:
+        """After a call that failed before it ran: the program has its array again."""
+        self._giver._take_back(array)
+
+
+def put_all_back(arrays: Sequence) -> None:
+    """Gives programs the arrays again that a call did not get to take."""
+    for one in arrays:
+        if isinstance(one, Given) and one._array is not None:
+            one.put_back(one.take())
 
 
 def give(array: NDArray) -> Given:
@@ -31,11 +42,12 @@ def give(array: NDArray) -> Given:
         x = model(baton.give(x))
 
     `array` is empty afterwards: using it is a ValueError. What else refers to its elements (a NumPy view, a DLPack tensor, a reshaped
-    array) keeps them; the model writes into other memory then.
+    array) keeps them; the model writes into other memory then. A call that is refused, for this argument or another one, takes nothing: `array`
+    is as it was.
     """
     if not isinstance(array, NDArray):
         raise TypeError(f"a baton.NDArray can be given, not {type(array).__name__}; baton.nd.array(x) makes one")
-    return Given(array._move())
+    return Given(array)
 
 
 def taken(arrays: Sequence, donated: Sequence[int]) -> tuple[int, list]:
@@ -46,6 +58,14 @@ def taken(arrays: Sequence, donated: Sequence[int]) -> tuple[int, list]:
             out[at] = out[at].take()
             given |= 1 << bit
     return given, out
+
+
+def untake(arguments: Sequence, arrays: Sequence) -> None:
+    """Undoes `taken`, of a call that was refused. arguments: as the program gave them; arrays: as `taken` gave them back."""
+    for argument, array in zip(arguments, arrays, strict=True):
+        if isinstance(argument, Given) and argument is not array:
+            argument.put_back(array)
+    put_all_back(arguments)
 
 
 def donated_names(names: str | Sequence[str], inputs: Sequence[str]) -> tuple[str, ...]:

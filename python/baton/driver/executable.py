@@ -17,7 +17,7 @@ from ..runtime import (
     load_module,
 )
 from .dims import MAX_EXTENT, Dim
-from .donation import Given, taken
+from .donation import Given, put_all_back, taken, untake
 from .limits import Limits
 from .session import Session
 
@@ -110,8 +110,12 @@ class Executable:
         self._entry = "call_given" if self.donated else "call"
         # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
         self._executors = [executor]
-        self._idle = [executor[self._entry]]
+        self._idle = [self._runner(executor)]
         self._stateful = self._function("get_states") is not None
+
+    def _runner(self, executor):
+        """(the function that runs it, the one that says whether its latest call was begun: for models that arrays are given to)."""
+        return executor[self._entry], executor["begun"] if self.donated else None
 
     @property
     def limits(self) -> Limits | None:
@@ -233,34 +237,59 @@ class Executable:
         if not self._stateful:
             raise UnsupportedError("the model keeps no state; compile it with state=..., as state={'past_*': 'present_*'}")
         executor = self._make()
-        return Session(executor, lambda args, kwargs: self._call(executor[self._entry], args, kwargs), self._sizes_of)
+        runner = self._runner(executor)
+        return Session(executor, lambda args, kwargs: self._call(runner, args, kwargs), self._sizes_of)
 
     def __call__(self, *args, **kwargs):
         if self._stateful:
             raise BatonRuntimeError("the model keeps states between calls: make a session, s = model.session(), and call that")
         try:
-            run = self._idle.pop()
+            runner = self._idle.pop()
         except IndexError:
             executor = self._within(self._make)
             self._executors.append(executor)
-            run = executor[self._entry]
+            runner = self._runner(executor)
         try:
-            return self._call(run, args, kwargs)
+            return self._call(runner, args, kwargs)
         finally:
-            self._idle.append(run)
+            self._idle.append(runner)
 
-    def _call(self, run, args, kwargs):
-        arrays = args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
-        given = arrays
-        if self._forms is not None:
-            arrays = self._forms.encode(arrays)
+    def _call(self, runner, args, kwargs):
         if self._given:
-            mask, given = taken(arrays, self._given)
-            arrays = (mask, *given)
+            return self._call_given(runner, args, kwargs)
+        arrays = given = self._arguments(args, kwargs)
+        if self._forms is not None:
+            arrays = self._forms.encode(arrays, self._order)
+        return self._run(runner[0], arrays, given)
+
+    def _call_given(self, runner, args, kwargs):
+        """A call of a model whose outputs may lie in the memory of arrays that are given. One that fails before it runs takes none."""
+        run, begun = runner
+        began, said, mask, arrays = False, (), 0, ()
+        try:
+            said = self._arguments(args, kwargs)
+            mask, arrays = taken(said if self._forms is None else self._forms.encode(said, self._order), self._given)
+            began = True
+            return self._run(run, (mask, *arrays), arrays)
+        except BaseException:
+            if not began:
+                put_all_back((*(args[0].values() if _is_mapping(args) else args), *kwargs.values()))
+            elif not begun():
+                untake(said, arrays)
+            raise
+
+    def _arguments(self, args, kwargs):
+        """Arguments in the order of the inputs."""
+        return args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
+
+    def _run(self, run, arrays, given):
         try:
             out = run(*arrays) if self._limits is None else self._within(run, *arrays)
         except Exception as error:
-            self._explain(given, error)
+            try:
+                self._explain(given, error)
+            finally:
+                put_all_back(given)
             raise
         out = _tuples(out) if isinstance(out, Array) else out
         return out if self._forms is None else self._forms.decode(out)

@@ -17,13 +17,29 @@ def text_hash(text: str | bytes) -> int:
 
 
 def _strings(value):
-    """An array of strings of any kind."""
+    """An array of the bytes of strings (str or bytes), of any kind of array or nested lists. Nothing else is made into strings."""
     import numpy as np
 
-    texts = np.asarray(value)
-    if texts.dtype.kind not in "USOT" and texts.size:
-        raise TypeError(f"strings are wanted, got {texts.dtype}")
-    return texts
+    if isinstance(value, (np.ndarray, np.generic)):
+        if value.dtype.kind not in "USOT" and value.size:
+            raise TypeError(f"strings are wanted, got an array of {value.dtype}")
+        texts = np.asarray(value, object)
+    else:
+        try:
+            texts = np.array(value, dtype=object)
+        except ValueError as error:
+            raise ValueError(f"the lists of strings differ in length: {error}") from None
+    out = np.empty(texts.shape, object)
+    for at, text in np.ndenumerate(texts):
+        if not isinstance(text, (str, bytes)):
+            where = f" at {list(at)}" if at else ""
+            what = "; lists of strings that differ in length are no tensor" if isinstance(text, (list, tuple)) else ""
+            raise TypeError(f"strings are wanted, got {type(text).__name__}{where}: {text!r:.80}{what}")
+        try:
+            out[at] = text if isinstance(text, bytes) else text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"a string that is no Unicode text{f' at {list(at)}' if at else ''}: {error}") from None
+    return out
 
 
 class Form:
@@ -72,7 +88,7 @@ class Form:
         texts = _strings(value)
         if self.shape is not None and (len(self.shape) != texts.ndim or any(d is not None and d != n for d, n in zip(self.shape, texts.shape, strict=True))):
             raise ValueError(f"strings of shape {tuple('?' if d is None else d for d in self.shape)} are wanted, got {texts.shape}")
-        parts = [t if isinstance(t, bytes) else str(t).encode() for t in texts.reshape(-1).tolist()]
+        parts = texts.reshape(-1).tolist()
         ends = np.cumsum([len(p) for p in parts], dtype="int64") if parts else np.zeros(0, "int64")
         return [array(v) for v in (np.frombuffer(b"".join(parts), "uint8"), ends, np.array(texts.shape, "int64"))]
 
@@ -83,8 +99,6 @@ class Form:
         known: dict = {}
         out = np.empty(texts.shape, "int64")
         for at, text in np.ndenumerate(texts):
-            if not isinstance(text, (str, bytes)):
-                raise TypeError(f"strings are wanted, got {type(text).__name__}")
             if text not in known:
                 known[text] = text_hash(text)
             out[at] = known[text]
@@ -124,9 +138,17 @@ class Forms:
         """Each value with its form; a side of which nothing is said has none."""
         return zip(forms or [None] * len(values), values, strict=True)
 
-    def encode(self, arrays):
-        """The arguments of a call as compiled code takes them."""
-        return [a if form is None else form.encode(a) for form, a in self._beside(self.inputs, arrays)]
+    def encode(self, arrays, names):
+        """The arguments of a call as compiled code takes them; errors name the input."""
+        encoded = list(arrays)
+        for i, (form, value) in enumerate(self._beside(self.inputs, arrays)):
+            if form is None:
+                continue
+            try:
+                encoded[i] = form.encode(value)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"input `{names[i]}`: {error}") from error
+        return encoded
 
     def tensor(self, i: int) -> bool:
         """Whether input `i` is a tensor."""

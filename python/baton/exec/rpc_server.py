@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m baton.exec.rpc_server`: serves the functions registered in Python, and modules that clients upload. `baton-rpc-server` is the
-server without Python."""
+server without Python, and confines its sessions; this one cannot, since functions of Python need its files."""
 
 import argparse
+import ipaddress
 import signal
 import sys
 import threading
@@ -17,6 +18,23 @@ def _address(parser, flag, text):
     if not host or not port.isdigit():
         parser.error(f"{flag} takes host:port, not `{text}`")
     return host, int(port)
+
+
+def _reached_by_others(args, proxy) -> bool:
+    """Whether programs of other machines may come: by an address that is not of this machine alone, or through a proxy."""
+    if proxy:
+        return True
+    if args.url:
+        scheme, _, rest = args.url.partition("://")
+        if scheme != "tls":
+            return False
+        host = rest.partition("?")[0].rpartition(":")[0].strip("[]")
+    else:
+        host = args.host.strip("[]")
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"
 
 
 def main(argv=None):
@@ -36,6 +54,7 @@ def main(argv=None):
     parser.add_argument("--key", default="", help="kind of device, as trackers know it; no secret")
     parser.add_argument("--custom-addr", help="address that the tracker tells clients")
     parser.add_argument("--load-library", help="libraries to load first, with colons between them")
+    parser.add_argument("--no-sandbox", action="store_true", help="serve clients of other machines though sessions are not confined here")
     parser.add_argument("--silent", action="store_true", help="print nothing about sessions")
     for flag in ("--no-fork", "--fork"):  # of Relay's time: each session has a process
         parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
@@ -46,6 +65,11 @@ def main(argv=None):
         proxy = args.host, args.port
     if proxy:
         args.host, args.port = proxy
+    if _reached_by_others(args, proxy) and args.policy != "trusted" and not args.no_sandbox:
+        parser.error(
+            "other machines can reach this server, and a session of Python's is not confined: code that a client uploads may do what this user may. "
+            "`baton-rpc-server` confines sessions; --no-sandbox serves them as they are"
+        )
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

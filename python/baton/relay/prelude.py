@@ -63,8 +63,7 @@ def @map_accuml[A, B, C](%f: fn (A, B) -> (A, C), %init: A, %xs: List[B]) -> (A,
     let %both = %f(%acc.0, %b);
     (%both.0, Cons(%both.1, %acc.1))
   };
-  let %result = @foldl(%step, (%init, Nil), %xs);
-  (%result.0, @rev(%result.1))
+  @foldl(%step, (%init, Nil), %xs)
 }
 def @unfoldr[A, B](%f: fn (A) -> Option[(A, B)], %seed: A) -> List[B] {
   match (%f(%seed)) { Some(%both) => Cons(%both.1, @unfoldr(%f, %both.0)), None => Nil }
@@ -125,6 +124,8 @@ def @AddGradCells[T](%f: fn (T, T) -> T, %a: GradCell[T], %b: GradCell[T]) -> Gr
 _FILES = {"prelude.rly": (_TEXT, "List", "iterate"), "nat.rly": (_NAT, "nat", "nat_iterate"), "gradient.rly": (_GRADIENT, "GradCell", "AddGradCells")}
 
 _BUILT_IN = ("core.rly", "nn.rly")
+# The type of memory that `memory.alloc_storage` gives.
+_CORE = '#[version = "0.0.5"]\ntype Storage {}\n'
 
 _TYPES = {"List": ("l", "cons", "nil"), "Option": ("optional", "some", "none"), "Tree": ("tree", "rose")}
 _FUNCTIONS = (
@@ -234,9 +235,11 @@ class Prelude:
 
 
 def import_std(mod, name="prelude.rly"):
-    """Adds what a file of the standard library defines, unless the module has it: `prelude.rly`, `nat.rly` or `gradient.rly`. What `core.rly`
-    and `nn.rly` declare, operators, is there without them."""
+    """Adds what a file of the standard library defines, unless the module has it: `prelude.rly`, `nat.rly` or `gradient.rly`. The operators that
+    `core.rly` and `nn.rly` declare are there without them; `core.rly` has the type `Storage`."""
     if name in _BUILT_IN:
+        if name == "core.rly" and not any(var.name_hint == "Storage" for var in mod.type_definitions):
+            mod.update(parse(_CORE, name))
         return
     if name not in _FILES:
         raise ValueError(f"there is no `{name}` in the standard library; it has {', '.join([*_FILES, *_BUILT_IN])}")

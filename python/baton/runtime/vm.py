@@ -173,17 +173,46 @@ class VirtualMachine:
             raise RuntimeError("no function has been called yet")
         return list(self._outputs) if isinstance(self._outputs, Array) else [self._outputs]
 
-    def benchmark(self, device, *args, func_name="main", repeat=5, number=5, **kwargs):
-        """Seconds a call, averaged over `number` calls, `repeat` times."""
+    def benchmark(
+        self,
+        device,
+        *args,
+        func_name="main",
+        repeat=5,
+        number=5,
+        min_repeat_ms=None,
+        limit_zero_time_iterations=100,
+        end_to_end=False,
+        cooldown_interval_ms=0,
+        repeats_to_cooldown=1,
+        **kwargs,
+    ):
+        """Seconds a call, averaged over `number` calls, `repeat` times; over more calls where these take less than `min_repeat_ms` together,
+        with a pause after each `repeats_to_cooldown`. With `end_to_end`, copying inputs in and outputs out counts too."""
         import time
+
+        def once():
+            if end_to_end:
+                self.set_input(func_name, *args, **kwargs)
+            out = self.invoke(func_name)
+            for value in flat([out]) if end_to_end else ():
+                if hasattr(value, "numpy"):
+                    value.numpy()
 
         self.set_input(func_name, *args, **kwargs)
         results = []
-        for _ in range(repeat):
-            begin = time.perf_counter()
-            for _ in range(number):
-                self.invoke(func_name)
-            results.append((time.perf_counter() - begin) / number)
+        for i in range(repeat):
+            if i and cooldown_interval_ms and i % max(repeats_to_cooldown, 1) == 0:
+                time.sleep(cooldown_interval_ms / 1e3)
+            while True:
+                begin = time.perf_counter()
+                for _ in range(number):
+                    once()
+                taken = time.perf_counter() - begin
+                if not min_repeat_ms or taken * 1e3 >= min_repeat_ms or limit_zero_time_iterations <= 0:
+                    break
+                number, limit_zero_time_iterations = 2 * number, limit_zero_time_iterations - 1
+            results.append(taken / number)
         return _module.BenchmarkResult(results)
 
     @staticmethod

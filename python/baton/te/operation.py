@@ -8,7 +8,7 @@ import numbers
 from ..error import ValueError
 from ..ir import make_node
 from ..target import Target
-from ..tir import EQ, And, Evaluate, IntImm, Select, SizeVar, Var, decl_buffer, op
+from ..tir import EQ, And, Evaluate, IntImm, PrimFunc, Select, SizeVar, Var, decl_buffer, op
 from ..tir import _ffi_api as _tir_api
 from ..tir.expr import IterVar
 from ..tir.stmt import Stmt
@@ -242,7 +242,14 @@ def all_of(expr, axis):
 
 
 def create_prim_func(ops, name="main", target=None):
-    """One PrimFunc of tensors: inputs first, then outputs, as they are given."""
+    """One PrimFunc of tensors, inputs and outputs, its parameters in the order in which they are given."""
     inputs = [t for t in ops if isinstance(t.op, PlaceholderOp)]
     outputs = [t for t in ops if not isinstance(t.op, PlaceholderOp)]
-    return _ffi_api.create_prim_func(inputs, outputs, name, Target(target or "llvm"))
+    made = _ffi_api.create_prim_func(inputs, outputs, name, Target(target or "llvm"))
+    order = [*inputs, *outputs]
+    if all(a is b for a, b in zip(order, ops, strict=True)):
+        return made
+    params = list(made.params)
+    place = {id(t): i for i, t in enumerate(order)}
+    ordered = [params[place[id(t)]] for t in ops] + params[len(order) :]
+    return PrimFunc(ordered, made.body, made.ret_type, made.buffer_map, made.attrs)

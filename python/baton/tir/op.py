@@ -177,13 +177,14 @@ call_llvm_pure_intrin = call_llvm_intrin
 
 
 def trace(args, trace_action="tvm.default_trace_action"):
-    """The last of the arguments, given to a registered function when the program computes it: its result is the value."""
+    """Gives the arguments to a registered function when the program computes this. Its result is the value; where it gives None, the last of
+    the arguments is."""
     if not isinstance(args, (list, tuple)):
         raise TypeError("trace takes a list of expressions")
     if trace_action == "tvm.default_trace_action" and get_global_func(trace_action, allow_missing=True) is None:
         register_func(trace_action, _print_values)
     values = [convert(a) for a in args]
-    return call_packed(trace_action, *values, dtype=values[-1].dtype)
+    return call_intrin(values[-1].dtype, "tir.tvm_call_trace_packed", trace_action, *values)
 
 
 def _print_values(*values):

@@ -181,15 +181,15 @@ LLVMValueRef Emitter::VisitExpr_(const tir::CallNode* op) {
   if (LLVMValueRef v = MemoryIntrinsic(name, op)) return v;
   if (name.rfind("vector_", 0) == 0) return ReduceLanes(name, op);
   DataType t = op->dtype;
-  if (name == "call_packed") return CallPacked(op);
+  if (name == "call_packed" || name == "tvm_call_trace_packed") return CallPacked(op);
   if (name == "call_extern") {
     std::vector<LLVMValueRef> args;
     for (size_t i = 1; i < op->args.size(); ++i) args.push_back(VisitExpr(op->args[static_cast<int64_t>(i)]));
     return CallExtern(op->args[0].as<StringImmNode>()->value.c_str(),
                       t.is_void() ? LLVMVoidTypeInContext(ctx_) : TypeFor(ctx_, t), args);
   }
-  throw InternalError("the code generator does not know the intrinsic tir." + name + " for " + DataType2String(t) +
-                      " (in `" + symbol_ + "`)");
+  throw CompileError("the code generator does not know the intrinsic tir." + name + " for " + DataType2String(t) +
+                     " (in `" + symbol_ + "`)");
 }
 
 }  // namespace baton::codegen

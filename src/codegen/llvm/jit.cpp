@@ -58,6 +58,7 @@ class JitModule : public runtime::ModuleNode {
       LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator(builder, ListenedLayer, &perf);
     }
     Check(LLVMOrcCreateLLJIT(&jit_, builder), "cannot start the JIT");
+    LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit_), Said, this);
     try {
       LLVMOrcJITDylibRef lib = LLVMOrcLLJITGetMainJITDylib(jit_);
       LLVMOrcDefinitionGeneratorRef process = nullptr;
@@ -106,11 +107,23 @@ class JitModule : public runtime::ModuleNode {
       std::string s = text;
       LLVMDisposeErrorMessage(text);
       if (s.find("Symbols not found") != std::string::npos && s.find(name) != std::string::npos) return nullptr;
-      throw InternalError("the JIT cannot finish the code: " + s);
+      const size_t missing = said_.find("Symbols not found: [ ");
+      if (missing == std::string::npos) throw InternalError("the JIT cannot finish the code: " + s + said_);
+      const size_t begin = said_.find("[ ", missing) + 2;
+      throw CompileError("the compiled code calls `" + said_.substr(begin, said_.find(" ]", begin) - begin) +
+                         "`, which no library of this process has; load one that has it (ctypes.CDLL(path, "
+                         "mode=ctypes.RTLD_GLOBAL)), or save the code and link it");
     }
     return reinterpret_cast<void*>(address);
   }
+  /// Keeps what the JIT would print: only there does it name what is missing.
+  static void Said(void* self, LLVMErrorRef error) {
+    char* text = LLVMGetErrorMessage(error);
+    static_cast<JitModule*>(self)->said_ += text;
+    LLVMDisposeErrorMessage(text);
+  }
   LLVMOrcLLJITRef jit_ = nullptr;
+  std::string said_;
   std::mutex mutex_;
 };
 

@@ -116,6 +116,12 @@ LLVMValueRef Emitter::CallPacked(const tir::CallNode* op) {
   if (t.is_void()) return Int32(0);
   LLVMValueRef code = LLVMBuildLoad2(builder_, i32_, field(n, 0), "");
   LLVMValueRef bits = LLVMBuildLoad2(builder_, i64_, field(n, 2), "");
+  if (IntrinName(op) == "tir.tvm_call_trace_packed" &&
+      n > 0) {  // where it gives nothing, the value is the last argument
+    LLVMValueRef nothing = LLVMBuildICmp(builder_, LLVMIntEQ, code, Int32(kBatonNull), "");
+    code = LLVMBuildSelect(builder_, nothing, LLVMBuildLoad2(builder_, i32_, field(n - 1, 0), ""), code, "");
+    bits = LLVMBuildSelect(builder_, nothing, LLVMBuildLoad2(builder_, i64_, field(n - 1, 2), ""), bits, "");
+  }
   if (t.is_handle()) return LLVMBuildIntToPtr(builder_, bits, ptr_, "");
   LLVMValueRef is_float = LLVMBuildICmp(builder_, LLVMIntEQ, code, Int32(kBatonFloat), "");
   LLVMValueRef real = LLVMBuildBitCast(builder_, bits, LLVMDoubleTypeInContext(ctx_), "");

@@ -310,7 +310,8 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
   std::string VisitExpr_(const tir::CallNode* op) override {
     std::string name(IntrinName(op));
     if (name.rfind("tir.", 0) == 0) name = name.substr(4);
-    if (op->op.as<GlobalVarNode>() || name == "call_extern" || name == "call_packed") {
+    if (op->op.as<GlobalVarNode>() || name == "call_extern" || name == "call_packed" ||
+        name == "tvm_call_trace_packed") {
       No("it calls functions of the host");
     }
     if (name == "if_then_else") return IfThenElse(op);

@@ -101,6 +101,7 @@ Pass DynamicToStatic(const DynamicToStaticOptions& options) {
               [symbolic = options.symbolic](IRModule mod, PassContext) {
                 // Folding makes operands constant, static forms give shapes to fold: each round reaches one operator
                 // further along a chain of them, and stops when nothing changes.
+                const FoldingBudget budget(mod);
                 Pass infer = InferType(), fold = FoldConstant();
                 for (int round = 0; round < 64; ++round) {
                   mod = infer(mod);

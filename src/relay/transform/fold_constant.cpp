@@ -71,12 +71,7 @@ class ConstantFolder : public MixedModeMutator {
 
   Expr Fold(const Expr& root) {
     fields_.emplace(root);
-    double own = 0;
-    for (const ExprNode* n : PostOrderNodes(root)) {
-      if (n->IsInstance<ConstantNode>()) own += static_cast<double>(static_cast<const ConstantNode*>(n)->data.nbytes());
-    }
-    max_flops_ = kMaxFlops + 4 * kFlopsAByte * own;
-    max_bytes_ = kMaxBytes + kBytesAByte * own;
+    const FoldingBudget budget(root);
     return Mutate(root);
   }
 
@@ -149,9 +144,7 @@ class ConstantFolder : public MixedModeMutator {
     if (!pre->checked_type_.defined()) return true;
     const auto bytes = static_cast<double>(BytesOf(Downcast<Type>(pre->checked_type_)));
     const double flops = std::max(FlopsOf(pre), kFlopsAByte * bytes);
-    if (flops_ + flops > max_flops_ || bytes_ + bytes > max_bytes_) return false;
-    flops_ += flops, bytes_ += bytes;
-    return true;
+    return FoldingBudget::Current().Take(flops, bytes);
   }
 
   /// A call of constants that has been folded: steps of an unrolled loop share what they make of one weight.
@@ -269,13 +262,47 @@ class ConstantFolder : public MixedModeMutator {
   bool fold_qnn_;
   std::unordered_map<const Object*, TransientValue> transient_;
   size_t transient_bytes_ = 0;
-  double flops_ = 0, max_flops_ = kMaxFlops, bytes_ = 0, max_bytes_ = kMaxBytes;
   std::unordered_map<uint64_t, std::vector<FoldedCall>> folded_;
   ConstantChecker checker_;
   std::optional<TupleFields> fields_;
 };
 
+double ConstantBytesOf(const Expr& root) {
+  double own = 0;
+  for (const ExprNode* n : PostOrderNodes(root)) {
+    if (n->IsInstance<ConstantNode>()) own += static_cast<double>(static_cast<const ConstantNode*>(n)->data.nbytes());
+  }
+  return own;
+}
+
+thread_local FoldingBudget* current_budget = nullptr;
+
 }  // namespace
+
+FoldingBudget::FoldingBudget(const IRModule& mod) {
+  double own = 0;
+  for (const auto& [var, func] : mod->functions) {
+    if (!current_budget && func.as<FunctionNode>()) own += ConstantBytesOf(Downcast<Function>(func));
+  }
+  Begin(own);
+}
+FoldingBudget::FoldingBudget(const Expr& root) { Begin(current_budget ? 0 : ConstantBytesOf(root)); }
+void FoldingBudget::Begin(double constant_bytes) {
+  if (current_budget) return;
+  flops_ = kMaxFlops + 4 * kFlopsAByte * constant_bytes;
+  bytes_ = kMaxBytes + kBytesAByte * constant_bytes;
+  current_budget = this;
+  outermost_ = true;
+}
+FoldingBudget::~FoldingBudget() {
+  if (outermost_) current_budget = nullptr;
+}
+FoldingBudget& FoldingBudget::Current() { return *current_budget; }
+bool FoldingBudget::Take(double flops, double bytes) {
+  if (flops > flops_ || bytes > bytes_) return false;
+  flops_ -= flops, bytes_ -= bytes;
+  return true;
+}
 
 /// Folds an expression; globals are resolved in `mod`.
 Expr FoldConstant(const Expr& expr, const IRModule& mod) { return ConstantFolder(mod).Fold(expr); }

@@ -82,7 +82,7 @@ constexpr CallRow kCalls[] = {
     {SYS_prlimit64, Check::kReadLimits, true},
     {SYS_sysinfo, Check::kPass, true},
     {SYS_uname, Check::kPass, true},
-    // Files that Landlock lets through.
+// Files that Landlock lets through.
 #ifdef SYS_open
     {SYS_open, Check::kOpenFirst, false},
 #endif
@@ -117,7 +117,7 @@ constexpr CallRow kCalls[] = {
     {SYS_access, Check::kEmulate, false},
     {SYS_readlink, Check::kEmulate, false},
 #endif
-    // Names in its folder.
+// Names in its folder.
 #ifdef SYS_unlink
     {SYS_unlink, Check::kPass, false},
     {SYS_rmdir, Check::kPass, false},

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries of files by name. The kernel lets a confined process ask about every file, whatever Landlock says of it; so the
-// filter stops these calls, and a handler here answers them by opening the file, which Landlock decides.
+// Queries of files by name. The kernel lets a confined process ask about every file, whatever Landlock says of it; so
+// the filter stops these calls, and a handler here answers them by opening the file, which Landlock decides.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
-#include <ucontext.h>
 
 #include "rpc/confine/filter.h"
 
@@ -55,7 +55,7 @@ long Stat(int folder, const char* name, void* out, int flags) {  // NOLINT(googl
   return result;
 }
 
-long Access(int folder, const char* name, int mode) {  // NOLINT(google-runtime-int)
+long Access(int folder, const char* name, int mode) {               // NOLINT(google-runtime-int)
   long fd = Open(folder, name, mode & W_OK ? O_WRONLY : O_RDONLY);  // NOLINT
   if (fd == -EISDIR) fd = Open(folder, name, O_RDONLY);
   if (fd < 0) return fd;
@@ -64,7 +64,7 @@ long Access(int folder, const char* name, int mode) {  // NOLINT(google-runtime-
 }
 
 /// A file that is no link, as those of the session's folder, or one that it may not ask about.
-long ReadLink(int folder, const char* name) {  // NOLINT(google-runtime-int)
+long ReadLink(int folder, const char* name) {                 // NOLINT(google-runtime-int)
   const long fd = Open(folder, name, O_RDONLY | O_NOFOLLOW);  // NOLINT(google-runtime-int)
   if (fd >= 0) close(static_cast<int>(fd));
   return fd == -ELOOP ? -EACCES : fd == -ENOENT || fd == -EFAULT ? fd : -EINVAL;

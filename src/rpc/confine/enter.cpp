@@ -31,13 +31,27 @@ constexpr uint64_t kDescriptors = 256;
 constexpr uint64_t kStack = 8 << 20;  // of a thread, as a rule
 
 /// Device nodes of GPUs; "/dev/nvidia0" to 3 are the cards.
-constexpr const char* kGpus[] = {"/dev/dri",      "/dev/kfd",     "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
-                                 "/dev/nvidia0",  "/dev/nvidia1", "/dev/nvidia2",   "/dev/nvidia3",    "/dev/mali0"};
+constexpr const char* kGpus[] = {
+    "/dev/dri",     "/dev/kfd",     "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+    "/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia2",   "/dev/nvidia3",    "/dev/mali0"};
 
 /// Variables that compute libraries, the C library and this runtime read. `*` at the end: any that begin so.
-constexpr std::string_view kVariables[] = {
-    "BATON_NUM_THREADS", "BATON_BIND_THREADS", "BATON_COPY_CODE", "BATON_OPENCL_LIBRARY", "OMP_NUM_THREADS",
-    "LANG", "LC_*", "TZ", "LD_LIBRARY_PATH", "OCL_*", "POCL_*", "CUDA_*", "NVIDIA_*", "HIP_*", "HSA_*", "ROCR_*"};
+constexpr std::string_view kVariables[] = {"BATON_NUM_THREADS",
+                                           "BATON_BIND_THREADS",
+                                           "BATON_COPY_CODE",
+                                           "BATON_OPENCL_LIBRARY",
+                                           "OMP_NUM_THREADS",
+                                           "LANG",
+                                           "LC_*",
+                                           "TZ",
+                                           "LD_LIBRARY_PATH",
+                                           "OCL_*",
+                                           "POCL_*",
+                                           "CUDA_*",
+                                           "NVIDIA_*",
+                                           "HIP_*",
+                                           "HSA_*",
+                                           "ROCR_*"};
 
 bool HasGpu() {
   return std::any_of(std::begin(kGpus), std::end(kGpus), [](const char* path) { return access(path, F_OK) == 0; });

@@ -154,7 +154,8 @@ class Snippet {
   Code Clone() {
     constexpr uint32_t kThread = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND;
     constexpr uint32_t kNever = CLONE_PTRACE | CLONE_UNTRACED | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD | CLONE_NEWNS |
-                                CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP;
+                                CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET |
+                                CLONE_NEWCGROUP;
     Argument(0);
     Add(kAnd, kThread | kNever);
     Add(kEqual, kThread, 0, 1);
@@ -163,9 +164,8 @@ class Snippet {
   }
   Code ControlFd() {
     Argument(1);
-    for (const uint32_t command :
-         {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC, F_DUPFD, F_GETLK, F_SETLK, F_SETLKW, F_OFD_GETLK, F_OFD_SETLK,
-          F_OFD_SETLKW}) {
+    for (const uint32_t command : {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC, F_DUPFD, F_GETLK, F_SETLK, F_SETLKW,
+                                   F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW}) {
       Add(kEqual, command, 0, 1);
       Add(kReturn, SECCOMP_RET_ALLOW);
     }
@@ -208,7 +208,8 @@ Code Search(std::span<const CallRow> rows, uint32_t otherwise, Snippet* snippet)
   Code code;
   if (rows.size() > 3) {
     const size_t middle = rows.size() / 2;
-    const Code below = Search(rows.first(middle), otherwise, snippet), above = Search(rows.subspan(middle), otherwise, snippet);
+    const Code below = Search(rows.first(middle), otherwise, snippet),
+               above = Search(rows.subspan(middle), otherwise, snippet);
     code = {{BPF_JMP | BPF_JGE | BPF_K, 0, 1, static_cast<uint32_t>(rows[middle].number)},
             {BPF_JMP | BPF_JA, 0, 0, static_cast<uint32_t>(below.size())}};
     code.insert(code.end(), below.begin(), below.end());
@@ -256,10 +257,11 @@ Code ProgramOf(FilterKind kind) {
 
 /// Returns what the kernel does: the listener, or 0. Throws RPCError.
 int Install(Code code, uint32_t flags) {
-  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};  // NOLINT(google-runtime-int)
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};     // NOLINT(google-runtime-int)
   const long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);  // NOLINT(google-runtime-int)
   if (result < 0 && errno == EBUSY) {
-    Throw(kRpcError, "this server is itself within a filter with a listener, as some containers have, and cannot add one");
+    Throw(kRpcError,
+          "this server is itself within a filter with a listener, as some containers have, and cannot add one");
   }
   if (result < 0) ThrowSystem(kRpcError, "this system does not filter system calls");
   if (result > 0 && !(flags & kNewListener)) Throw(kRpcError, "a thread of this process cannot be filtered");

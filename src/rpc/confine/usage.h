@@ -13,8 +13,8 @@ namespace baton::rpc {
 void RemoveFolder(const std::string& path) noexcept;
 
 /// Bytes of the files of a session: those in its folder, and those that have no name any more but that its process
-/// has open or mapped. The kernel tells no size of a file that is mapped alone; it is what the file had when it was seen
-/// last, and all that was written since.
+/// has open or mapped. The kernel tells no size of a file that is mapped alone; it is what the file had when it was
+/// seen last, and all that was written since.
 class FileUsage {
  public:
   FileUsage(pid_t pid, std::string folder) : pid_(pid), folder_(std::move(folder)) {}

@@ -110,7 +110,8 @@ std::string Warden::CheckUsage() {
   const uint64_t processor = ProcessorTime(pid_);
   if (processor == processor_) return "";  // it did nothing since
   processor_ = processor;
-  if (refused_ > kRefusals) return Cat("it made more than ", kRefusals, " calls of the system that no session may make");
+  if (refused_ > kRefusals)
+    return Cat("it made more than ", kRefusals, " calls of the system that no session may make");
   const uint64_t written = BytesWritten(pid_);
   if (written != written_ || names_given_ > 0) {
     written_ = written;

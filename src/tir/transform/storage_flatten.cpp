@@ -35,11 +35,19 @@ class Flattener : public StmtExprMutator {
   }
 
  private:
-  static bool IsFlat(const Buffer& b) { return b->shape.size() == 1 && b->IsDense(); }
+  static constexpr int64_t kAutoBroadcast = 2;
+  static bool IsFlat(const Buffer& b) {
+    return b->shape.size() == 1 && b->IsDense() && b->buffer_type != kAutoBroadcast;
+  }
   static PrimExpr Index(const Buffer& b, const Array<PrimExpr>& indices) {
     PrimExpr flat = 0;
-    for (size_t i = 0; i < indices.size(); ++i)
-      flat = b->strides.empty() ? flat * b->shape[i] + indices[i] : flat + indices[i] * b->strides[i];
+    for (size_t i = 0; i < indices.size(); ++i) {
+      PrimExpr at = indices[i];
+      // Along a dimension that has one element, each index means that.
+      if (b->buffer_type == kAutoBroadcast)
+        at = Select(EQ(b->shape[i], make_const(b->shape[i].dtype(), 1)), make_const(at.dtype(), 0), at);
+      flat = b->strides.empty() ? flat * b->shape[i] + at : flat + at * b->strides[i];
+    }
     return b->elem_offset.defined() ? b->elem_offset + flat : flat;
   }
   static PrimExpr Size(const Buffer& b) {
@@ -56,7 +64,7 @@ class Flattener : public StmtExprMutator {
     if (it != flat_.end()) return it->second;
     BufferNode n = *b.get();
     n.shape = {Size(b)};
-    n.strides = {}, n.elem_offset = PrimExpr();
+    n.strides = {}, n.elem_offset = PrimExpr(), n.buffer_type = 1;
     return flat_.emplace(b.get(), Buffer(std::move(n))).first->second;
   }
   BufferMap flat_;

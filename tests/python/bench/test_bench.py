@@ -17,6 +17,8 @@ import flops  # noqa: E402
 import latency  # noqa: E402
 import models  # noqa: E402
 import open_shapes  # noqa: E402
+import shipped  # noqa: E402
+import shipped_files  # noqa: E402
 
 
 def test_flops_of_known_networks():
@@ -149,6 +151,38 @@ def test_open_shapes():
         "mobilenet_v2: time 1.20, the bar is 1.10",
         "mobilenet_v2: none nan, the bar is 1.00",
     ]
+
+
+def test_files_of_packages_are_listed_by_hash():
+    packages = shipped_files.PACKAGES
+    files = [file for package in packages for file in package.files]
+    assert len(packages) >= 10 and len(files) >= 20 and len({file.sha256 for file in files}) == len(files)
+    for part in (*packages, *files):
+        assert len(part.sha256) == 64 and set(part.sha256) <= set("0123456789abcdef")
+    assert all(file.shapes and all(shape.keys() == file.shapes[0].keys() for shape in file.shapes) for file in files)
+    with pytest.raises(SystemExit, match="packages: silero-vad"):
+        shipped.chosen(["no such file"])
+
+
+def test_inputs_of_files_of_packages():
+    file = shipped_files.File("a/b.onnx", "", (), {"sr": 16000, "ids": (3, 5)})
+    feed = file.feed(
+        {"sr": (), "ids": (2, 9), "x": (4,), "mask": (50,)},
+        {"sr": np.dtype("int64"), "ids": np.dtype("int32"), "x": np.dtype("float32"), "mask": np.dtype("bool")},
+    )
+    assert file.name == "b" and feed["sr"] == 16000 and set(feed["ids"].flat) == {3, 4} and feed["mask"].any() and not feed["mask"].all()
+    assert feed["x"].dtype == np.float32 and (np.abs(feed["x"]) <= 1).all()
+
+
+def test_shipped_judges_agreement_and_times(capsys):
+    x = np.array([1.0, 2.0])
+    assert shipped.distance([x], [x]) == 0 and shipped.distance([x], [x[:1]]) == np.inf and shipped.distance([x * np.nan], [x]) != 0
+    assert shipped.distance([x * 1e-7], [x * 2e-7]) < 1e-4  # small beside what a model's outputs are
+    runs = [shipped.Run(package, package.files[0], None) for package in shipped_files.PACKAGES[:2]]
+    runs[0].ratios, runs[1].ratios = {"peer": 1.3, "open": 1.2}, {"peer": 0.5}
+    assert [line.partition(":")[2] for line in shipped.judge(runs)] == [" over ONNX Runtime 1.30, the bar is 1.2", " open over static 1.20, the bar is 1.1"]
+    runs[1].agrees("it", [x], [x, x])
+    assert runs[1].faults == ["it: 1 results, ONNX Runtime has 2"] and "2 files" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["cnn", "mlp", "embedding", "lstm"])

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls in processes of their own; the executor with times."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,12 @@ def test_an_executor_with_times(tmp_path):
     assert "Total on cpu(0)" in str(report) and len(report.calls) == len(model.run_individual(2, 2)) and report.calls[0]["Duration (us)"] > 0
     model.run()
     tvm.testing.assert_allclose(model.get_output(0).numpy(), np.full((4, 8), 1 / 8), rtol=1e-6)
+
+
+def test_the_time_that_a_process_takes_to_start_is_no_calls():
+    """A call of nothing is done in a time in which no interpreter starts."""
+    with PopenPoolExecutor(max_workers=1, timeout=0.2, initializer=time.sleep, initargs=(0.5,)) as pool:
+        assert pool.submit(abs, -3).result() == 3
+        with pytest.raises(TimeoutError):
+            pool.submit(time.sleep, 5).result()
+        assert pool.submit(abs, -4).result() == 4

@@ -74,10 +74,13 @@ with open("m.so", "r+b") as f:
     code = int.from_bytes(f.read(8), "little")  # where the constants begin
     f.seek(0)
     f.write(bytes(code))
-print(m(np.arange(4, dtype="float32")).numpy().tolist())
+try:
+    m(np.arange(4, dtype="float32"))
+except baton.Error as error:
+    print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stdout == "[0.0, 2.0, 4.0, 6.0]\n", (done.returncode, done.stderr)
+    assert "`m.so` was written to since it was loaded" in done.stdout, (done.returncode, done.stderr)
 
 
 def test_a_model_under_an_old_name_is_the_new_one(tmp_path, artifact):

@@ -199,3 +199,35 @@ def test_by_the_runtime_alone():
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(HERE.parents[2] / "python")})
     passed, total = map(int, re.search(r"(\d+) of (\d+) pass", done.stdout).groups())
     assert passed == total >= 25, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("wrong, said", [
+    ([1, 2], "int at [0]: 1"),
+    (["a", 1], "int at [1]: 1"),
+    (["a", None], "NoneType at [1]"),
+    ([None], "NoneType at [0]"),
+    ([b"a", 2.5], "float at [1]: 2.5"),
+    (np.array([1, 2]), "an array of int64"),
+    (np.array([True]), "an array of bool"),
+    (np.array(["a", 1], object), "int at [1]: 1"),
+    ([["a"], ["b", "c"]], "differ in length"),
+    ([{"a": 1}], "dict at [0]"),
+    (None, "NoneType"),
+    (7, "int: 7"),
+    (["\ud800"], "no Unicode text at [0]"),
+], ids=repr)  # fmt: skip
+@pytest.mark.parametrize("kind", ["hash", "text"])
+def test_what_is_no_string_is_refused(kind, wrong, said):
+    """Nothing is made into strings; the error names the input, the place and what is there."""
+    if kind == "hash":  # compared as a number
+        attrs = {"cats_strings": ["a", "b"]}
+        m = model([helper.make_node("OneHotEncoder", ["x"], ["y"], domain="ai.onnx.ml", **attrs)], [info("x", S, [None])], [info("y", F, None)])
+        m.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+    else:
+        m = model([node("StringConcat", ["x", "x"], ["y"])], [info("x", S, [None])], [info("y", S, [None])])
+    run = baton.compile(m)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        run(wrong)
+    assert str(caught.value).startswith("input `x`: ") and said in str(caught.value)
+    for right in (["a", "b"], ("a", b"b"), np.array(["a", "b"]), np.array([b"a", b"b"]), np.array(["a", b"b"], object)):
+        assert len(run(right)) == 2

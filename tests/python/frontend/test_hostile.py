@@ -78,7 +78,34 @@ def constants(n, then):
     return model([node("ConstantOfShape", "n", "c"), *then, node("ReduceSum", "d", "e", keepdims=0), node("Add", "x e", "y")], n=ints(n, n))
 
 
+def doublings(op, value, then, count=29, shape=(4,)):
+    """2 ** count elements, each step from the one before: `op` of a name gives the inputs of the next."""
+    steps = [node(op, "v0 v0" if op == "Concat" else "v0 n", "v1", **({"axis": 0} if op == "Concat" else {}))]
+    for k in range(1, count):
+        steps.append(node(op, f"v{k} v{k}" if op == "Concat" else f"v{k} n", f"v{k + 1}", **({"axis": 0} if op == "Concat" else {})))
+    return model([*steps, *then(f"v{count}")], shape=shape, v0=value, n=ints(2))
+
+
+def crossed(count):
+    """Two chains that take of each other, so that no value is used twice by one node."""
+    steps = []
+    for k in range(count):
+        steps += [node("Concat", f"a{k} b{k}", f"a{k + 1}", axis=0), node("Concat", f"b{k} a{k}", f"b{k + 1}", axis=0)]
+    sums = [node("ReduceSum", f"a{count}", "s", keepdims=0), node("Add", "x s", "y")]
+    return model([*steps, *sums], a0=np.ones(1, "float32"), b0=np.zeros(1, "float32"))
+
+
+def summed(value):
+    return [node("ReduceSum", value, "s", keepdims=0), node("Add", "x s", "y")]
+
+
 HOSTILE = {
+    "doublings": lambda: doublings("Concat", np.ones(1, "float32"), summed),
+    "doublings by Tile": lambda: doublings("Tile", np.ones(1, "float32"), summed),
+    "doublings that come out": lambda: doublings("Concat", np.ones(1, "float32"), lambda v: [node("Add", f"x {v}", "y")], shape=(1,)),
+    "doublings of indices": lambda: doublings("Concat", np.ones(1, "int64"), lambda v: [node("Cast", v, "f", to=FLOAT), node("Add", "x f", "y")], shape=(1,)),
+    "doublings of an input": lambda: doublings("Concat", np.ones(1, "float32"), lambda v: [node("Mul", f"x {v}", "m"), node("ReduceSum", "m", "y", keepdims=0)], shape=(1,)),
+    "chains that double each other": lambda: crossed(28),
     "expand": lambda: model([node("Expand", "x n", "y")], n=ints(1 << 20, 1 << 20, 4)),
     "expand and sum": lambda: model([node("Expand", "x n", "e"), node("ReduceSum", "e", "y", keepdims=0)], n=ints(1 << 16, 1 << 16, 4)),
     "constant": lambda: constants(1 << 18, [node("Neg", "c", "d")]),

@@ -91,6 +91,20 @@ def test_equal_names_are_equal():
     assert "Tensor[(3, 4), float32]" in str(opened(data, {"x": [3, 4]})["main"].checked_type)
 
 
+@pytest.mark.parametrize("name", ["", "?", "-1", "unk__7"])
+def test_dimensions_without_a_name_of_their_own_differ(name):
+    data = model([("Relu", ["x"], ["y"]), ("Relu", ["z"], ["u"])], [("x", FLOAT, [name, 3, name]), ("z", FLOAT, [name])], [("y", FLOAT), ("u", FLOAT)])
+    assert "Tensor[(x_0, 3, x_2), float32]" in str(opened(data)["main"].checked_type)
+    compiled = tvm.compile(data)
+    assert [dim.name for dim in compiled.dims] == ["x_0", "x_2", "z_0"]
+    assert [out.numpy().shape for out in compiled(floats(2, 3, 5), floats(4))] == [(2, 3, 5), (4,)]
+
+
+def test_a_name_by_a_tool_stays_where_it_stands_once():
+    data = model([("Relu", ["x"], ["y"])], [("x", FLOAT, ["unk__7", 3, "unk__8"])], [("y", FLOAT)])
+    assert "Tensor[(unk__7, 3, unk__8), float32]" in str(opened(data)["main"].checked_type)
+
+
 def test_formula_of_names():
     data = model(
         [("Concat", ["past", "x"], ["all"], {"axis": 1}), ("Add", ["all", "mask"], ["z"])],
@@ -293,3 +307,25 @@ def test_text_of_open_modules_reads_back():
     again = relay.transform.InferType()(relay.fromtext(mod.astext()))
     assert str(again["main"].checked_type) == str(mod["main"].checked_type)
     assert "Tensor[(n*4, 2), float32]" in str(again["main"].checked_type)
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_padding_by_elements_of_open_axes(mode):
+    nodes = [("Pad", ["x", "pads"], ["y"], {"mode": mode}), ("Relu", ["y"], ["z"])]
+    data = model(nodes, [("x", FLOAT, ["n", 4, "m"])], [("z", FLOAT)], {"pads": np.array([0, 1, 2, 0, 2, 3])}, opset=19)
+    check(data, [{"n": 1, "m": 6}, {"n": 3, "m": 4}], lambda n, m: {"x": floats(n, 4, m)})
+    with pytest.raises(ValueError, match="must be at least 1"):
+        tvm.compile(data)(floats(1, 4, 0))
+
+
+@pytest.mark.parametrize("kernel, stride, pad, more, dilation, group", [
+    (2, 2, 0, 0, 1, 1), (3, 2, 1, 1, 1, 1), (4, 2, 1, 0, 1, 1), (3, 1, 1, 0, 1, 1), (3, 3, 0, 0, 1, 2), (5, 2, 2, 1, 1, 1), (2, 3, 0, 0, 1, 1), (3, 2, 0, 0, 2, 1), (3, 2, 2, 0, 1, 1),
+])  # fmt: skip
+def test_transposed_convolutions_of_open_images_are_convolutions(kernel, stride, pad, more, dilation, group):
+    weight = floats(4, 6 // group, kernel, kernel)
+    attrs = {"strides": [stride] * 2, "pads": [pad] * 4, "output_padding": [more] * 2, "dilations": [dilation] * 2, "group": group}
+    data = model([("ConvTranspose", ["x", "w"], ["y"], attrs)], [("x", FLOAT, ["n", 4, "h", "wide"])], [("y", FLOAT)], {"w": weight})
+    sizes = [{"n": 1, "h": 5, "wide": 7}, {"n": 2, "h": 2, "wide": 3}]
+    check(data, sizes, lambda n, h, wide: {"x": floats(n, 4, h, wide)}, rtol=1e-4)
+    text = relay.transform.Legalize()(opened(data)).astext(show_meta_data=False)
+    assert ("conv2d_transpose" in text) == (stride > kernel or dilation > 1), text  # some results see no input

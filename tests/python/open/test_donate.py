@@ -435,3 +435,63 @@ def test_an_argument_is_not_changed_by_a_program_that_borrows_it():
     np.testing.assert_array_equal(y.numpy(), keep + d)
     d[:] = 0
     assert same.numpy().any()
+
+
+# ---- Calls that fail take nothing
+
+OF_THREE = (
+    HEAD
+    + """def @main(%x: Tensor[(n, 5), float32], %d: Tensor[(n, 5), float32], %s: Tensor[(n), float32]) {
+  add(add(multiply(%x, 2f), %d), expand_dims(%s, axis=1))
+}"""
+)
+BRANCH_OF_THREE = (
+    HEAD
+    + """def @main(%x: Tensor[(n, 5), float32], %d: Tensor[(n, 5), float32], %s: Tensor[(n), float32]) {
+  if (greater(sum(%s), 0f)) { add(multiply(%x, 2f), %d) } else { %x }
+}"""
+)
+WRONG = {
+    "shape": lambda x, d, s: (x, d[:2], s),
+    "a broken guard": lambda x, d, s: (x, f32(9, 5), s),
+    "dtype": lambda x, d, s: (x, d.astype("int32"), s),
+    "a text": lambda x, d, s: (x, "d", s),
+    "nothing": lambda x, d, s: (x, None, s),
+    "the last": lambda x, d, s: (x, d, f32(3, 3)),
+    "too few": lambda x, d, s: (x, d),
+    "too many": lambda x, d, s: (x, d, s, s),
+    "given where none is taken": lambda x, d, s: (x, baton.give(baton.nd.array(d)), s[:1]),
+    "twice": lambda x, d, s: (x, x, s),
+}
+
+
+@pytest.fixture(scope="module", params=[OF_THREE, OF_THREE.replace("(n", "(4"), BRANCH_OF_THREE], ids=["open", "static", "with a branch"])
+def taking(request):
+    return baton.compile(request.param, donate=("x",))
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("by_name", [False, True], ids=["by place", "by name"])
+def test_a_call_that_fails_takes_nothing(taking, wrong, by_name):
+    a, d, s = f32(4, 5), f32(4, 5, seed=1), f32(4)
+    x = baton.nd.array(a)
+    arguments = WRONG[wrong](baton.give(x), d, s)
+    with pytest.raises((TypeError, ValueError, baton.Error)):
+        if by_name:
+            taking(dict(zip(["x", "d", "s", "t"], arguments, strict=False)))
+        else:
+            taking(*arguments)
+    np.testing.assert_array_equal(x.numpy(), a)
+    s = np.abs(s)
+    want = taking(a, d, s).numpy()
+    np.testing.assert_array_equal(taking(baton.give(x), d, s).numpy(), want)
+    with pytest.raises(ValueError, match="holds nothing"):
+        x.numpy()
+
+
+def test_a_model_that_takes_nothing_gives_back(plain):
+    a = f32(4, 5)
+    x = baton.nd.array(a)
+    with pytest.raises(TypeError, match="donate="):
+        plain(baton.give(x), f32(4, 5, seed=1))
+    np.testing.assert_array_equal(x.numpy(), a)

@@ -304,7 +304,7 @@ one = relay.const(1)
         ("zip", lambda p: p.zip(_list(p, [1, 2]), _list(p, [3, 4, 5])), [(1, 3), (2, 4)]),
         ("rev", lambda p: p.rev(_list(p, [1, 2, 3])), [3, 2, 1]),
         ("map_accumr", lambda p: p.map_accumr(_fn(lambda a, b: relay.Tuple([relay.add(a, b), relay.multiply(a, b)]), 2), one, _list(p, [2, 3])), (6, [8, 3])),
-        ("map_accuml", lambda p: p.map_accuml(_fn(lambda a, b: relay.Tuple([relay.add(a, b), relay.multiply(a, b)]), 2), one, _list(p, [2, 3])), (6, [2, 9])),
+        ("map_accuml", lambda p: p.map_accuml(_fn(lambda a, b: relay.Tuple([relay.add(a, b), relay.multiply(a, b)]), 2), one, _list(p, [2, 3])), (6, [9, 2])),
         ("sum", lambda p: p.sum(_list(p, [1, 2, 3])), 6),
         ("length", lambda p: p.length(_list(p, [1, 2, 3])), 3),
         ("size", lambda p: p.size(p.rose(one, _list(p, [p.rose(one, p.nil()), p.rose(one, _list(p, [p.rose(one, p.nil())]))]))), 4),
@@ -382,3 +382,10 @@ def test_a_variable_that_nothing_binds(kind):
     mod = tvm.IRModule.from_expr(relay.Function([], relay.add(relay.const(1.0), relay.var("z", shape=()))))
     with pytest.raises(tvm.error.CompileError, match="`%z` has no value in @main"):
         relay.create_executor(kind, mod=mod).evaluate()
+
+
+def test_core_has_the_type_of_storage():
+    mod = tvm.IRModule()
+    for _ in range(2):
+        mod.import_from_std("core.rly")
+    assert [var.name_hint for var in mod.get_global_type_vars()] == ["Storage"]

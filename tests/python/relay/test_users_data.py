@@ -141,7 +141,7 @@ def test_accum():
     f = relay.Function([a, b], relay.Tuple([a + b, a * b]))
     r = e.ev(e.map_accuml(f, i(1), e.cl(i(2), i(3))))
     assert r[0].numpy() == 6
-    assert [int(v.numpy()) for v in e.l(r[1])] == [2, 9]
+    assert [int(v.numpy()) for v in e.l(r[1])] == [9, 2]
 
 
 def test_tree():

@@ -553,3 +553,12 @@ def test_inputs_of_a_call_are_forgotten_after_it(compiled):
     module["call"](baton.nd.array(np.int64(1)), X)
     with pytest.raises(ValueError, match="it has not been set"):
         model.run()
+
+
+@pytest.mark.parametrize("end_to_end", [False, True])
+def test_benchmark_takes_what_the_graph_executor_takes(end_to_end):
+    x = relay.var("x", shape=(4,))
+    machine = baton.runtime.vm.VirtualMachine(relay.vm.compile(baton.IRModule.from_expr(relay.Function([x], relay.exp(x))), "llvm"), baton.cpu())
+    given = baton.nd.array(np.ones(4, "float32"))
+    times = machine.benchmark(baton.cpu(), given, func_name="main", repeat=3, number=2, min_repeat_ms=1, end_to_end=end_to_end)
+    assert len(times.results) == 3 and times.mean > 0

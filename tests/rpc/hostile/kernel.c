@@ -7,6 +7,7 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/time.h>
@@ -116,6 +117,30 @@ static int64_t Interrupt80(const struct Given* g) {
 }
 #endif
 
+/* Calls with which a session ends or waits by its own hand: those behind it would not come to be tried. */
+static int Ends(long number) {
+  static const long kEnds[] = {SYS_exit,   SYS_exit_group, SYS_rt_sigreturn, SYS_futex,          SYS_munmap,
+                               SYS_mremap, SYS_mprotect,   SYS_close,        SYS_rt_sigprocmask, SYS_rt_sigaction};
+  for (unsigned i = 0; i < sizeof kEnds / sizeof *kEnds; ++i) {
+    if (number == kEnds[i]) return 1;
+  }
+  return 0;
+}
+/* Calls by chance: `number` is the seed, `other` how many, the texts a path and a process that arguments are aimed at. */
+static int64_t RandomCalls(const struct Given* g) {
+  static char page[65536];
+  unsigned seed = (unsigned)g->number;
+  const long aims[] = {0, 1, 2, 3, 7, -1, -100, 4096, 1 << 20, (long)page, (long)(page + 4096), (long)g->text, atol(g->more), getpid()};
+  const unsigned count = sizeof aims / sizeof *aims;
+  for (int64_t i = 0; i < g->other; ++i) {
+    const long number = rand_r(&seed) % 480;
+    long a[6];
+    for (int k = 0; k < 6; ++k) a[k] = rand_r(&seed) % 4 ? aims[(unsigned)rand_r(&seed) % count] : (long)rand_r(&seed);
+    if (!Ends(number)) Raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  }
+  return 0;
+}
+
 const struct Attack kKernelAttacks[] = {
     {"mount", Mount},
     {"bind mount", BindMount},
@@ -157,6 +182,7 @@ const struct Attack kKernelAttacks[] = {
     {"mbind", BindMemory},
     {"lookup_dcookie", LookupCookie},
     {"call", NewestCall},
+    {"random calls", RandomCalls},
 #if defined(__x86_64__)
     {"iopl", IoPrivilege},
     {"ioperm", IoPermission},

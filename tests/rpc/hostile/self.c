@@ -156,18 +156,18 @@ static int64_t SearchMemory(const struct Given* g) {
   fclose(maps);
   return result;
 }
-/* Memory that other processes see. */
+/* Memory that other processes see, but for the page of the session's pulse. */
 static int64_t SharedMappings(const struct Given* g) {
   char line[4400], rights[8];
+  unsigned long from = 0, to = 0, bytes = 0;
   (void)g;
   FILE* maps = fopen("/proc/self/maps", "r");
   if (!maps) return errno;
-  int64_t result = ENOENT;
   while (fgets(line, sizeof line, maps)) {
-    if (sscanf(line, "%*s %7s", rights) == 1 && rights[1] == 'w' && rights[3] == 's') result = 0;
+    if (sscanf(line, "%lx-%lx %7s", &from, &to, rights) == 3 && rights[1] == 'w' && rights[3] == 's') bytes += to - from;
   }
   fclose(maps);
-  return result;
+  return bytes > 4096 ? 0 : ENOENT;
 }
 
 const struct Attack kSelfAttacks[] = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import queue
-import random
 import resource
 import selectors
 import shlex
@@ -24,9 +23,10 @@ from .. import transport
 from ..errors import RPCError, Timeout
 from ..journal import Journal
 from . import messages
+from .door import Door, Stranger
 from .state import Limits, Peer, Tracker
 
-HANDSHAKES = 64  # at a time
+ACCEPTED = 64  # connections in a round
 MESSAGES = 32  # of one connection in a round
 RECORDS = 20_000  # in the journal, until it is rewritten; more where there are many servers
 RESET_SECONDS = 120.0
@@ -47,14 +47,14 @@ class Process:
             self._journal.rewrite(self._state.snapshot())
         self._reset_command = shlex.split(reset_command)
         self._connections: dict[int, object] = {}
-        self._next, self._greeting = 0, 0
+        self._next = 0
         self._arrived: queue.SimpleQueue = queue.SimpleQueue()  # what other threads want done in the loop
         self._wake, self._woken = socket.socketpair()
         self._woken.setblocking(False)
-        self._threads = ThreadPoolExecutor(HANDSHAKES, "handshake")
         self._resets = ThreadPoolExecutor(4, "reset")
         self._selector = selectors.DefaultSelector()
-        self._room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 3 * HANDSHAKES
+        self._door = Door(self._selector, self._proved, self._refused)
+        self._room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 200  # of descriptors: what else the process has open
         self._stopped = False
 
     def stop(self) -> None:
@@ -80,7 +80,7 @@ class Process:
             listener.close()
         for connection in self._connections.values():
             connection.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._door.close()
         self._resets.shutdown(wait=False, cancel_futures=True)
         self._selector.close()
         if self._journal is not None:
@@ -88,13 +88,18 @@ class Process:
 
     def _round(self, ready: list) -> list:
         """One round; gives the connections that have more than was read."""
-        due = self._state.next_timer()
+        due, silent = self._state.next_timer(), self._door.tick()
         wait = 0.0 if ready else None if due is None else max(0.0, due - time.monotonic())
+        if silent is not None:
+            wait = silent if wait is None else min(wait, silent)
         found = self._selector.select(wait)
         numbers = dict.fromkeys(ready)
         for event, _ in found:
             if type(event.data) is int:
                 numbers[event.data] = None
+            elif type(event.data) is Stranger:
+                if event.data.own.fileno() >= 0:  # another one of this round did not take its place
+                    self._door.hear(event.data)
             elif event.data is None:
                 with suppress(BlockingIOError):
                     self._woken.recv(4096)
@@ -110,37 +115,35 @@ class Process:
     # Connections.
 
     def _accept(self, listener) -> None:
-        for _ in range(HANDSHAKES):
+        for _ in range(ACCEPTED):
             try:
                 found = listener.accept_unknown(transport.AT_ONCE)
             except RPCError:
                 return
             if found is None:
                 return
-            # Too many at a time: one in two is dropped, so that a flood does not keep others out for good.
-            full = self._greeting >= HANDSHAKES and random.random() < 0.5 or self._greeting >= 4 * HANDSHAKES
-            if full or len(self._connections) + self._greeting >= self._room:
+            if len(self._connections) + 2 * len(self._door) >= self._room:
                 found.close() if hasattr(found, "close") else os.close(found)
-                continue
-            self._greeting += 1
-            if isinstance(listener, transport.UnixListener):
-                self._open(*self._prove(listener, found))  # waits for nothing
+                self._log("a connection was refused: no descriptors are left")
+            elif isinstance(listener, transport.UnixListener):
+                self._open(*self._identify(listener, found))  # waits for nothing
             else:
-                self._threads.submit(self._greet, listener, found)
-
-    def _greet(self, listener, found) -> None:
-        """In a thread: lets the peer prove itself."""
-        proved = self._prove(listener, found)
-        self._call(lambda: self._open(*proved))
+                self._door.accept(listener, found)
 
     @staticmethod
-    def _prove(listener, found):
+    def _identify(listener, found):
         """(the connection, its peer's identity), or (None, what is wrong)."""
         try:
-            connection = transport.watched(listener.authenticate(found))
+            connection = listener.authenticate(found)
             return connection, transport.identity(connection)
         except (RPCError, OSError) as error:
             return None, str(error)
+
+    def _proved(self, stranger, connection, identity) -> None:
+        self._call(lambda: (self._door.done(stranger), self._open(connection, identity)))
+
+    def _refused(self, stranger, why: str) -> None:
+        self._call(lambda: (self._door.done(stranger), self._open(None, why)))
 
     def _call(self, action) -> None:
         self._arrived.put(action)
@@ -148,7 +151,6 @@ class Process:
             self._wake.send(b"!")
 
     def _open(self, connection, identity) -> None:
-        self._greeting -= 1
         if connection is None:
             self._log(f"a connection was refused: {identity}")
             return

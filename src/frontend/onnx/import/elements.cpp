@@ -29,14 +29,15 @@ Dims IntsOf(const NamedAttrs& attrs, std::string_view name) {
 /// One operation on numbers of which one at least stands for an expression.
 int64_t FoldSymbols(Symbols* symbols, std::string_view op, int64_t a, int64_t b) {
   const PrimExpr x = symbols->ValueOf(a), y = symbols->ValueOf(b);
-  auto decided = [](const PrimExpr& condition) {
-    const arith::Fact f = arith::ExtentCondition(condition);
-    return f == arith::Fact::kOpen ? kUnknown : int64_t{f == arith::Fact::kYes};
-  };
   auto number = [&](const PrimExpr& e) {
     const int64_t v = symbols->NumberOf(e);
     // -1 is a value here as well as what stands for an unknown length.
     return v == -1 && !tir::as_const_int(arith::CanonicalExtent(e)) ? kUnknown : v;
+  };
+  auto decided = [&](const PrimExpr& condition) {
+    const arith::Fact f = arith::ExtentCondition(condition);
+    if (f != arith::Fact::kOpen) return int64_t{f == arith::Fact::kYes};
+    return number(tir::Select(condition, PrimExpr(1), PrimExpr(0)));
   };
   const bool never_negative = arith::ExtentAtLeast(x, 0) == arith::Fact::kYes;
   const bool by_positive = !Symbols::IsSymbol(b) && b > 0;

@@ -10,9 +10,6 @@
 namespace baton::onnx {
 namespace {
 
-/// The version that the nodes made here mean.
-constexpr int64_t kOpset = 16;
-
 Value TypeAlone(Value v) {
   v.host = nullptr;
   v.partial = nullptr;

@@ -8,6 +8,9 @@
 
 namespace baton::onnx {
 
+/// The version that nodes mean which the importer makes itself.
+constexpr int64_t kOpset = 16;
+
 inline bool IsHostValue(const Value& v) {
   return v.kind == Value::kSequence || v.kind == Value::kOptional || v.kind == Value::kText;
 }

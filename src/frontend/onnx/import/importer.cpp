@@ -65,7 +65,7 @@ void Importer::Nodes(const std::vector<Node>& nodes, Env* env, const Surrounding
   for (const Node& n : nodes) ImportNode(n, env, around);
 }
 
-Values Importer::Subgraph(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around) {
+Values Importer::Inline(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around) {
   CheckNodeBudget(1 + static_cast<int64_t>(graph.nodes.size()));
   Env env;
   env.outer = outer;
@@ -310,9 +310,12 @@ Imported Importer::Run() {
   Env env;
   Initializers(&env);
   GraphInputs(&env);
-  Nodes(g.nodes, &env, around);
-  span_ = Span();
-  Values outputs = GraphOutputs(env);
+  const Values outputs = Explore({}, true, [&] {
+                           Env own = env;
+                           Nodes(g.nodes, &own, around);
+                           span_ = Span();
+                           return GraphOutputs(own);
+                         }).out;
   if (!problems_.empty()) ThrowProblems();
   if (outputs.empty()) Throw(Head() + "the graph has no outputs");
   return MakeModule(outputs, env);

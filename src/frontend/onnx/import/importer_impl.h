@@ -6,6 +6,7 @@
 #include <baton/ir/structural.h>
 #include <relay/types/type_pool.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -47,8 +48,23 @@ class Importer {
 
   /// Imports the nodes in order into `env`.
   void Nodes(const std::vector<Node>& nodes, Env* env, const Surroundings& around);
-  /// Imports a subgraph with `inputs` for its inputs; its outputs.
+  /// Imports the body of a loop with `inputs` for its inputs; its outputs.
   Values Subgraph(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around);
+  /// The same of a graph that runs whenever the graph around it does, which decides its Ifs.
+  Values Inline(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around);
+  /// A branch of an If, which may wait for what Ifs within it decide.
+  Values Branch(const Graph& graph, const Env* outer, const Surroundings& around);
+  /// Both branches; one that cannot be imported for these shapes is an error where it is taken.
+  std::pair<Values, Values> Branches(const Value& condition, const Graph& yes, const Graph& no, const Env* outer,
+                                     const Surroundings& around);
+  /// An If of an open condition begins: its number among those of the graph that is imported.
+  size_t EnterIf();
+  /// Whether such an If is taken to hold; nothing where its branches are to be joined.
+  std::optional<bool> Decided(size_t which);
+  /// Its branches cannot be joined: the graph is imported again with either of them.
+  [[noreturn]] void LeaveOpen(size_t which, const Value& condition);
+  /// Each of `a` or `b`, whose common types are those of `both`.
+  Values Choice(const Value& condition, Values a, Values b, const Values& both);
   /// Imports one node with these operands: for operators that wait for run time.
   Values One(const Node& node, const Values& inputs, int64_t opset);
 
@@ -126,6 +142,30 @@ class Importer {
     std::string text, op;
   };
   std::vector<ProblemOf> problems_;
+  /// Ifs of a graph that are decided, by their numbers, in order.
+  using Path = std::vector<std::pair<size_t, bool>>;
+  struct Decisions {
+    Path taken;
+    size_t asked = 0, seen = 0;
+  };
+  /// What an import with some Ifs decided has led to.
+  struct Way {
+    bool fits = false;   ///< it is imported; else `why` not
+    bool apart = false;  ///< ways have results without a common type
+    Values out;
+    std::string why;
+    std::vector<ProblemOf> problems;
+    Array<Any> guards;
+  };
+  /// What `import` gives; again with either branch of each If that it leaves open. `main`: of the whole model.
+  Way Explore(const Path& taken, bool main, const std::function<Values()>& import);
+  Way Merge(const Value& condition, const std::string& place, const Way& yes, const Way& no, bool main);
+  Way OneWay(const Value& condition, const PrimExpr& extent, const std::string& place, Way way, bool holds,
+             const Way& other, bool main);
+  /// Values that look like `like`, whose computation is an error.
+  Values Refused(const Value& condition, const Values& like, const std::string& text);
+  Decisions* deciding_ = nullptr;
+  int ways_ = 256;  ///< how often a graph may still be imported
   std::vector<relay::Var> params_;
   Map<String, NDArray> weights_;
   Env* env_ = nullptr;

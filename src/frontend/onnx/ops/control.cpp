@@ -26,9 +26,13 @@ Values If(Ctx& c) {
   const Env* env = importer->env();
   Surroundings around = importer->around();
   if (c.Known(cond)) {
-    return importer->Subgraph(c.KnownScalar(cond) != 0 ? *then_graph : *else_graph, env, {}, around);
+    return importer->Inline(c.KnownScalar(cond) != 0 ? *then_graph : *else_graph, env, {}, around);
   }
-  Values a = importer->Subgraph(*then_graph, env, {}, around), b = importer->Subgraph(*else_graph, env, {}, around);
+  const size_t which = importer->EnterIf();
+  if (const std::optional<bool> taken = importer->Decided(which)) {
+    return importer->Inline(*taken ? *then_graph : *else_graph, env, {}, around);
+  }
+  auto [a, b] = importer->Branches(cond, *then_graph, *else_graph, env, around);
   if (AnyPoison(a) || AnyPoison(b)) return Poison(c.num_outputs());
   if (a.size() != b.size()) c.Fail("its branches have different numbers of outputs");
   Values both(a.size());
@@ -37,17 +41,10 @@ Values If(Ctx& c) {
       both[i] = a[i];
       continue;
     }
-    if (!Join(a[i], b[i], &both[i])) c.Unsupported("branches whose outputs differ in type or rank");
+    if (!Join(a[i], b[i], &both[i])) importer->LeaveOpen(which, cond);
     if (both[i].kind == Value::kNothing) both[i] = HostValueOf(Value::kOptional, Value());
-    a[i] = importer->InForm(a[i], both[i]);
-    b[i] = importer->InForm(b[i], both[i]);
   }
-  bool one = a.size() == 1;
-  relay::Expr x = importer->ExprOf(one ? a[0] : TupleOf(a)), y = importer->ExprOf(one ? b[0] : TupleOf(b));
-  relay::If made(importer->ExprOf(Scalar0(c, cond)), x, y);
-  made->checked_type_ = x->checked_type_;
-  const Value v = FormedAs(FromExpr(made, x->checked_type()), one ? both[0] : TupleOf(both));
-  return one ? Values{v} : v.items;
+  return importer->Choice(cond, a, b, both);
 }
 
 /// Whether a loop of so many rounds is better as that many copies of its body.

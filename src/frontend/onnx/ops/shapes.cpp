@@ -391,10 +391,18 @@ Values Pad(Ctx& c) {
     return {c.Call("nn.pad", {x, value}, {{"pad_width", Array<Array<int64_t>>(rows)}, {"pad_mode", "constant"}})};
   }
   if (mode != "edge" && mode != "reflect" && mode != "wrap") c.Fail("`mode` is `" + mode + "`");
-  // Each new element is a copy of an old one: gather by an index for each axis.
+  // Each new element is a copy of an old one: gather by an index for each axis, or compute it where lengths are open.
   for (int i = 0; i < rank; ++i) {
     size_t a = static_cast<size_t>(i);
     if (before[a] == 0 && after[a] == 0) continue;
+    if (const int64_t open = c.Length(x, i); Ctx::IsSymbol(open)) {
+      if (!c.AssumeEqual(c.Most(open, 1), open)) c.Fail("an empty axis cannot be padded by its elements");
+      std::vector<Array<int64_t>> rows(before.size(), Array<int64_t>({0, 0}));
+      rows[a] = Array<int64_t>({before[a], after[a]});
+      x = c.Call("nn.pad", {x, c.Scalar(x.dtype, 0)},
+                 {{"pad_width", Array<Array<int64_t>>(rows)}, {"pad_mode", String(mode)}});
+      continue;
+    }
     int64_t n = c.Dim(x, i);
     if (n == 0) c.Fail("an empty axis cannot be padded by its elements");
     // The program holds an index for each element.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader.h"
 
+#include <map>
 #include <utility>
 
 #include "check.h"
@@ -491,6 +492,28 @@ void ParseOrExplain(const Bytes& bytes, const std::string& label, Parse&& parse)
   }
 }
 
+/// "unk__7": what converters from TensorFlow call a length of which they know nothing.
+bool IsUnknownOfTool(std::string_view name) {
+  constexpr std::string_view kHead = "unk__";
+  return name.size() > kHead.size() && name.substr(0, kHead.size()) == kHead &&
+         name.find_first_not_of("0123456789", kHead.size()) == std::string_view::npos;
+}
+
+/// Drops names of lengths that name nothing: placeholders of exporters, each of which stands for a length of its own.
+void DropPlaceholders(Graph* graph) {
+  std::map<std::string_view, int> uses;
+  for (const ValueInfo& v : graph->inputs) {
+    for (const Dim& d : v.type.shape) ++uses[d.param];
+  }
+  for (std::vector<ValueInfo>* values : {&graph->inputs, &graph->outputs}) {
+    for (ValueInfo& v : *values) {
+      for (Dim& d : v.type.shape) {
+        if (d.param == "?" || d.param == "-1" || (IsUnknownOfTool(d.param) && uses[d.param] > 1)) d.param = {};
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Model> ReadModel(std::shared_ptr<const Bytes> bytes, const std::string& label) {
@@ -498,6 +521,7 @@ std::shared_ptr<Model> ReadModel(std::shared_ptr<const Bytes> bytes, const std::
   model->label = label;
   model->storage = bytes;
   ParseOrExplain(*bytes, label, [&] { Reader(bytes->view(), label).ReadModel(model.get()); });
+  DropPlaceholders(&model->graph);
   return model;
 }
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv_phases.h"
 
+#include <baton/arith/extent.h>
+#include <baton/tir/op.h>
+
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "window_gradient.h"
@@ -25,6 +29,7 @@ struct PhaseGroup {
 /// One dimension: result o is of phase o % stride.
 struct PhaseDim {
   int64_t stride = 1, results = 0;     ///< results of each phase, the last of some beyond those that are wanted
+  PrimExpr count;                      ///< the same where it is open; then `results` counts from the input's extent
   int64_t tap_step = 1, dilation = 1;  ///< between taps: elements of the weight, of the input
   std::vector<PhaseGroup> groups;
   Ints first_tap;  ///< of each phase: the weight's element
@@ -73,7 +78,10 @@ template <int N>
 class ByPhases {
  public:
   using A = ConvTransposeAttrs<N>;
-  ByPhases(const A& a, const Expr& data, const Expr& weight, Ints in, Ints window, Ints out, DataType dtype)
+  /// Where an extent of space is open, that of `in` is 0 and that of `out` how far the result's is from stride *
+  /// data's; `extents` are data's.
+  ByPhases(const A& a, const Expr& data, const Expr& weight, Ints in, Ints window, Ints out, DataType dtype,
+           const Shape& extents)
       : a_(a),
         data_(data),
         weight_(weight),
@@ -81,6 +89,7 @@ class ByPhases {
         window_(std::move(window)),
         out_(std::move(out)),
         dtype_(dtype),
+        extents_(extents),
         per_group_(out_[1] / a.groups) {}
 
   /// The result in the plain layout; null where it takes too many convolutions.
@@ -91,7 +100,13 @@ class ByPhases {
       // The step between inputs does not matter where there is one: then each element of the window is a phase.
       const int64_t span = WindowSpan(window_[d], w.dilation[d]), stride = in_[2 + d] == 1 ? span : w.strides[d];
       if (stride > kMostPhases) return Expr();
-      dims_.push_back(PhasesOf(stride, w.dilation[d], w.pad.begin[d], window_[d], out_[2 + d]));
+      const bool open = DimOf(extents_[2 + d]) < 0;
+      const int64_t wanted = open && out_[2 + d] < 0 ? -(-out_[2 + d] / stride * stride) : out_[2 + d];
+      dims_.push_back(PhasesOf(stride, w.dilation[d], w.pad.begin[d], window_[d], wanted));
+      if (open) {
+        dims_.back().results = wanted < 0 ? wanted / stride : (wanted + stride - 1) / stride;
+        dims_.back().count = extents_[2 + d] + PrimExpr(dims_.back().results);
+      }
       const size_t groups = dims_.back().groups.size();
       convolutions *= groups;
       one_phase = one_phase && stride == 1;
@@ -109,6 +124,19 @@ class ByPhases {
  private:
   /// The batch: -1 where it is not known.
   int64_t batch() const { return in_[0]; }
+  bool IsOpen(int d) const { return dims_[d].count.defined(); }
+
+  /// To a shape of literals and of what dimensions count.
+  Expr Shaped(const Expr& e, const std::vector<PrimExpr>& shape) {
+    return MakeCall<ReshapeAttrs>(op::reshape, {e},
+                                  [&](ReshapeAttrs* s) { s->newshape = ExtentArray(Array<PrimExpr>(shape)); });
+  }
+  PrimExpr Batch() const {
+    bool open = false;
+    for (const PhaseDim& dim : dims_) open = open || dim.count.defined();
+    return open ? extents_[0] : PrimExpr(batch());
+  }
+  PrimExpr Results(const PhaseDim& dim) const { return dim.count.defined() ? dim.count : PrimExpr(dim.results); }
 
   /// (N, phases * channels, ...), or (N, groups, phases of each dimension, channels of a group, ...) unless `flat_`.
   Expr Join(std::vector<PhaseGroup>* chosen) {
@@ -116,11 +144,11 @@ class ByPhases {
     if (d == N) {
       Expr y = Convolve(*chosen);
       if (flat_) return y;
-      Ints shape{batch(), a_.groups};
-      for (const PhaseGroup& g : *chosen) shape.push_back(g.count);
-      shape.push_back(per_group_);
-      for (const PhaseDim& dim : dims_) shape.push_back(dim.results);
-      return Reshape(y, ToArray(shape));
+      std::vector<PrimExpr> shape{Batch(), PrimExpr(a_.groups)};
+      for (const PhaseGroup& g : *chosen) shape.emplace_back(g.count);
+      shape.emplace_back(per_group_);
+      for (const PhaseDim& dim : dims_) shape.push_back(Results(dim));
+      return Shaped(y, shape);
     }
     Array<Expr> parts;
     for (const PhaseGroup& g : dims_[d].groups) {
@@ -144,13 +172,15 @@ class ByPhases {
       const int64_t first = g.last_tap, last = dims_[d].results - 1 + g.last_tap + (g.taps - 1) * dims_[d].dilation;
       // Where windows need less than the whole input, it is cut: no convolution has negative padding.
       begin.push_back(std::max<int64_t>(first, 0)), end.push_back(std::min(last + 1, in_[2 + d]));
-      reached = reached && begin.back() < end.back();
+      reached = reached && (IsOpen(d) || begin.back() < end.back());
       before.push_back(std::max<int64_t>(-first, 0)), after.push_back(std::max<int64_t>(last + 1 - in_[2 + d], 0));
       cut = cut || begin.back() > 0 || end.back() < in_[2 + d];
+      if (IsOpen(d) && end.back() == 0) end.back() = std::numeric_limits<int64_t>::max();
       dilation.push_back(dims_[d].dilation), taps.push_back(g.taps);
     }
     if (!reached) {  // no input: zeros, for a batch of known size
-      known_ = known_ && batch() >= 0;
+      known_ = known_ && batch() >= 0 &&
+               std::none_of(dims_.begin(), dims_.end(), [](const PhaseDim& d) { return d.count.defined(); });
       Ints shape{batch(), a_.groups * phases * per_group_};
       for (const PhaseDim& d : dims_) shape.push_back(d.results);
       return MakeCall<InitOpAttrs>(op::zeros, {},
@@ -188,20 +218,22 @@ class ByPhases {
 
   /// Phases beside each other become neighbouring elements; then what is behind the last result goes.
   Expr Interleave(const Expr& joined) {
-    Ints split{batch(), a_.groups}, order{0, 1, 2 + N}, whole{batch(), out_[1]}, end;
+    Ints order{0, 1, 2 + N}, end;
+    std::vector<PrimExpr> split{Batch(), PrimExpr(a_.groups)}, whole{Batch(), PrimExpr(out_[1])};
     bool cut = false;
-    for (const PhaseDim& d : dims_) split.push_back(d.stride);
-    split.push_back(per_group_);
+    for (const PhaseDim& d : dims_) split.emplace_back(d.stride);
+    split.emplace_back(per_group_);
     for (int d = 0; d < N; ++d) {
       const PhaseDim& dim = dims_[d];
-      split.push_back(dim.results);
+      split.push_back(Results(dim));
       order.push_back(3 + N + d), order.push_back(2 + d);
-      whole.push_back(dim.results * dim.stride);
-      end.push_back(out_[2 + d]);
-      cut = cut || end.back() < whole.back();
+      whole.push_back(Results(dim) * PrimExpr(dim.stride));
+      const int64_t beyond = dim.results * dim.stride - out_[2 + d];
+      cut = cut || beyond > 0;
+      end.push_back(!IsOpen(d) ? out_[2 + d] : beyond > 0 ? -beyond : std::numeric_limits<int64_t>::max());
     }
-    Expr y = flat_ ? Reshape(joined, ToArray(split)) : joined;
-    y = Reshape(Permute(y, order), ToArray(whole));
+    Expr y = flat_ ? Shaped(joined, split) : joined;
+    y = Shaped(Permute(y, order), whole);
     return cut ? SliceSpace(y, Ints(N, 0), end) : y;
   }
 
@@ -209,6 +241,7 @@ class ByPhases {
   Expr data_, weight_;
   Ints in_, window_, out_;  // (N, C, ...) of data and result
   DataType dtype_;
+  Shape extents_;
   int64_t per_group_;  // output channels
   std::vector<PhaseDim> dims_;
   bool flat_ = true, known_ = true;
@@ -225,26 +258,40 @@ Expr ConvTransposeByPhases(const Attrs& attrs, const Array<Expr>& args, const Ar
   const String image = PlainLayout("NC", N), kernel = PlainLayout("IO", N),
                out_layout = a.out_layout.empty() ? a.data_layout : a.out_layout;
   if (!x || !w || !y) return Expr();
-  // N, C and space; only the batch may be open.
-  auto plain = [&](const Shape& shape, const String& layout, char first, char second, Ints* out) {
+  // N, C and space; the batch may be open, and space where it is an expression.
+  auto plain = [&](const Shape& shape, const String& layout, char first, char second, Ints* out, Shape* extents) {
     auto dims = topi::ParseLayout(layout.view(), name);
     std::string letters{first, second};
     letters += SpaceLetters(N);
     for (char c : letters) {
       const int64_t at = topi::FindAxis(dims, c);
       out->push_back(DimOf(shape[at]));
-      if (out->back() <= 0 && !(c == 'N' && out->back() < 0)) return false;
+      extents->push_back(shape[at]);
+      const bool open = out->back() < 0 && (c == 'N' || (c != second && arith::IsSymbolicExtent(shape[at])));
+      if (out->back() <= 0 && !open) return false;
     }
     return true;
   };
   Ints in, window, out;
-  if (!plain(x->shape, a.data_layout, 'N', 'C', &in) || !plain(w->shape, a.kernel_layout, 'I', 'O', &window) ||
-      !plain(y->shape, out_layout, 'N', 'C', &out))
+  Shape from, of_window, to;
+  if (!plain(x->shape, a.data_layout, 'N', 'C', &in, &from) ||
+      !plain(w->shape, a.kernel_layout, 'I', 'O', &window, &of_window) ||
+      !plain(y->shape, out_layout, 'N', 'C', &out, &to))
     return Expr();
-  window.erase(window.begin(), window.begin() + 2);
   const ConvWindow<A, N> geometry(a, name);
+  bool space = false;
+  for (int d = 0; d < N; ++d) {
+    if (window[0] < 0 || window[2 + d] < 0 || (in[2 + d] < 0) != (out[2 + d] < 0)) return Expr();
+    if (in[2 + d] >= 0) continue;
+    const PrimExpr more = arith::CanonicalExtent(to[2 + d] - from[2 + d] * PrimExpr(geometry.strides[d]));
+    const int64_t* known = tir::as_const_int(more);
+    if (known == nullptr) return Expr();
+    in[2 + d] = 0, out[2 + d] = *known, space = true;
+  }
+  if (space && in[0] < 0 && !arith::IsSymbolicExtent(from[0])) return Expr();
+  window.erase(window.begin(), window.begin() + 2);
   Expr made = ByPhases<N>(a, ToLayout(args[0], a.data_layout, image), ToLayout(args[1], a.kernel_layout, kernel), in,
-                          window, out, y->dtype)
+                          window, out, y->dtype, from)
                   .Make(geometry);
   return made.defined() ? ToLayout(made, image, out_layout) : Expr();
 }
