@@ -73,6 +73,10 @@ def _input_sets(names):
         ):
             tensors = iter(shapes)
             yield [s or (next(tensors, shapes[-1]), dtype) for s in scalars]
+        # Bytes of several numbers each, with a scale and a zero point for each block of a column; data before them.
+        packed = [((32, 3), "uint8"), ((2, 3), "float32"), ((2, 3), "float32")]
+        if count in (3, 4):
+            yield [((2, 64), "float32"), *packed][-count:]
         return
     for dtype in _DTYPES[:3]:
         for shape in _SHAPES:

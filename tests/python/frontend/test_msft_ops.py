@@ -333,6 +333,19 @@ QUANTIZED = [
 ]  # fmt: skip
 
 
+def lstm(name, channels, **attrs):
+    """ONNX Runtime quantizes the data of each step as well: the tolerance is that of 8 bits."""
+    shape = (1, 32) if channels else (1,)
+    parameters = [
+        W(np.full(shape, 0.004, f32)),
+        W(np.full(shape, 0 if channels else 3, i8)),
+        W(np.full(shape, 0.003, f32)),
+        W(np.full(shape, 0 if channels else -2, i8)),
+    ]
+    weights = [W(q(2, 1, 16, 32, dtype=i8)), W(q(3, 1, 8, 32, dtype=i8)), W(rng(1, 64, scale=0.1))]
+    return Case("DynamicQuantizeLSTM", [rng(5, 2, 16), *weights, None, None, None, None, *parameters], name=name, outputs=3, hidden_size=8, tol=3e-2, **attrs)
+
+
 def packed(seed, n, k, bits, block):
     blocks = -(-k // block)
     return W(integers(0, 256, n, blocks, block * bits // 8, dtype=u8, seed=seed)), W(np.abs(rng(n, blocks, seed=seed)) * 0.05)
@@ -369,7 +382,8 @@ NBITS = [
          bits=8, block_size=32),
 ]  # fmt: skip
 
-CASES = FUSED + NORMS + TENSORS + ATTENTION + GROUP_QUERY + QUANTIZED + NBITS
+LSTMS = [lstm("whole", False), lstm("channels", True), lstm("reverse", True, direction="reverse")]
+CASES = FUSED + NORMS + LSTMS + TENSORS + ATTENTION + GROUP_QUERY + QUANTIZED + NBITS
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
@@ -412,3 +426,18 @@ def test_refused(name):
     case, words = REFUSED[name]
     with pytest.raises(baton.error.UnsupportedError, match=words):
         baton.compile(case.model())
+
+
+@pytest.mark.parametrize("rows", [1, 64, "seq"])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_weights_of_few_bits_stay_packed(bits, rows, tmp_path):
+    case = nbits("packed", bits, k=1024, n=512, zero="packed")
+    case.operands[0] = rng(1, 64 if rows == "seq" else rows, 1024)
+    model = case.model()
+    if rows == "seq":
+        model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = rows
+    program = baton.compile(model)
+    program.save(tmp_path / "a.bt")
+    # Zero points are floats: a number for each block of 32.
+    assert (tmp_path / "a.bt").stat().st_size < 1.2 * len(model.SerializeToString()) + (64 << 10)
+    agree([baton.load(tmp_path / "a.bt")(*case.feed().values())], case.want(model), 2e-3)

@@ -26,6 +26,17 @@ def permuted(a, b, axes):
     return product(a, np.transpose(b, axes))
 
 
+def unpacked(w, scale, zero, bits=4, block=32):
+    numbers = (w[:, None] >> np.arange(0, 8, bits, dtype="u1")[:, None]) & ((1 << bits) - 1)
+    numbers = numbers.reshape(-1, w.shape[1])
+    spread = [np.repeat(v, block, 0)[: len(numbers)] for v in (zero, scale)]
+    return ((numbers - spread[0].astype("f8")) * spread[1]).astype(scale.dtype)
+
+
+def few_bits(x, w, scale, zero, bits=4, block=32):
+    return product(x, unpacked(w, scale, zero, bits, block).astype(x.dtype))
+
+
 def dense_pack(x, w, units=None, out_dtype=""):
     plain = np.moveaxis(w, 1, 2).reshape(-1, w.shape[1])
     return dense(x, plain[:units] if units else plain)
@@ -73,6 +84,14 @@ test_matmul = table(
     Case("nn.contrib_matmul_permuted", permuted, f32(3, 5), f32(4, 2, 5), axes=[1, 2, 0], **TOL),
     Case("nn.contrib_matmul_permuted", permuted, i32(3, 5), i32(4, 5), axes=[1, 0]),
     Case("nn.contrib_matmul_permuted", permuted, f32(0, 5), f32(4, 5), axes=[1, 0]),
+    Case("nn.contrib_matmul_nbits", few_bits, f32(2, 3, 64), u8(32, 10), f32(2, 10), f32(2, 10), **TOL),
+    Case("nn.contrib_matmul_nbits", few_bits, f32(48), u8(24, 7), f32(2, 7), f32(2, 7), name="part of a block", **TOL),
+    Case("nn.contrib_matmul_nbits", few_bits, f32(2, 32), u8(8, 17), f32(2, 17), f32(2, 17), bits=2, block=16, **TOL),
+    Case("nn.contrib_matmul_nbits", few_bits, f32(2, 32), u8(32, 17), f32(2, 17), f32(2, 17), bits=8, block=16, rtol=1e-4, atol=2e-3),
+    Case("nn.contrib_matmul_nbits", few_bits, f64(2, 64), u8(32, 5), f64(2, 5), f64(2, 5), rtol=1e-12, atol=1e-12),
+    Case("nn.contrib_unpack_nbits", unpacked, u8(32, 10), f32(2, 10), f32(2, 10), fold=False, **TOL),
+    Case("nn.contrib_unpack_nbits", unpacked, u8(10, 7), f32(3, 7), f32(3, 7), bits=2, block=16, fold=False, **TOL),
+    Case("nn.contrib_unpack_nbits", unpacked, u8(40, 7), f32(3, 7), f32(3, 7), bits=8, block=16, fold=False, **TOL),
     Case("nn.matmul", product, f32(2, 1, 3, 5), f32(4, 5, 2), **TOL),
     Case("nn.matmul", product, f32(5), f32(2, 3, 5, 4), **TOL),
     Case("nn.matmul", product, f32(2, 3, 4, 5), f32(5), **TOL),
@@ -173,6 +192,15 @@ test_rejects = rejects(
     Reject("nn.contrib_matmul_permuted", "R3", f(3, 5), f(5, 4), axes=[0, 0]),
     Reject("nn.contrib_matmul_permuted", "R3", f(3, 5), f(5, 4), axes=[0]),
     Reject("nn.contrib_matmul_permuted", "R3", f(3, 5), f(5, 4), axes=[0, 2]),
+    Reject("nn.contrib_matmul_nbits", "R1", ((3, 64), "float64"), ((32, 5), "uint8"), f(2, 5), f(2, 5)),
+    Reject("nn.contrib_matmul_nbits", "R2", f(), ((32, 5), "uint8"), f(2, 5), f(2, 5)),
+    Reject("nn.contrib_matmul_nbits", "R3", f(3, 64), ((32, 5), "uint8"), f(2, 5), f(2, 5), bits=3),
+    Reject("nn.contrib_matmul_nbits", "R4", f(3, 60), ((32, 5), "uint8"), f(2, 5), f(2, 5), says="other numbers of elements"),
+    Reject("nn.contrib_unpack_nbits", "R1", ((32, 5), "uint8"), f(2, 5), ((2, 5), "float64")),
+    Reject("nn.contrib_unpack_nbits", "R2", ((32, 5), "uint8"), f(5), f(5)),
+    Reject("nn.contrib_unpack_nbits", "R3", ((32, 5), "uint8"), f(2, 5), f(2, 5), block=31),
+    Reject("nn.contrib_unpack_nbits", "R4", ((32, 5), "uint8"), f(2, 5), f(2, 5), block=16, says="does not fit"),
+    Reject("nn.contrib_unpack_nbits", "R4", ((32, 5), "int8"), f(2, 5), f(2, 5)),
     Reject("nn.batch_matmul", "R1", ((2, 3, 5), "bool"), ((2, 4, 5), "bool")),
     Reject("nn.batch_matmul", "R1", f(2, 3, 5), ((2, 4, 5), "float16")),
     Reject("nn.batch_matmul", "R2", f(3, 5), f(4, 5)),

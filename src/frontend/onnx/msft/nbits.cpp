@@ -32,6 +32,9 @@ Value ZeroPoints(Ctx& c, const Value& given, int64_t rows, int64_t blocks, int64
   return c.Unsqueeze(c.Cast(c.Slice(z, 1, 0, blocks), t), {2});
 }
 
+/// Up to so many rows the product unpacks as it goes; for more the weight is unpacked once for each call.
+constexpr int64_t kFewRows = 4;
+
 Values MatMulNBits(Ctx& c) {
   Value a = c.T(0), packed = c.T(1), scales = c.T(2);
   const int64_t n = c.Int("N"), k = c.Int("K"), bits = c.Int("bits", 4), block = c.Int("block_size");
@@ -41,11 +44,32 @@ Values MatMulNBits(Ctx& c) {
   if (c.Has(4)) c.Unsupported("`g_idx`; export the weights in the order of their groups");
   const int64_t blocks = (k + block - 1) / block;
   const DataType t = ComputeType(a.dtype);
+  Value y;
+  if (k % 8 == 0 && t == DataType::Float(32) && (bits == 2 || bits == 4 || bits == 8)) {
+    // The bytes of a column side by side with those of the next, so that neighbours of the result read neighbours.
+    Value bytes = c.Transpose(c.Reshape(packed, {n, blocks * block * bits / 8}), {1, 0});
+    Value zeros = ZeroPoints(c, c.Opt(3), n, blocks, bits, t);
+    zeros = c.Rank(zeros) == 0 ? c.Call("full", {zeros}, {{"shape", IntsAny({blocks, n})}, {"dtype", t}})
+                               : c.Transpose(c.Squeeze(zeros, {2}), {1, 0});
+    bytes = c.Slice(bytes, 0, 0, k * bits / 8);
+    Value scale = c.Transpose(c.Cast(c.Reshape(scales, {n, blocks}), t), {1, 0});
+    Dims shape = c.Lengths(a);
+    const int64_t rows = c.Volume(shape, 0, shape.size() - 1);
+    if (!Ctx::IsSymbol(rows) && rows > kFewRows) {
+      Value w = c.Call("nn.contrib_unpack_nbits", {bytes, scale, zeros}, {{"bits", bits}, {"block", block}});
+      shape.back() = n;
+      y = c.Reshape(c.Call("nn.matmul", {c.Reshape(c.Cast(a, t), {rows, k}), w}), shape);
+    } else {
+      y = c.Call("nn.contrib_matmul_nbits", {c.Cast(a, t), bytes, scale, zeros}, {{"bits", bits}, {"block", block}});
+    }
+    if (c.Has(5)) y = c.Add(y, c.Cast(c.T(5), t));
+    return {c.Cast(y, a.dtype)};
+  }
   Value w = Unpack(c, c.Reshape(packed, {n, blocks, block * bits / 8}), bits);
   w = c.Sub(c.Cast(w, t), ZeroPoints(c, c.Opt(3), n, blocks, bits, t));
   w = c.Mul(w, c.Cast(c.Reshape(scales, {n, blocks, 1}), t));
   w = c.Slice(c.Reshape(w, {n, blocks * block}), 1, 0, k);
-  Value y = c.MatMul(c.Cast(a, t), c.Transpose(w, {1, 0}));
+  y = c.MatMul(c.Cast(a, t), c.Transpose(w, {1, 0}));
   if (c.Has(5)) y = c.Add(y, c.Cast(c.T(5), t));
   return {c.Cast(y, a.dtype)};
 }

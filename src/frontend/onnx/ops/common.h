@@ -51,6 +51,8 @@ Value Softmax(Ctx& c, const Value& v, int axis);
 Value LogSoftmax(Ctx& c, const Value& v, int axis);
 
 Value Sigmoid(Ctx& c, const Value& v);
+/// v, or alpha * v below zero.
+Value LeakyReluOf(Ctx& c, const Value& v, double alpha);
 /// min(max(v, lo), hi) by constants.
 Value Clip(Ctx& c, const Value& v, double lo, double hi);
 /// Values[i] by index along `axis`; negative indices count from the end.
@@ -79,8 +81,6 @@ Dims LengthsIn(Ctx& c, size_t i);
 /// Results of the type of operand 0, and of its rank and dtype.
 Values TypeOfFirst(Ctx& c);
 Values RankOfFirst(Ctx& c);
-/// v where it is positive, else alpha times v.
-Value LeakyReluOf(Ctx& c, const Value& v, double alpha);
 
 void AddElementwise(OpTable* table);
 void AddReductions(OpTable* table);

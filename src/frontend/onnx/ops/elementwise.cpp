@@ -161,7 +161,7 @@ Values Gelu(Ctx& c) {
 }
 Values LeakyRelu(Ctx& c) {
   c.Ignore("consumed_inputs");
-  return {LeakyReluOf(c, c.T(0), c.Float("alpha", 0.01F))};
+  return {LeakyReluOf(c, c.T(0), c.Float("alpha", 0.01))};
 }
 Values PRelu(Ctx& c) {
   c.Ignore("consumed_inputs");
@@ -260,9 +260,9 @@ Values Dropout(Ctx& c) {
 
 }  // namespace
 
-Value LeakyReluOf(Ctx& c, const Value& v, double alpha) { return c.Call("nn.leaky_relu", {v}, {{"alpha", alpha}}); }
-
 Value Sigmoid(Ctx& c, const Value& v) { return c.Call("sigmoid", {v}); }
+
+Value LeakyReluOf(Ctx& c, const Value& v, double alpha) { return c.Call("nn.leaky_relu", {v}, {{"alpha", alpha}}); }
 
 Value Clip(Ctx& c, const Value& v, double lo, double hi) { return c.Call("clip", {v}, {{"a_min", lo}, {"a_max", hi}}); }
 
