@@ -168,6 +168,11 @@ def named_value(text: str) -> tuple[str, str]:
     return name, value
 
 
+def input_value(text: str) -> tuple[str, str]:
+    """As named_value; a .npz file may stand alone, with an empty name."""
+    return ("", text) if text.endswith(".npz") and "=" not in text else named_value(text)
+
+
 def named_option(text: str) -> tuple[str, object]:
     """`key=value` with a value of Python's plain kinds: 1, 2.5, True, "text", [1, 2]; anything else is text as it stands."""
     import ast
@@ -308,8 +313,8 @@ def states_of(args: argparse.Namespace, model) -> dict[str, str] | None:
 def add_input_options(parser: Parser) -> None:
     group = parser.add_argument_group("inputs")
     option = group.add_argument(
-        "-i", "--input", type=named_value, action="append", default=[], metavar="NAME=FILE.npy",
-        help="an input's value: a .npy file, zeros, ones, random or random:SEED, range (default: random)",
+        "-i", "--input", type=input_value, action="append", default=[], metavar="NAME=FILE.npy",
+        help="an input's value: a .npy or .npz file, zeros, ones, random or random:SEED, range (default: random); FILE.npz alone: the inputs of its names",
     )  # fmt: skip
     option.complete = "file"
     group.add_argument("--seed", type=int, default=0, help="where random values start (default: 0)")

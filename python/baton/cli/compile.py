@@ -59,7 +59,11 @@ def check_output(path: str | None) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    emit = args.emit or _BY_SUFFIX.get(os.path.splitext(args.output or "")[1], "lib")
+    suffix = os.path.splitext(args.output or "")[1]
+    if not args.emit and suffix and suffix not in _BY_SUFFIX:
+        raise UsageError(f"-o: the ending {suffix} of `{args.output}` does not say what to write; known are {', '.join(_BY_SUFFIX)}",
+                         f"--emit KIND, as in: baton compile {args.model} --emit relay -o {args.output}")  # fmt: skip
+    emit = args.emit or _BY_SUFFIX.get(suffix, "lib")
     if emit not in TEXT and args.output in (None, "-"):
         raise UsageError(f"--emit={emit} writes a binary file and needs -o FILE", "baton compile MODEL -o model.so")
     check_output(args.output)

@@ -96,7 +96,7 @@ def prepare(args: argparse.Namespace, executable, quiet: bool):
 
     inputs = gather(
         executable.inputs, args.input, args.shape,
-        args.dim, args.seed,
+        args.dim, args.seed, executable.dims, quiet,
     )  # fmt: skip
     start = time.perf_counter()
     if executable.dynamic:

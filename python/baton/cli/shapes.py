@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 
 from .errors import Failure, UsageError
+from .terminal import note
 
 
 def known(name: str, infos, option: str) -> None:
@@ -85,6 +86,36 @@ def evaluate(formula: str, sizes: dict) -> int | None:
         return None
 
 
+def _names(dim: str) -> list[str]:
+    """The names in a dimension: itself, or those of a formula."""
+    if not set(dim) & set("+*() "):
+        return [dim]
+    try:
+        return [e.id for e in ast.walk(ast.parse(dim, mode="eval")) if isinstance(e, ast.Name) and e.id not in _FUNCTIONS]
+    except SyntaxError:
+        return [dim]
+
+
+def suppose(infos, shapes: dict, sizes: dict, bounds=(), quiet: bool = False) -> None:
+    """Gives a size to each open dimension that nothing says: 1 to an input's first, 224 to an image's sides, 16 to others, within its bounds."""
+    limits = {dim.name: dim for dim in bounds}
+    added = {}
+    for info in infos:
+        is_open = [isinstance(dim, str) for dim in info.shape]
+        sides = {k for k in range(1, len(is_open) - 1) if len(is_open) == 4 and is_open[k] and is_open[k + 1]}
+        for k, dim in enumerate(info.shape):
+            for name in _names(dim) if is_open[k] and info.name not in shapes else ():
+                if name in sizes:
+                    continue
+                size = 1 if k == 0 else 224 if {k, k - 1} & sides else 16
+                if name in limits:
+                    least, most, step = limits[name].min, limits[name].max, limits[name].multiple
+                    size = min(-(-max(size, least) // step), most // step) * step
+                sizes[name] = added[name] = size
+    if added:
+        note(f"open dimensions: {', '.join(f'{name}={size}' for name, size in added.items())}; others with --dim {next(iter(added))}=...", quiet)
+
+
 def _sized(dim, sizes: dict):
     if not isinstance(dim, str):
         return dim
@@ -106,10 +137,11 @@ def closed(info, shapes: dict, sizes: dict) -> tuple[int, ...]:
 
 
 def gather_shapes(infos, shapes: dict, dims: dict[str, int]) -> dict[str, tuple[int, ...]]:
-    """A shape for each input from --shape and --dim alone; errors name the dimensions that stay open."""
+    """A shape for each input from --shape and --dim; what they leave open is supposed, and said."""
     infos, sizes = settled(infos, shapes, dims)
     for info in infos:
         bind(info, shapes.get(info.name), sizes)
+    suppose(infos, shapes, sizes)
     return {info.name: closed(info, shapes, sizes) for info in infos}
 
 

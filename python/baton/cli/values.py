@@ -9,11 +9,12 @@ import io
 import math
 import os
 import tempfile
+import zipfile
 
 import numpy as np
 
 from .errors import Failure, UsageError, file_error
-from .shapes import bind, closed, known, settled
+from .shapes import bind, closed, known, settled, suppose
 
 _MAX_BYTES = 1 << 34  # a made-up input larger than this is a slip of the keyboard
 
@@ -30,6 +31,39 @@ def read_array(path: str) -> np.ndarray:
     except (ValueError, EOFError, SyntaxError, TypeError, MemoryError) as error:
         why = str(error).splitlines()[0] if str(error) else "cut short"
         raise Failure(f"`{path}` is no usable .npy file: {why}", "write it with numpy.save") from None
+
+
+def read_archive(path: str) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file by their names."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise file_error(error, path) from None
+    except (ValueError, EOFError, SyntaxError, TypeError, AttributeError, MemoryError, zipfile.BadZipFile) as error:
+        why = str(error).splitlines()[0] if str(error) else "cut short"
+        raise Failure(f"`{path}` is no usable .npz file: {why}", "write it with numpy.savez") from None
+
+
+def _read_input(name: str, path: str) -> np.ndarray:
+    """An input's value from a file: a .npy, or the array of its name in a .npz, or the only one."""
+    if not path.endswith(".npz"):
+        return read_array(path)
+    arrays = read_archive(path)
+    if name not in arrays and len(arrays) != 1:
+        raise Failure(f"`{path}` has no array `{name}`; it has {', '.join(arrays) or 'none'}")
+    return arrays[name] if name in arrays else next(iter(arrays.values()))
+
+
+def _unpacked(infos, given: dict[str, str]) -> dict[str, str]:
+    """What is given for inputs by their names; an archive that is given by itself is given for each input that it has."""
+    out = {name: path for name, path in given.items() if name}
+    if "" not in given:
+        return out
+    held = read_archive(given[""])
+    for name in held:
+        known(name, infos, f"--input {given['']}")
+    return {**dict.fromkeys(held, given[""]), **out}
 
 
 def _numpy_dtype(name: str) -> np.dtype:
@@ -79,8 +113,9 @@ def _fits(info, array: np.ndarray, path: str) -> None:
         raise Failure(f"input `{info.name}` has shape ({text}), `{path}` holds {tuple(array.shape)}")
 
 
-def gather(infos, given: dict[str, str], shapes: dict, dims: dict[str, int], seed: int) -> dict[str, np.ndarray]:
-    """An array for each input, from files, recipes, --shape and --dim. Errors say what is missing for which input."""
+def gather(infos, given: dict[str, str], shapes: dict, dims: dict[str, int], seed: int, bounds=(), quiet: bool = False) -> dict[str, np.ndarray]:
+    """An array for each input, from files, recipes, --shape and --dim; open dimensions of which they say nothing are supposed, within `bounds`."""
+    given = _unpacked(infos, given)
     for name in given:
         known(name, infos, "--input")
     infos, sizes = settled(infos, shapes, dims)
@@ -93,12 +128,13 @@ def gather(infos, given: dict[str, str], shapes: dict, dims: dict[str, int], see
             shape = shapes.get(info.name)
             bind(info, shape, sizes)
             continue
-        array = read_array(value)
+        array = _read_input(info.name, value)
         _fits(info, array, value)
         if info.name in shapes and shapes[info.name] != array.shape:
             raise UsageError(f"--shape says {shapes[info.name]} for `{info.name}`, `{value}` holds {array.shape}")
         bind(info, array.shape, sizes)
         arrays[info.name] = array
+    suppose([info for info in infos if info.name not in arrays], shapes, sizes, bounds, quiet)
     for info in infos:
         if info.name not in arrays:
             shape = closed(info, shapes, sizes)

@@ -402,7 +402,7 @@ def describe(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> 
     if model.kind == "onnx":
         facts["opset"] = facts.get("opsets", {}).get("ai.onnx")
         try:
-            model.read(shapes or {})
+            model.read_named(model.signature(shapes)[0], shapes or {})
             facts["unsupported"] = []
         except UnsupportedError as error:
             facts["unsupported"] = [line.strip() for line in str(error).splitlines()[1:]] or [str(error)]

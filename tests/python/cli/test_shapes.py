@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """--shape and --dim, in every verb that reads a model."""
 
+import re
+
+import numpy as np
 import pytest
 
 from baton.cli import build_parser
@@ -72,8 +75,31 @@ def test_wrong_sizes(baton, compiler, model, flags, words):
     assert words in baton("compile", model, "-o", "m.so", *flags, code=2).stderr
 
 
-def test_a_run_needs_every_size(baton, compiler, model):
-    assert "`x_0` in input `x` is not known" in baton("run", model, "--dim", "n=3", code=2).stderr
+@pytest.mark.parametrize("verb", ["run", "bench", "explore"])
+def test_sizes_that_nothing_says_are_supposed_and_said(baton, compiler, model, verb):
+    more = {"run": [], "bench": ["--rounds", "1"], "explore": ["--no-profile"]}[verb]
+    said = baton(verb, model, "--dim", "n=3", *more).stderr
+    assert re.search(r"open dimensions: (x_0|x\[0\])=1; others with --dim", said), said
+    if verb == "run":
+        assert "open dimensions" not in baton("run", model, "--dim", "n=3", "--dim", "x[0]=2").stderr
+        assert "open dimensions" not in baton("run", model, "-q").stderr
+
+
+def test_supposed_sizes(capsys):
+    from baton.cli.shapes import gather_shapes
+    from baton.cli.values import gather
+    from baton.driver.dims import Dim
+    from baton.driver.executable import TensorInfo
+
+    infos = [
+        TensorInfo("image", "float32", ("b", 3, "h", "w")),
+        TensorInfo("past", "float32", ("b", 2, "past", 8)),
+        TensorInfo("mask", "float32", ("b", "past + seq")),
+    ]
+    assert gather_shapes(infos, {}, {"h": 5}) == {"image": (1, 3, 5, 224), "past": (1, 2, 16, 8), "mask": (1, 32)}
+    assert "b=1, w=224, past=16, seq=16; others with --dim b=..." in capsys.readouterr().err
+    made = gather(infos[1:2], {}, {}, {}, 0, (Dim("b", 3, 9, 2), Dim("past", 0, 10, 4)), True)
+    assert made["past"].shape == (4, 2, 8, 8) and capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("flags, dims", [
@@ -93,7 +119,7 @@ def test_a_file_serves_every_size(baton, compiler, model, tmp_path, flags, dims)
 
 def test_two_extents_without_names_differ(baton, compiler, tmp_path):
     (tmp_path / "in.relay").write_text(TEXT)
-    assert "--dim x_0=1 --dim x_2=1" in baton("run", "in.relay", code=2).stderr
+    assert "x_0=1, x_2=16" in baton("run", "in.relay").stderr
 
 
 def test_an_input_without_a_rank_has_that_of_its_shape(baton, compiler, tmp_path):
@@ -112,7 +138,7 @@ def test_a_dimension_that_is_a_formula_follows_from_others(baton, compiler, tmp_
     baton("compile", "in.relay", "-o", "m.so")
     out = baton("run", "m.so", "--dim", "n=3", "--dim", "m=2").stdout
     assert "[3, 2]" in out and "[2, 2]" in out and "float32[7]" in out
-    assert "`m`" in baton("run", "m.so", "--dim", "n=3", code=2).stderr
+    assert "open dimensions: m=1" in baton("run", "m.so", "--dim", "n=3").stderr
 
 
 @pytest.mark.parametrize(
@@ -122,3 +148,21 @@ def test_values_of_formulas(formula, value):
     from baton.cli.shapes import evaluate
 
     assert evaluate(formula, {"n": 6, "m": 2}) == value
+
+
+def test_inputs_from_an_archive(baton, compiler, model, tmp_path):
+    np.savez(tmp_path / "in.npz", x=np.full((2, 3, 4), -1, "float32"))
+    np.savez(tmp_path / "other.npz", z=np.ones((2, 3, 4), "float32"))
+    for given in ("in.npz", "x=in.npz"):
+        assert "[2, 3, 4]  min 0" in baton("run", model, "-i", given).stdout
+    assert "[2, 3, 4]  min 1" in baton("run", model, "-i", "x=other.npz").stdout  # it has one array
+    assert "the model has no input `z`" in baton("run", model, "-i", "other.npz", code=2).stderr
+    (tmp_path / "bad.npz").write_text("no archive")
+    assert "no usable .npz file" in baton("run", model, "-i", "bad.npz", code=1).stderr
+
+
+def test_an_ending_that_says_nothing_is_refused(baton, compiler, model, tmp_path):
+    said = baton("compile", model, "-o", "out.txt", code=2).stderr
+    assert "the ending .txt of `out.txt` does not say what to write" in said and "--emit" in said and not (tmp_path / "out.txt").exists()
+    baton("compile", model, "-o", "out.txt", "--emit", "relay")
+    assert "nn.relu" in (tmp_path / "out.txt").read_text()

@@ -65,7 +65,6 @@ def test_files_settle_named_dimensions(tmp_path):
         ({"y": "ones"}, {}, {}, "no input `y`"),
         ({}, {"idz": (1, 1)}, {}, "no input `idz`"),
         ({}, {}, {"bach": 1}, "no dimension `bach`"),
-        ({}, {}, {"batch": 1}, "`seq`"),
         ({}, {"ids": (1, 2, 3)}, {}, "2 dimensions"),
         ({}, {"ids": (1, 2)}, {"batch": 4}, "`batch` is 4"),
         ({}, {"x": (2, 3), "ids": (1, 1)}, {}, "not (2, 3)"),
@@ -110,9 +109,10 @@ def test_wrong_files(tmp_path):
 def test_shapes_alone():
     assert shapes.gather_shapes([X, IDS], {}, {"batch": 2, "seq": 7}) == {"x": (1, 3), "ids": (2, 7)}
     assert shapes.gather_shapes([Info("s", "float32", ())], {}, {}) == {"s": ()}
-    with pytest.raises(UsageError, match="`seq`") as error:
-        shapes.gather_shapes([IDS], {}, {"batch": 2})
-    assert "--dim seq=1" in error.value.help
+    assert shapes.gather_shapes([IDS], {}, {"batch": 2}) == {"ids": (2, 16)}
+    with pytest.raises(UsageError, match="`n // 2`") as error:  # no formula of extents
+        shapes.gather_shapes([Info("x", "float32", ("n // 2",))], {}, {})
+    assert "--shape x=" in error.value.help
 
 
 def test_absurd_size_is_refused():

@@ -329,3 +329,13 @@ def test_transposed_convolutions_of_open_images_are_convolutions(kernel, stride,
     check(data, sizes, lambda n, h, wide: {"x": floats(n, 4, h, wide)}, rtol=1e-4)
     text = relay.transform.Legalize()(opened(data)).astext(show_meta_data=False)
     assert ("conv2d_transpose" in text) == (stride > kernel or dilation > 1), text  # some results see no input
+
+
+def test_states_tiled_over_an_open_batch():
+    nodes = [
+        ("Shape", ["x"], ["s"]), ("Slice", ["s", "one", "two"], ["n"]), ("Concat", ["two", "n", "one"], ["reps"], {"axis": 0}),
+        ("Tile", ["h0", "reps"], ["h"]), ("Slice", ["h", "zero", "one", "zero"], ["h1"]), ("LSTM", ["x", "w", "r", "", "", "h1", "h1"], ["y"], {"hidden_size": 3}),
+    ]  # fmt: skip
+    weights = {"zero": np.array([0]), "one": np.array([1]), "two": np.array([2]), "h0": floats(1, 1, 3), "w": floats(1, 12, 4), "r": floats(1, 12, 3)}
+    data = model(nodes, [("x", FLOAT, ["time", "batch", 4])], [("y", FLOAT)], weights)
+    check(data, [{"time": 5, "batch": 1}, {"time": 2, "batch": 3}], lambda time, batch: {"x": floats(time, batch, 4)})

@@ -57,6 +57,8 @@ Value LeakyReluOf(Ctx& c, const Value& v, double alpha);
 Value Clip(Ctx& c, const Value& v, double lo, double hi);
 /// Values[i] by index along `axis`; negative indices count from the end.
 Value Take(Ctx& c, const Value& v, const Value& indices, int axis);
+/// `v` so often along each axis; numbers may be symbols.
+Value Repeated(Ctx& c, const Value& v, const Dims& times);
 /// Rounds halves to the even neighbour.
 Value RoundEven(Ctx& c, const Value& v);
 /// The string tensor whose text at each place is `texts[numbers]`.

@@ -205,6 +205,17 @@ Values Unique(Ctx& c) {
 
 }  // namespace
 
+Value Repeated(Ctx& c, const Value& v, const Dims& times) {
+  Dims apart, wide, whole;
+  for (size_t i = 0; i < times.size(); ++i) {
+    const int64_t n = c.Length(v, static_cast<int>(i));
+    apart.insert(apart.end(), {1, n});
+    wide.insert(wide.end(), {times[i], n});
+    whole.push_back(c.Times(times[i], n));
+  }
+  return c.Reshape(c.BroadcastTo(c.Reshape(v, apart), wide), whole);
+}
+
 Value Take(Ctx& c, const Value& v, const Value& indices, int axis) {
   return c.Call("take", {v, indices}, {{"axis", axis}, {"mode", "negative"}});
 }

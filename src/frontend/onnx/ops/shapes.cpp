@@ -329,19 +329,21 @@ Values Tile(Ctx& c) {
     reps.assign(static_cast<size_t>(c.Rank(x)), 1);
     reps[static_cast<size_t>(c.Axis(axis[0], c.Rank(x)))] = tiles[0];
   } else {
-    reps = c.KnownInts(c.T(1));
+    reps = c.KnownLengths(c.T(1));
   }
   if (static_cast<int>(reps.size()) != c.Rank(x)) c.Fail("`repeats` needs a number for each axis");
   Dims shape = c.Lengths(x);
   bool none = false, one = true;
   for (size_t i = 0; i < reps.size(); ++i) {
-    if (reps[i] < 0) c.Fail("`repeats` holds a negative number");
+    if (Ctx::IsSymbol(reps[i]) ? !c.AssumeEqual(c.Most(reps[i], 0), reps[i]) : reps[i] < 0)
+      c.Fail("`repeats` holds a negative number");
     shape[i] = c.Times(shape[i], reps[i]);
     none = none || shape[i] == 0;
     one = one && reps[i] == 1;
   }
   if (one) return {x};
   if (none) return {c.Full(x.dtype, 0, shape)};
+  if (std::any_of(reps.begin(), reps.end(), Ctx::IsSymbol)) return {Repeated(c, x, reps)};
   return {c.Call("tile", {x}, {{"reps", IntsAny(reps)}})};
 }
 
