@@ -165,9 +165,9 @@ constexpr size_t kCopied = 16 << 20;
 /// A verified artifact: nothing of it has run yet.
 struct Artifact {
   support::MappedFile file;
-  Descriptor code;     ///< a copy of the code, or with it of the whole file; none where there are no files in memory
-  Descriptor watched;  ///< the file, where its constants are read from it
-  std::string manifest;
+  Descriptor code;       ///< a copy of the code, or with it of the whole file; none where there are no files in memory
+  bool in_file = false;  ///< the constants are read from the file, where they lie
+  std::string_view manifest;
   ExecutableDesc desc;
 };
 
@@ -178,12 +178,8 @@ Artifact OpenArtifact(const std::string& path, bool copies, const std::string& e
   try {
     a.file = support::MappedFile(path);
     if (copies && a.file.size() <= kCopied) a.code = Descriptor::InMemory(a.file.data(), a.file.size());
-    struct stat st{};
-    if (a.code) {
-      a.file = support::MappedFile(a.code.path());
-    } else if (a.watched = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC)); fstat(a.watched.get(), &st) == 0) {
-      a.desc.constants_file = {nullptr, a.watched.get(), st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
-    }
+    a.in_file = !a.code;
+    if (a.code) a.file = support::MappedFile(a.code.path());
   } catch (const std::runtime_error& e) {
     throw RuntimeError(e.what());
   }
@@ -234,9 +230,7 @@ Artifact OpenArtifact(const std::string& path, bool copies, const std::string& e
     if (j.At("format").AsInt() != kFormatVersion) throw ValueError("another format version");
     const std::string& arch = j.At("arch").AsString();
     if (arch != kArch) throw ValueError(Cat("compiled for ", arch, ", this machine is ", kArch));
-    const FileMark mark = a.desc.constants_file;
     a.desc = ReadDesc(j);
-    a.desc.constants_file = mark;
     if (a.desc.constants_bytes != constants_size) throw ValueError("the size of the constants differs");
   } catch (const std::exception& e) {
     Throw(path, e.what());
@@ -250,7 +244,12 @@ Artifact OpenArtifact(const std::string& path, bool copies, const std::string& e
 class LibraryModule final : public ModuleNode {
  public:
   LibraryModule(const std::string& path, Artifact artifact) : artifact_(std::move(artifact)), path_(path) {
-    if (artifact_.watched) artifact_.desc.constants_file.path = path_.c_str();
+    struct stat st{};
+    if (artifact_.in_file && (watched_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC)))) {
+      fstat(watched_.get(), &st);
+      artifact_.desc.constants_file = {path_.c_str(), watched_.get(), st.st_size, st.st_mtim.tv_sec,
+                                       st.st_mtim.tv_nsec};
+    }
     CheckFeatures(artifact_.desc.features, Cat("`", path, "`"));
     // Through the descriptor: a path may name another file by now, and the loader knows libraries by path, so that a
     // model compiled anew under the same name would be answered with the old one. It stays open so that its number is
@@ -283,7 +282,7 @@ class LibraryModule final : public ModuleNode {
   const char* type_key() const override { return "library"; }
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     if (name == "get_manifest") {
-      return PackedFunc([text = artifact_.manifest](Args, RetValue* rv) { *rv = text; });
+      return PackedFunc([text = Manifest()](Args, RetValue* rv) { *rv = text; });
     }
     const void* spec = dlsym(handle_, Cat(kFunctionSpecPrefix, name).c_str());
     return spec ? MakeNativeFunction(spec, self) : PackedFunc();
@@ -293,7 +292,7 @@ class LibraryModule final : public ModuleNode {
     return artifact_.desc.entry.empty() ? nullptr : &artifact_.desc;
   }
   std::string GetSource(std::string_view format) override {
-    if (format.empty() || format == "json") return artifact_.manifest;
+    if (format.empty() || format == "json") return Manifest();
     return ModuleNode::GetSource(format);
   }
   void SaveToFile(const std::string& path, std::string_view) override {
@@ -302,6 +301,10 @@ class LibraryModule final : public ModuleNode {
   }
 
  private:
+  std::string Manifest() const {
+    artifact_.desc.constants_file.RequireUnchanged();
+    return std::string(artifact_.manifest);
+  }
   /// Whether the code was compiled with this manifest, or does not say.
   bool KnowsManifest() const {
     const void* known = dlsym(handle_, kManifestSymbol);
@@ -311,6 +314,7 @@ class LibraryModule final : public ModuleNode {
   }
 
   Artifact artifact_;
+  Descriptor watched_;
   std::string path_;
   void* handle_ = nullptr;
 };
@@ -324,8 +328,8 @@ void FileMark::RequireUnchanged() const {
     return;
   }
   throw RuntimeError(Cat("`", path,
-                         "` was written to since it was loaded, and is read where it lies: load it again; a new file "
-                         "takes its place safely when it is written under another name and renamed"));
+                         "` was written to since it was loaded, and is read where it lies: load it again; "
+                         "write new files under another name and rename them"));
 }
 
 void CheckFeatures(const std::vector<std::string>& features, const std::string& what) {
@@ -357,7 +361,7 @@ Module LoadOf(const std::string& path, const std::string& expected) {
 
 Module LoadArtifact(const std::string& path) { return LoadOf(path, ""); }
 
-std::string ReadManifest(const std::string& path) { return OpenArtifact(path, false).manifest; }
+std::string ReadManifest(const std::string& path) { return std::string(OpenArtifact(path, false).manifest); }
 
 namespace {
 BATON_REGISTER_GLOBAL("runtime.ReadManifest").set_body(PackedFunc([](Args args, RetValue* rv) {

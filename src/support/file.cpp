@@ -142,12 +142,7 @@ AtomicFile::AtomicFile(const std::string& path, bool executable) : path_(path) {
   for (;;) {
     // Names may be as long as the file system allows already, so the temporary one does not contain them.
     temporary_ = Cat(folder, ".baton-", getpid(), "-", counter.fetch_add(1), ".tmp");
-    const mode_t mode = executable ? 0777 : 0666;
-    // Without a name until it is whole, so that a process that is killed leaves nothing.
-    static const bool links = access("/proc/self/fd", X_OK) == 0;
-    fd_ = !links ? -1 : open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
-    nameless_ = fd_ >= 0;
-    if (!nameless_) fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, executable ? 0777 : 0666);
     if (fd_ >= 0) break;
     if (errno == EINTR || errno == EEXIST) continue;
     const int error = errno;
@@ -190,11 +185,6 @@ void AtomicFile::Commit() {
     return;
   }
   if (fsync(fd_) != 0) Fail("flush", errno);
-  if (nameless_) {
-    unlink(temporary_.c_str());  // of a process with the same number that was killed
-    const std::string self = Cat("/proc/self/fd/", fd_);
-    if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) Fail("write", errno);
-  }
   const int fd = fd_;
   fd_ = -1;
   if (close(fd) != 0 && errno != EINTR) Fail("write", errno);

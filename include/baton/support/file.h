@@ -59,7 +59,6 @@ class BATON_DLL AtomicFile {
 
   std::string path_, temporary_;
   int fd_ = -1;
-  bool nameless_ = false;
 };
 
 /// `bytes` under `path`, whole or not at all.
