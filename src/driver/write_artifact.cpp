@@ -119,15 +119,20 @@ std::string ManifestOf(const ExecutableDesc& desc, const std::vector<std::string
 
 namespace {
 
-/// The code with the digest of its manifest.
+/// Writes a digest where the code has `none`; code that was made elsewhere has no such place.
+void PutDigest(const char* none, const support::Sha256::Digest& digest, std::string* code) {
+  const std::string_view place(none, kDigest);
+  const size_t at = code->find(place);
+  if (at == std::string::npos) return;
+  if (code->find(place, at + 1) != std::string::npos) throw InternalError("WriteArtifact: two places for a digest");
+  std::memcpy(code->data() + at, digest.data(), kDigest);
+}
+
+/// The code with the digests of its manifest, and of the numbers in it.
 std::string WithManifest(std::string_view elf, const std::string& manifest) {
   std::string out(elf);
-  const std::string_view none(kNoManifest, kDigest);
-  const size_t at = out.find(none);
-  if (at == std::string::npos) return out;  // made elsewhere
-  if (out.find(none, at + 1) != std::string::npos) throw InternalError("WriteArtifact: two places for a digest");
-  const support::Sha256::Digest digest = support::Sha256Of(manifest.data(), manifest.size());
-  std::memcpy(out.data() + at, digest.data(), kDigest);
+  PutDigest(kNoManifest, support::Sha256Of(manifest.data(), manifest.size()), &out);
+  PutDigest(kNoNumbers, EntryNumbers(ReadDesc(support::Json::Parse(manifest, "manifest"))), &out);
   return out;
 }
 

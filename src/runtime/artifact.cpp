@@ -90,6 +90,41 @@ DynamicShapes ReadDynamicShapes(const Json& j) {
   return shapes;
 }
 
+support::Sha256::Digest artifact::EntryNumbers(const ExecutableDesc& desc) {
+  support::Sha256 sha;
+  const auto number = [&sha](int64_t n) { sha.Update(&n, sizeof n); };
+  const auto text = [&](const std::string& s) {
+    number(static_cast<int64_t>(s.size()));
+    sha.Update(s);
+  };
+  for (const std::vector<TensorInfo>* tensors : {&desc.inputs, &desc.outputs}) {
+    number(static_cast<int64_t>(tensors->size()));
+    for (const TensorInfo& t : *tensors) {
+      number(t.dtype.code() << 16 | t.dtype.bits());
+      number(static_cast<int64_t>(t.shape.size()));
+      for (const int64_t d : t.shape) number(d);
+    }
+  }
+  const DynamicShapes& open = desc.dynamic;
+  text(open.sizes);
+  number(open.words);
+  number(open.reads_values);
+  for (const Dim& d : open.dims) {
+    for (const int64_t n : {d.min, d.max, d.multiple}) number(n);
+  }
+  for (const std::vector<int32_t>& words : open.extents) {
+    number(static_cast<int64_t>(words.size()));
+    for (const int32_t w : words) number(w);
+  }
+  for (const DynamicBuffer& b : open.buffers) sha.Update(&b, sizeof b);
+  for (const int64_t n : desc.result_tree) number(n);
+  for (const uint64_t n : {desc.arena_bytes, desc.constants_bytes, uint64_t{desc.io_alignment}}) {
+    number(static_cast<int64_t>(n));
+  }
+  for (const std::string* s : {&desc.entry, &desc.program, &desc.state}) text(*s);
+  return sha.Finish();
+}
+
 ExecutableDesc artifact::ReadDesc(const Json& j) {
   ExecutableDesc d;
   d.entry = j.At("entry").AsString();
@@ -267,7 +302,9 @@ class LibraryModule final : public ModuleNode {
       *static_cast<const BatonBackendApi**>(api) = BatonBackendGetApi();
     }
     if (void* self = dlsym(handle_, kModuleSymbol)) *static_cast<ModuleNode**>(self) = this;
-    if (!KnowsManifest()) {
+    const std::string_view manifest = artifact_.manifest;
+    if (!Knows(kManifestSymbol, kNoManifest, support::Sha256Of(manifest.data(), manifest.size())) ||
+        !Knows(kNumbersSymbol, kNoNumbers, EntryNumbers(artifact_.desc))) {
       dlclose(handle_);
       Throw(path, "its manifest is not the one that its code was compiled with");
     }
@@ -305,12 +342,10 @@ class LibraryModule final : public ModuleNode {
     artifact_.desc.constants_file.RequireUnchanged();
     return std::string(artifact_.manifest);
   }
-  /// Whether the code was compiled with this manifest, or does not say.
-  bool KnowsManifest() const {
-    const void* known = dlsym(handle_, kManifestSymbol);
-    if (!known || std::memcmp(known, kNoManifest, kDigest) == 0) return true;
-    const support::Sha256::Digest digest = support::Sha256Of(artifact_.manifest.data(), artifact_.manifest.size());
-    return std::memcmp(known, digest.data(), kDigest) == 0;
+  /// Whether the code has this digest, or none.
+  bool Knows(const char* symbol, const char* none, const support::Sha256::Digest& digest) const {
+    const void* known = dlsym(handle_, symbol);
+    return !known || std::memcmp(known, none, kDigest) == 0 || std::memcmp(known, digest.data(), kDigest) == 0;
   }
 
   Artifact artifact_;

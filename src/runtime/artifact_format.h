@@ -8,6 +8,7 @@
 
 #include <baton/runtime/executor.h>
 #include <baton/support/json.h>
+#include <baton/support/sha256.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,14 @@ inline constexpr char kElfMagic[] =
 /// is not written to a file yet has kNoManifest there, which is no digest of anything.
 inline constexpr const char* kManifestSymbol = "baton_manifest_digest";
 inline constexpr char kNoManifest[kDigest + 1] = "baton: this code has no manifest";
+
+/// The SHA-256 of the numbers by which the entry is called (EntryNumbers), as the code has it: a manifest that was
+/// written anew, with every digest of it, is not believed either. kNoNumbers before the code is written to a file.
+inline constexpr const char* kNumbersSymbol = "baton_entry_numbers";
+inline constexpr char kNoNumbers[kDigest + 1] = "baton: this code has no numbers.";
+
+/// The digest of sizes, shapes, dtypes, words and programs.
+BATON_DLL support::Sha256::Digest EntryNumbers(const ExecutableDesc& desc);
 
 /// What a manifest says of the model; throws ValueError for what no manifest says.
 BATON_DLL ExecutableDesc ReadDesc(const support::Json& j);

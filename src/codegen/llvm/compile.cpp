@@ -130,6 +130,8 @@ void Emit(CompiledModule* m, const Machine& machine, const Target& target, const
         LLVMConstStringInContext(m->ctx, runtime::artifact::kNoManifest, runtime::artifact::kDigest, true);
     LLVMValueRef digest = LLVMAddGlobal(m->module, LLVMTypeOf(none), runtime::artifact::kManifestSymbol);
     LLVMSetInitializer(digest, none);  // no constant: it is written when the rest of the file is known
+    none = LLVMConstStringInContext(m->ctx, runtime::artifact::kNoNumbers, runtime::artifact::kDigest, true);
+    LLVMSetInitializer(LLVMAddGlobal(m->module, LLVMTypeOf(none), runtime::artifact::kNumbersSymbol), none);
   }
   std::optional<DebugInfo> debug;
   if (level == DebugLevel::kLines) debug.emplace(m->module);

@@ -4,6 +4,8 @@
 import hashlib
 import json
 import os
+import random
+import re
 import struct
 import subprocess
 import sys
@@ -133,6 +135,47 @@ def test_a_manifest_that_the_code_does_not_know_is_refused(tmp_path, artifact, c
     (tmp_path / "forged.so").write_bytes(forged(data, change(json.loads(text))))
     with pytest.raises(baton.error.RuntimeError, match=r"cannot load `.*forged\.so`: its manifest is not the one that its code was compiled with"):
         baton.load(tmp_path / "forged.so")
+
+
+def believed(code, text):
+    """The code with the digest of another manifest in it."""
+    known = hashlib.sha256(parts(code)[1]).digest()
+    assert code.count(known) == 1
+    return code.replace(known, hashlib.sha256(text).digest())
+
+
+def mutants(text, count):
+    """The manifest with a number changed, still JSON."""
+    chance = random.Random(31)
+    places = [m.span() for m in re.finditer(r"-?\d+", text.decode())]
+    for _ in range(count):
+        begin, end = chance.choice(places)
+        new = chance.choice((0, 1, -1, 63, 1 << 16, 1 << 31, 1 << 62, int(text[begin:end]) + 1, chance.randrange(1 << 20)))
+        if str(new).encode() != text[begin:end]:
+            yield text[:begin] + str(new).encode() + text[end:]
+
+
+@pytest.mark.parametrize("source", ["static", "open", "a program"])
+def test_numbers_of_a_manifest_that_is_forged_with_every_digest(tmp_path, source):
+    """In a process of its own, which a number that is believed would end. Numbers that the entry does not go by may differ."""
+    x = {"static": "Tensor[(4, 8), float32]", "open": "Tensor[(n, 8), float32]", "a program": "Tensor[(n, 8), float32]"}[source]
+    body = "if (greater(sum(%x), 0f)) { nn.softmax(%x) } else { exp(%x) }" if source == "a program" else "nn.softmax(exp(%x))"
+    baton.compile(f'#[version = "0.0.5"]\ndef @main(%x: {x}) {{ {body} }}').save(tmp_path / "m.so")
+    data = (tmp_path / "m.so").read_bytes()
+    for i, text in enumerate(mutants(parts(data)[1], 60)):
+        (tmp_path / f"{i}.so").write_bytes(forged(believed(data, text), text))
+    code = """
+import baton, glob, numpy as np
+refused = 0
+for path in sorted(glob.glob("[0-9]*.so")):
+    try:
+        baton.load(path)(np.ones((4, 8), "float32"))
+    except (baton.Error, ValueError, TypeError):
+        refused += 1
+print(refused)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and int(done.stdout) > 40, (done.returncode, done.stderr[-500:])
 
 
 # ---- Signed
