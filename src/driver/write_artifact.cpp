@@ -129,10 +129,10 @@ void PutDigest(const char* none, const support::Sha256::Digest& digest, std::str
 }
 
 /// The code with the digests of its manifest, and of the numbers in it.
-std::string WithManifest(std::string_view elf, const std::string& manifest) {
+std::string WithManifest(std::string_view elf, const std::string& manifest, const ExecutableDesc& desc) {
   std::string out(elf);
   PutDigest(kNoManifest, support::Sha256Of(manifest.data(), manifest.size()), &out);
-  PutDigest(kNoNumbers, EntryNumbers(ReadDesc(support::Json::Parse(manifest, "manifest"))), &out);
+  PutDigest(kNoNumbers, EntryNumbers(desc), &out);
   return out;
 }
 
@@ -142,7 +142,7 @@ void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, c
                    const std::vector<std::string>& guards) {
   if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
   const std::string manifest = ManifestOf(desc, guards, ArchOf(static_cast<const uint8_t*>(elf), elf_bytes));
-  const std::string code = WithManifest({static_cast<const char*>(elf), elf_bytes}, manifest);
+  const std::string code = WithManifest({static_cast<const char*>(elf), elf_bytes}, manifest, desc);
   support::AtomicFile file(path, true);
   support::Sha256 sha;
   uint64_t at = 0;
