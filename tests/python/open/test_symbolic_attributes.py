@@ -65,7 +65,7 @@ def test_numbers_that_follow_from_lengths(case, tmp_path):
     nodes, values = CASES[case]
     source = model(nodes, values)
     reference, made = ReferenceEvaluator(source), baton.compile(source)
-    assert "packed" not in made.module.get_source("vm")
+    assert made.module.type_key == "aot" or "packed" not in made.module.get_source("vm")  # no function of the host
     made.save(tmp_path / "m.so")
     loaded = baton.load(tmp_path / "m.so")
     for n, m in ((2, 6), (3, 5), (1, 3), (5, 8)):
