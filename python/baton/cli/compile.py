@@ -10,7 +10,7 @@ import time
 
 from . import arguments, capsules
 from .errors import Failure, UsageError
-from .run import compile_options
+from .run import check_target, compile_options
 from .terminal import Progress, note
 
 KINDS = ("relay", "tir", "llvm", "asm", "opencl", "obj", "lib")
@@ -59,6 +59,7 @@ def check_output(path: str | None) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    check_target(args)
     suffix = os.path.splitext(args.output or "")[1]
     if not args.emit and suffix and suffix not in _BY_SUFFIX:
         raise UsageError(f"-o: the ending {suffix} of `{args.output}` does not say what to write; known are {', '.join(_BY_SUFFIX)}",
