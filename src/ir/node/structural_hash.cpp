@@ -24,7 +24,8 @@ using support::HashCombine;
 class Hasher {
  public:
   /// `sharp`: free variables, and objects without structure, hash by their address instead of by name and kind, and
-  /// annotations of variables of `let` count, unless inference has confirmed them: a program without them is equal then.
+  /// annotations of variables of `let` count, unless inference has confirmed them: a program without them is equal
+  /// then.
   Hasher(bool map_free_vars, bool sharp) : map_free_(map_free_vars), sharp_(sharp) {}
 
   uint64_t Hash(const Object* root) {
