@@ -18,7 +18,7 @@ class BaseExpr(Object, key="BaseExpr"):
 
     __slots__ = ()
 
-    def astext(self, show_meta_data=True, annotate=None, show_types=False):
+    def astext(self, show_meta_data=True, annotate=None, show_types=True):
         """The text form."""
         return astext(self, show_meta_data, annotate, show_types)
 

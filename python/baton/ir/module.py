@@ -148,9 +148,9 @@ class IRModule(Object, key="IRModule"):
         """Adds a file of the standard library: the prelude."""
         _import_std(self, file_to_import)
 
-    def astext(self, show_meta_data=True, annotate=None, show_types=False):
-        """The text form, which `baton.relay.parse` reads. `annotate(call)` gives a comment for each call, `show_types` the types that are
-        known."""
+    def astext(self, show_meta_data=True, annotate=None, show_types=True):
+        """The text form, which `baton.relay.parse` reads. `annotate(call)` gives a comment for each call; without it, comments say the types
+        of calls and constants that are known, and the names of nodes of imported models, unless `show_types` is False."""
         return astext(self, show_meta_data, annotate, show_types)
 
     def __repr__(self):
