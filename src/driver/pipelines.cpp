@@ -54,6 +54,8 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   // From here on half floats are what is handed in and out, and what is not known to compute. Of a program that is
   // planned each region does so.
   if (!plan) add(WidenHalfFloats());
+  // From here on products of quantized tensors are those of bytes, whose weights would be folded into floats.
+  if (!plan) add_if_there("IntegerProducts");
   add(SimplifyInference(SimplifyInferenceOptions::KeepNorms()));
   add(FoldConstant());
   add(DecomposeAll());
@@ -68,6 +70,7 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   add(WidenHalfFloats());  // what was decomposed
   // From here on weights are constants, also those that the model computes.
   add(FoldWeights());
+  add_if_there("IntegerProducts");  // of operators of integers, which were taken apart meanwhile
   add(IntegersInFloat());
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");

@@ -191,6 +191,7 @@ inline constexpr const char* kStateInputs = "state_inputs";
 BATON_DLL Pass StateToBuffers();
 BATON_DLL Pass NarrowWeights();
 BATON_DLL Pass WidenHalfFloats();
+BATON_DLL Pass IntegerProducts();
 BATON_DLL Pass IntegersInFloat();
 
 struct FuseOpsOptions : PassOptions<FuseOpsOptions> {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 
+#include "relay/kernel/dots.h"
 #include "relay/kernel/machine.h"
 #include "relay/kernel/plan.h"
 
@@ -41,6 +42,20 @@ NDArray PackPanels(const NDArray& weight, int64_t columns) {
   return out;
 }
 
+/// (units, K) of bytes as panels (units / columns, K / 4, columns, 4); columns that are not there are 0.
+NDArray PackDots(const NDArray& weight, int64_t columns) {
+  const NDArray w = weight.Contiguous();
+  const int64_t n = w.dim(0), k = w.dim(1), panels = (n + columns - 1) / columns, steps = k / 4;
+  NDArray out = NDArray::Empty({panels, steps, columns, 4}, w.dtype());
+  memset(out.data(), 0, out.nbytes());
+  for (int64_t line = 0; line < n; ++line) {
+    const int8_t* from = w.ptr<int8_t>() + line * k;
+    int8_t* to = out.ptr<int8_t>() + (line / columns * steps * columns + line % columns) * 4;
+    for (int64_t i = 0; i < steps; ++i) memcpy(to + i * columns * 4, from + i * 4, 4);
+  }
+  return out;
+}
+
 /// How often each call is an argument.
 PointerMap<int> UsesOf(const Function& f) {
   PointerMap<int> uses;
@@ -63,7 +78,7 @@ bool IsReshape(const CallNode* call) { return call && call->op == op::reshape; }
 class Packer : public MixedModeMutator {
  public:
   Packer(const Target& target, const Function& f)
-      : machine_(kernel::MachineOf(target, DataType::Float(32))), uses_(UsesOf(f)) {}
+      : target_(target), machine_(kernel::MachineOf(target, DataType::Float(32))), uses_(UsesOf(f)) {}
 
  private:
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
@@ -73,21 +88,21 @@ class Packer : public MixedModeMutator {
     const auto* w = call->args[1].as<ConstantNode>();
     const auto* type = pre->args[0]->checked_type_.as<TensorTypeNode>();
     const auto* out = pre->checked_type_.as<TensorTypeNode>();
-    if (!w || !type || !out || w->data.dtype() != DataType::Float(32) || type->dtype != DataType::Float(32) ||
-        out->dtype != DataType::Float(32) || !HasKnownExtents(type->shape)) {
-      return post;
-    }
+    if (!w || !type || !out || !HasKnownExtents(type->shape)) return post;
+    const DataType f32 = DataType::Float(32);
+    const bool dots = kernel::HasDotKernel(pre, target_);
+    if (!dots && !(w->data.dtype() == f32 && type->dtype == f32 && out->dtype == f32)) return post;
     int64_t rows = 1, n = w->data.shape()[0], k = w->data.shape()[1];
     for (size_t i = 0; i + 1 < type->shape.size(); ++i) rows *= DimOf(type->shape[static_cast<int64_t>(i)]);
     std::vector<int64_t> x;
     const bool open = !StaticShape(type->shape, &x);
     if (rows == 0 || n == 0 || k == 0) return post;
     int64_t columns = open ? kernel::PlanOpenMatmul(machine_).vectors * machine_.lanes
-                           : kernel::PlanMatmul(machine_, {1, rows, n, k, true}).columns(machine_);
+                           : kernel::PlanMatmul(machine_, {1, rows, n, dots ? k / 4 : k, true}).columns(machine_);
     auto& packed = packed_[{w, columns}];
     if (!packed.defined()) {
       ConstantNode c;
-      c.data = PackPanels(w->data, columns);
+      c.data = dots ? PackDots(w->data, columns) : PackPanels(w->data, columns);
       packed = Constant(std::move(c));
       packed->span = w->span;
       kept_.push_back(GetRef<Constant>(w));
@@ -139,7 +154,8 @@ class Packer : public MixedModeMutator {
     return true;
   }
 
-  kernel::Machine machine_;
+  Target target_;
+  kernel::Machine machine_;  // a vector has as many int32 as float32
   PointerMap<int> uses_;
   std::map<std::pair<const Object*, int64_t>, Constant> packed_;
   std::map<int64_t, Attrs> attrs_;  // by the number of units

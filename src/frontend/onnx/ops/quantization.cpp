@@ -37,6 +37,22 @@ Value Spread(Ctx& c, const Value& v, const Dims& shape, int64_t axis, int64_t bl
   return full[at] == shape[at] ? y : c.Slice(y, a, 0, shape[at]);
 }
 
+bool IsByte(DataType t) { return t == DataType::Int(8) || t == DataType::UInt(8); }
+
+/// Whether a scale and a zero point are one for all, or one for each element of an axis.
+bool IsPlain(Ctx& c, const Value& scale, const Value& zero) {
+  return scale.dtype == DataType::Float(32) && c.Rank(scale) <= 1 && (!zero || c.Rank(zero) == c.Rank(scale));
+}
+/// An operator of qnn on bytes: of a value, its scale and zero point, which IsPlain.
+Value OfBytes(Ctx& c, const char* op, const Value& x, const Value& scale, const Value& zero, int64_t axis,
+              std::initializer_list<std::pair<const char*, Any>> attrs) {
+  const bool one = c.Rank(scale) == 0 || c.Dim(scale, 0) == 1;
+  auto param = [&](const Value& v) { return one && c.Rank(v) == 1 ? c.Reshape(v, {}) : v; };
+  std::vector<std::pair<const char*, Any>> all(attrs);
+  if (!one) all.emplace_back("axis", Any(int64_t{c.Axis(axis, c.Rank(x))}));
+  return c.CallWith(op, {x, param(scale), zero ? param(zero) : c.Scalar(DataType::Int(32), 0)}, all);
+}
+
 void Range(DataType t, double* low, double* high) {
   *low = t.is_uint() ? 0 : -std::ldexp(1.0, t.bits() - 1);
   *high = std::ldexp(1.0, t.is_uint() ? t.bits() : t.bits() - 1) - 1;
@@ -60,6 +76,8 @@ Values QuantizeLinear(Ctx& c) {
   DataType to = QuantizedDtype(c);
   DataType in = precision != 0 ? FromOnnxType(static_cast<int32_t>(precision)) : scale.dtype;
   in = ComputeType(in.is_void() || !IsFloat(in) ? DataType::Float(32) : in);
+  if (block == 0 && in == DataType::Float(32) && x.dtype == in && IsByte(to) && IsPlain(c, scale, zero))
+    return {OfBytes(c, "qnn.quantize", x, scale, zero, axis, {{"out_dtype", Any(to)}})};
   const Dims shape = c.Rank(scale) == 0 ? x.dims : c.Fixed(x);
   Value s = c.Cast(Spread(c, scale, shape, axis, block), in);
   Value z = zero ? Spread(c, c.Cast(zero, in), shape, axis, block) : zero;
@@ -152,6 +170,8 @@ Value Quantize(Ctx& c, const Value& scaled, const Value& zero, DataType to, bool
 }
 
 Value Dequantize(Ctx& c, const Value& x, const Value& scale, const Value& zero, int64_t axis, int64_t block) {
+  if (block == 0 && IsByte(x.dtype) && IsPlain(c, scale, zero))
+    return OfBytes(c, "qnn.dequantize", x, scale, zero, axis, {});
   DataType in = ComputeType(scale.dtype);
   const Dims shape = c.Rank(scale) == 0 ? x.dims : c.Fixed(x);
   Value y;
