@@ -347,6 +347,13 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     for (auto [k, v] : op->annotations) out += " " + k.str() + "=" + AttrText(v);
     Block(op->body);
   }
+  void VisitStmt_(const WhileNode* op) final {
+    Pad();
+    out += "while (";
+    Expr(op->condition);
+    out += ')';
+    Block(op->body);
+  }
   void VisitStmt_(const IfThenElseNode* op) final {
     Pad();
     out += "if (";
@@ -387,7 +394,8 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
       const auto* axis = op->node.as<IterVarNode>();
       const auto* var = axis ? axis->var.get() : op->node.as<VarNode>();
       const auto* buffer = op->node.as<BufferNode>();
-      out += " of " + (var ? NameOf(var, var->name_hint) : buffer ? NameOf(buffer, buffer->name) : about->GetTypeKey());
+      const auto* text = op->node.as<StringImmNode>();
+      out += " of " + (var ? NameOf(var, var->name_hint) : buffer ? NameOf(buffer, buffer->name) : text ? "\"" + text->value.str() + "\"" : about->GetTypeKey());
     }
     out += " = ";
     Expr(op->value);
