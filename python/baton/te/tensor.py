@@ -2,6 +2,7 @@
 """Tensors of tensor expressions, and the operations that compute them."""
 
 import numbers
+import operator as _operator
 
 from .._core import Object
 from .._ffi.hook import Hook
@@ -89,6 +90,13 @@ class TensorSlice:
     def __getitem__(self, indices):
         return self.tensor[(*self.indices, *(indices if isinstance(indices, tuple) else (indices,)))]
 
+    def _with(self, name, other, swapped=False):
+        mine, other = self.asobject(), other.asobject() if isinstance(other, TensorSlice) else other
+        if isinstance(other, Tensor):
+            return other._with(name, mine, not swapped)
+        operator = getattr(_operator, name)
+        return operator(other, mine) if swapped else operator(mine, other)
+
     def asobject(self):
         """The element, once there are enough indices."""
         return self.tensor(*self.indices)
@@ -103,6 +111,7 @@ class Tensor(Object, key="te.Tensor"):
     """One output of an operation. `A[i, j]` and `A(i, j)` are an element."""
 
     __slots__ = ()
+    takes_arithmetic = True  # of expressions with it
 
     @property
     def ndim(self):
@@ -131,33 +140,11 @@ class Tensor(Object, key="te.Tensor"):
         return self(*indices) if len(indices) >= self.ndim else TensorSlice(self, indices)
 
     def _with(self, name, other, swapped=False):
-        if not isinstance(other, (Tensor, numbers.Number)):
+        if isinstance(other, (IterVar, TensorSlice)):
+            other = other.var if isinstance(other, IterVar) else other.asobject()
+        if not isinstance(other, (Tensor, numbers.Number, PrimExpr)):
             return NotImplemented
         return _arithmetic(name, other, self) if swapped else _arithmetic(name, self, other)
-
-    def __add__(self, other):
-        return self._with("add", other)
-
-    def __radd__(self, other):
-        return self._with("add", other, swapped=True)
-
-    def __sub__(self, other):
-        return self._with("subtract", other)
-
-    def __rsub__(self, other):
-        return self._with("subtract", other, swapped=True)
-
-    def __mul__(self, other):
-        return self._with("multiply", other)
-
-    def __rmul__(self, other):
-        return self._with("multiply", other, swapped=True)
-
-    def __truediv__(self, other):
-        return self._with("divide", other)
-
-    def __rtruediv__(self, other):
-        return self._with("divide", other, swapped=True)
 
     def __neg__(self):
         return _arithmetic("negative", self)
@@ -175,3 +162,16 @@ class Tensor(Object, key="te.Tensor"):
 
     def __hash__(self):
         return hash((self.op, self.value_index))
+
+
+def _lend_operators():
+    """Gives `+ - * /` to tensors and to their elements that wait for indices."""
+    names = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide"}
+    for cls in (Tensor, TensorSlice):
+        for word, long in names.items():
+            name = long if cls is Tensor else word
+            setattr(cls, f"__{word}__", lambda self, other, _name=name: self._with(_name, other))
+            setattr(cls, f"__r{word}__", lambda self, other, _name=name: self._with(_name, other, swapped=True))
+
+
+_lend_operators()

@@ -150,3 +150,43 @@ def test_what_a_script_has_not():
         bound(x)
     with pytest.raises(tvm.error.UnsupportedError, match="`unknown` is not known here"):
         nothing(x)
+
+
+def test_a_schedule_is_written_as_a_script(tmp_path):
+    n = 16
+    a, b = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), "k")
+    c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    d = te.compute((n, n), lambda i, j: tvm.tir.if_then_else(i > j, tvm.tir.max(c[i, j], tvm.tir.const(0.5, "float32")), tvm.tir.exp(a[i, j])), name="D")
+    s = te.create_schedule(d.op)
+    outer, column, _, _ = s[d].tile(*d.op.axis, 4, 5)
+    s[c].compute_at(s[d], column)
+    s[d].parallel(outer)
+    module = te.hybrid.build(s, [a, b], [d], name="matmul")
+    assert module.name == "matmul" and module.get_source().startswith("def matmul(A, B):\n    D = output_tensor((16, 16), 'float32')\n")
+    module.save(tmp_path / "saved")
+    loaded = te.hybrid.HybridModule()
+    with pytest.raises(RuntimeError, match="no script yet"):
+        loaded(f32(n, n))
+    loaded.load(tmp_path / "saved.py")
+    x, y = f32(n, n), f32(n, n, seed=1)
+    want = np.where(np.arange(n)[:, None] > np.arange(n), np.maximum(x @ y, 0.5), np.exp(x))
+    for m in (module, loaded):
+        np.testing.assert_allclose(run(m, x, y)[0], want, rtol=1e-4)
+
+
+def test_sizes_of_a_written_script_are_those_of_its_tensors():
+    n = te.var("n")
+    x = te.placeholder((n,), name="X")
+    y = te.compute((n,), lambda i: x[i] * 2, name="Y")
+    module = te.hybrid.build(te.create_schedule(y.op), [x], [y])
+    np.testing.assert_array_equal(module(np.arange(3, dtype="float32")), [0, 2, 4])
+
+
+def test_functions_of_scripts_by_name():
+    from baton.te.hybrid.runtime import HYBRID_GLOBALS
+
+    assert HYBRID_GLOBALS is te.hybrid.HYBRID_GLOBALS
+    assert HYBRID_GLOBALS["output_tensor"]((2, 3), "int8").shape == (2, 3) and HYBRID_GLOBALS["ceil_div"](7, 2) == 4
+    assert list(HYBRID_GLOBALS["bind"]("threadIdx.x", 3)) == [0, 1, 2]
+    assert "output_tensor" not in globals()
