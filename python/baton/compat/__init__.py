@@ -225,6 +225,8 @@ NAMES = {
         "extern": "baton.te:extern",
     },
     "baton.topi.nn": {
+        "conv2d_winograd_weight_transform": "baton.compat.topi_winograd:conv2d_winograd_weight_transform",
+        "conv3d_winograd_weight_transform": "baton.compat.topi_winograd:conv3d_winograd_weight_transform",
         "concatenate": "baton.topi:concatenate",
         "equal_const_int": "baton.topi.utils:equal_const_int",
         "get_const_int": "baton.topi.utils:get_const_int",
@@ -238,6 +240,7 @@ NAMES = {
         "simulated_quantize": "baton.compat.topi_qnn:simulated_quantize",
         "strided_slice": "baton.topi:strided_slice",
     },
+    "baton.topi.testing": {"compare_numpy_tvm": "baton.compat.topi_testing:compare_numpy_tvm"},
     "baton.topi.vision": {"reorg": "baton.compat.topi_vision:reorg"},
     "baton.tir": {
         "comm_reducer": "baton.te:comm_reducer",
