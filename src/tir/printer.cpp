@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/structural.h>
 #include <baton/runtime/registry.h>
+#include <baton/ir/target.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
 #include <baton/tir/printer.h>
@@ -126,6 +127,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     if (v.type_code() == kBatonInt || v.type_code() == kBatonBool) return std::to_string(v.As<int64_t>());
     if (v.type_code() == kBatonFloat) return fmt::format("{}", v.As<double>());
     if (v.Is<String>() && !v.is_null()) return '"' + v.As<String>().str() + '"';
+    if (v.Is<Target>() && !v.is_null()) return '"' + v.As<Target>().str() + '"';
     if (v.Is<PrimExpr>() && !v.is_null()) return AsText(v.As<ObjectRef>());
     if (v.object()) return "<" + v.object()->GetTypeKey() + ">";
     return "null";
