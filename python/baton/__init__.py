@@ -90,6 +90,7 @@ _answer(
         "driver.capsule": "baton.capsule:from_environment",
         "rpc.register_server": "baton.rpc.tracker:register_server",
         "rpc.door": "baton.rpc.tracker.registration:Door",
+        "rpc.linked": "baton.contrib.cc:linked",
         "rpc.join_proxy": "baton.rpc.proxy:Link",
     }
 )

@@ -360,8 +360,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     Pad();
     out += "if (";
     Expr(op->condition);
-    out += ')';
-    out += " {\n";
+    out += ") {\n";
     ++indent_;
     Statement(op->then_case);
     --indent_;

@@ -38,6 +38,7 @@ MODULES = {
     "baton.ir._ffi_instrument_api": "baton.compat.ffi_apis",
     "baton.ir._ffi_transform_api": "baton.compat.ffi_apis",
     "baton.ir.json_compact": "baton.ir.json_upgrade",
+    "baton.ndarray": "baton.runtime.ndarray",
     "baton.parser": "baton.relay.parser",
     "baton.relay.analysis.analysis": "baton.relay.analysis",
     "baton.relay.analysis.annotated_regions": "baton.relay.annotated_regions",
@@ -125,6 +126,7 @@ MODULES = {
 # Module -> name -> "module:name" of what it is, or the path of a module.
 NAMES = {
     "baton": {
+        "context": "baton.compat.names:context",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
@@ -247,6 +249,8 @@ NAMES = {
         "sum": "baton.te:sum",
     },
     "baton.runtime": {
+        "TVMContext": "baton.runtime.devices:Device",
+        "context": "baton.compat.names:context",
         "const": "baton.tir:const",
         "TypeCode": "baton.compat.runtime_ctypes:ArgTypeCode",
         "cl": "baton.runtime.devices:opencl",
@@ -259,6 +263,8 @@ NAMES = {
         "mtl": "baton.runtime.devices:metal",
     },
     "baton.runtime.ndarray": {
+        "TVMContext": "baton.runtime.devices:Device",
+        "context": "baton.compat.names:context",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
@@ -309,7 +315,7 @@ ABSENT = {
     "baton.contrib.tvmjs": _NO_SUCH_DEVICE,
     "baton.contrib.verilator": _NO_SUCH_DEVICE,
     "baton.contrib.xcode": _NO_SUCH_DEVICE,
-    "baton.driver.tvmc": "baton.compile and the command `baton` compile, run and tell of models",
+    "baton.driver.tvmc": "baton.compile(\"model.onnx\") compiles a file, baton.load loads what was saved, and the command `baton` does both",
     "baton.exec.autotvm_log_editor": _NO_TUNING,
     "baton.exec.measure_peak": "bench/ in the repository measures kernels",
     "baton.exec.popen_worker": "testing.PopenPoolExecutor runs functions in processes",
@@ -357,7 +363,6 @@ ABSENT = {
     "baton.relay.transform.memory_alloc": "relay.vm.compile plans memory itself",
     "baton.relay.transform.memory_plan": "relay.vm.compile plans memory itself",
     "baton.rpc.server_ios_launcher": _NO_SUCH_DEVICE,
-    "baton.rpc.testing": "functions of a program are registered with register_func before the server starts",
     "baton.runtime.executor": "contrib.graph_executor runs what relay.build gives",
     "baton.script": "loops are written with tir.ir_builder, or with te",
     "baton.target.arm_isa": _NO_SUCH_DEVICE,

@@ -193,6 +193,11 @@ class RelayExpr(BaseExpr, key="RelayExpr"):
     __slots__ = ()
 
     @property
+    def _checked_type_(self):
+        """The type that inference found; None before."""
+        return self.checked_type_
+
+    @property
     def checked_type(self):
         """The type that inference found. Raises ValueError before `InferType` has run."""
         found = self.checked_type_
