@@ -190,3 +190,22 @@ def test_functions_of_scripts_by_name():
     assert HYBRID_GLOBALS["output_tensor"]((2, 3), "int8").shape == (2, 3) and HYBRID_GLOBALS["ceil_div"](7, 2) == 4
     assert list(HYBRID_GLOBALS["bind"]("threadIdx.x", 3)) == [0, 1, 2]
     assert "output_tensor" not in globals()
+
+
+def test_assertions_of_what_is_not_known():
+    @te.hybrid.script
+    def checked(n, a):
+        b = output_tensor((n,), a.dtype)
+        for i in range(n):
+            assert a[i] > 0.0, "not positive"
+            b[i] = a[i] * 2.0
+        return b
+
+    n = te.size_var("n")
+    a = te.placeholder((n,), name="a")
+    b = checked(n, a)
+    function, out = tvm.build(te.create_schedule(b.op), [n, a, b], "llvm"), tvm.nd.empty((3,))
+    function(3, tvm.nd.array(np.ones(3, "float32")), out)
+    assert out.numpy().tolist() == [2] * 3
+    with pytest.raises(RuntimeError, match="not positive"):
+        function(3, tvm.nd.array(np.zeros(3, "float32")), out)

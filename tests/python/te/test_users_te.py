@@ -676,3 +676,14 @@ def test_operators_between_tensors_expressions_and_elements():
     x, out = np.ones((10, 5), "float32"), tvm.nd.empty((10, 5))
     tvm.build(te.create_schedule(c.op), [n, b, c], "llvm")(4, tvm.nd.array(x), out)
     np.testing.assert_allclose(out.numpy(), x * 2)
+
+
+def test_a_scan_finds_what_it_reads():
+    m, n = 5, 4
+    x, state = te.placeholder((m, n), name="X"), te.placeholder((m, n), name="S")
+    doubled = te.compute((m, n), lambda i, j: x[i, j] * 2, name="D")
+    made = te.scan(te.compute((1, n), lambda _, i: x[0, i]), te.compute((m, n), lambda t, i: state[t - 1, i] + doubled[t, i]), state)
+    assert [t.op.name for t in made.op.input_tensors] == ["X", "D"]
+    values, out = np.random.default_rng(0).standard_normal((m, n)).astype("float32"), tvm.nd.empty((m, n))
+    tvm.build(te.create_schedule(made.op), [x, made], "llvm")(tvm.nd.array(values), out)
+    np.testing.assert_allclose(out.numpy(), np.cumsum(np.concatenate([values[:1], 2 * values[1:]]), 0), rtol=1e-5)

@@ -118,7 +118,7 @@ class _Lowering:
         for a, own in zip(args, buffers, strict=True):
             if isinstance(a, Tensor):
                 buffer = own or Buffer(list(a.shape), str(a.dtype), a.op.name)
-                if isinstance(a.op, PlaceholderOp) and a not in self.schedule:  # nothing reads it
+                if a not in self.schedule and (isinstance(a.op, PlaceholderOp) or a.op.handle in self.schedule.given):  # nothing reads it
                     var = Var(a.op.name, "handle")
                     self.params.append(var)
                     self.buffer_map[var] = buffer
