@@ -403,6 +403,8 @@ def instead_of(module):
     return ABSENT.get(module)
 
 
+# Module -> one that registers what programs of it call by name.
+_REGISTERS = {"baton.te": "baton.compat.packed_functions"}
 # Packages whose files have paths: `deep_paths` has them.
 _WITH_FILES = frozenset(
     "baton.compat.op_strategy baton.compat.topi_targets baton.compat.topi_vision baton.ir.diagnostics baton.relay baton.relay.analysis baton.relay.data_dep_optimization "
@@ -481,6 +483,8 @@ class _WithNames:
         _show_names(module)
         if module.__name__ in _WITH_FILES:
             import_module("baton.compat.deep_paths").enter(module)
+        if module.__name__ in _REGISTERS:
+            import_module(_REGISTERS[module.__name__])
 
 
 class _Shared:

@@ -144,6 +144,7 @@ _HARMLESS = {
     "relay": {
         name: _gives(False) for name in ("ethosn_available", "is_arm_compute_runtime_enabled", "is_tensorrt_runtime_enabled", "is_ethosu_runtime_enabled")
     },
+    "contrib": {name: _gives(False) for name in ("can_use_thrust", "can_use_rocthrust")},
     "meta_schedule": {"ApplyHistoryBest": _context},
     "micro": {},
     "script": {},

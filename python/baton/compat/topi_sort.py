@@ -46,4 +46,11 @@ def inclusive_scan(data, axis=-1, binop=add, identity_value=0, output_dtype=None
     return _scan(data, axis, binop, output_dtype, False)
 
 
-__all__ = ["exclusive_scan", "inclusive_scan", "sort_by_key"]
+def scan_thrust(data, output_dtype, exclusive=True, return_reduction=False, binop=add):
+    """The sum of the elements in front of each one along the last axis; without `exclusive` with its own."""
+    if exclusive:
+        return exclusive_scan(data, binop=binop, output_dtype=output_dtype, return_reduction=return_reduction)
+    return inclusive_scan(data, binop=binop, output_dtype=output_dtype)
+
+
+__all__ = ["exclusive_scan", "inclusive_scan", "scan_thrust", "sort_by_key"]

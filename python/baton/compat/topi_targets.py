@@ -15,6 +15,7 @@ _OTHERS = {
     "dense_small_batch": lambda: topi.nn.dense,
     "exclusive_scan": lambda: topi_sort.exclusive_scan,
     "inclusive_scan": lambda: topi_sort.inclusive_scan,
+    "scan_thrust": lambda: topi_sort.scan_thrust,
     "sort_by_key": lambda: topi_sort.sort_by_key,
     "sort_thrust": lambda: topi.sort,
     "stable_sort_by_key_thrust": lambda: topi_sort.sort_by_key,
