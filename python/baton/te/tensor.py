@@ -7,8 +7,11 @@ import operator as _operator
 from .._core import Object
 from .._ffi.hook import Hook
 from ..error import TypeError
-from ..ir import PrimExpr, make_node
+from ..ir import PrimExpr, Range, make_node
 from ..tir.expr import IterVar
+from ..tir.op import cast
+from ..tir.stmt import For, Stmt
+from ..tir.stmt_functor import _parts
 from . import _ffi_api
 from .reads import tensors_read
 
@@ -63,7 +66,16 @@ class ExternOp(Operation, key="te.ExternOp"):
     """A statement over whole buffers."""
 
     __slots__ = ()
-    axis = reduce_axis = ()
+    reduce_axis = ()
+
+    @property
+    def axis(self):
+        """The loops of a script, in the order in which they are written; none of another statement."""
+        if "script" not in self.attrs:
+            return []
+        found = []
+        _visit_loops(self.body, found.append)
+        return [IterVar(Range.from_min_extent(_wide(f.min), _wide(f.extent)), f.loop_var, IterVar.DataPar) for f in found]
 
     @property
     def num_outputs(self):
@@ -79,6 +91,20 @@ class ExternOp(Operation, key="te.ExternOp"):
         """One of its outputs."""
         buffer = self.output_buffers[index]
         return make_node("te.Tensor", shape=list(buffer.shape), dtype=str(buffer.dtype), op=self, value_index=index)
+
+
+def _wide(e):
+    return e if str(e.dtype) == "int64" else cast("int64", e)
+
+
+def _visit_loops(stmt, f):
+    """Calls `f` on each loop, those outside first."""
+    stack = [stmt]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, For):
+            f(node)
+        stack += reversed([p for p in _parts(node) if isinstance(p, Stmt)])
 
 
 class TensorSlice:

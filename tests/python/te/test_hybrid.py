@@ -209,3 +209,77 @@ def test_assertions_of_what_is_not_known():
     assert out.numpy().tolist() == [2] * 3
     with pytest.raises(RuntimeError, match="not positive"):
         function(3, tvm.nd.array(np.zeros(3, "float32")), out)
+
+
+@te.hybrid.script
+def _outer_product(a, b):
+    c = output_tensor((60, 50), a.dtype)
+    for i in range(60):
+        for j in range(50):
+            c[i, j] = a[i] * b[j]
+    return c
+
+
+def _tiled(stage, i, j):
+    outer, inner = stage.split(i, 4)
+    stage.parallel(inner)
+    j_outer, j_inner = stage.split(j, 4)
+    outer_of_j, inner_of_j = stage.split(j_outer, 4)
+    stage.vectorize(j_inner)
+    stage.reorder(inner, outer, outer_of_j, inner_of_j, j_inner)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _tiled,
+        lambda stage, i, j: stage.reorder(j, i),
+        lambda stage, i, j: stage.parallel(stage.fuse(i, j)),
+        lambda stage, i, j: stage.unroll(j),
+        lambda stage, i, j: stage.tile(i, j, 7, 6),
+        lambda stage, i, j: None,
+    ],
+    ids=["tiled", "reordered", "fused", "unrolled", "by 7 and 6", "as it is"],
+)
+def test_loops_of_a_script_are_scheduled(change):
+    a, b = te.placeholder((60,), name="a"), te.placeholder((50,), name="b")
+    c = _outer_product(a, b)
+    assert [x.var.name for x in c.op.axis] == ["i", "j"]
+    s, out, x, y = te.create_schedule(c.op), tvm.nd.empty((60, 50)), f32(60), f32(50, seed=1)
+    change(s[c], *c.op.axis)
+    tvm.build(s, [a, b, c], "llvm")(tvm.nd.array(x), tvm.nd.array(y), out)
+    np.testing.assert_allclose(out.numpy(), np.outer(x, y), rtol=1e-6)
+
+
+def test_loops_of_a_script_that_follow_each_other():
+    @te.hybrid.script
+    def two(a):
+        b = output_tensor((30,), a.dtype)
+        c = output_tensor((30,), a.dtype)
+        for i in range(2, 30):
+            b[i] = a[i] + 1.0
+            for k in range(3):
+                b[i] += a[i - 2]
+        b[0] = 0.0
+        b[1] = 0.0
+        for j in range(30):
+            c[j] = a[j] * 2.0
+        return b, c
+
+    a, x = te.placeholder((30,), name="a"), f32(30)
+    b, c = two(a)
+    want = x + 1
+    want[2:] += 3 * x[:-2]
+    want[:2] = 0
+
+    def check(change):
+        s, first, second = te.create_schedule(b.op), tvm.nd.empty((30,)), tvm.nd.empty((30,))
+        change(s[b], *b.op.axis)
+        tvm.build(s, [a, b, c], "llvm")(tvm.nd.array(x), first, second)
+        np.testing.assert_allclose(first.numpy(), want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(second.numpy(), x * 2, rtol=1e-6)
+
+    check(lambda stage, i, k, j: stage.split(i, 4))
+    check(lambda stage, i, k, j: (stage.unroll(k), stage.vectorize(stage.split(j, 4)[1]), stage.parallel(i)))
+    with pytest.raises(tvm.error.UnsupportedError, match="joins loops that do not stand right within each other"):
+        check(lambda stage, i, k, j: stage.fuse(k, j))

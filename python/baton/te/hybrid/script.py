@@ -373,6 +373,7 @@ def _compiled(function, definition, args, kwargs):
         dtype=[str(b.dtype) for b in script.results],
         in_buffers=buffers,
         out_buffers=script.results,
+        attrs={"script": 1},
     )
     return made
 

@@ -257,7 +257,7 @@ class Stage:
         self.is_input = isinstance(operation, PlaceholderOp) or operation.handle in self.schedule.given
         computed = isinstance(operation, ComputeOp) and not self.is_input
         self.body = list(operation.body) if computed else []
-        axes = [*operation.axis, *operation.reduce_axis] if computed else []
+        axes = [] if self.is_input else [*operation.axis, *operation.reduce_axis]
         # A statement reads whole tensors.
         self.is_statement = isinstance(operation, ExternOp) and not self.is_input
         self.inputs = list(operation.inputs) if self.is_statement else []
