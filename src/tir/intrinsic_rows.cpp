@@ -33,7 +33,7 @@ constexpr std::array kRows = std::to_array<IntrinsicRow>({
     {"prefetch", "li[ii]"}, {"address_of", "l"},     {"ptr_offset", "hi"},  {"load_handle", "hi"},
     {"memcpy", "hhi"},      {"call_extern", "s*"},   {"call_packed", "s*"}, {"tvm_call_trace_packed", "sx*"},
     {"vector_sum", "n"},    {"vector_prod", "n"},    {"vector_min", "n"},   {"vector_max", "n"},
-    {"likely", "x"},
+    {"likely", "x"},        {"ret", "x"},
 });
 
 const char* WordOf(char letter) {

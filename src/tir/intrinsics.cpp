@@ -195,7 +195,7 @@ const bool registered_intrinsics = [] {
                            "atan",         "asinh",       "acosh",
                            "atanh",        "trunc",       "round",
                            "nearbyint",    "tanh",        "vector_max",
-                           "vector_min",   "vector_prod", "vector_sum"}) {
+                           "vector_min",   "vector_prod", "vector_sum", "ret"}) {
     Op::GetOrCreate(std::string("tir.") + name);
   }
   return true;
