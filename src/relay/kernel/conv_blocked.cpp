@@ -432,9 +432,9 @@ Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
   if (!a || (!floats && !IsDot(g))) return Stmt();
   Conv c;
   Machine mc = MachineOf(target, t);
-  if constexpr (N == 2) {
+  if constexpr (N < 3) {
     const Array<PrimExpr>& x = g.arg_extents(0);
-    if (x.size() == 5 && (Known(x[2]) < 0 || Known(x[3]) < 0)) return WriteOpenConv(g, *a, mc);
+    if (x.size() == N + 3 && (Known(x[2]) < 0 || Known(x[N + 1]) < 0)) return WriteOpenConv(g, *a, mc);
   }
   if (!ReadConv(g, *a, &c) || floats != (c.terms == 1) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
   return c.depthwise ? WriteDepthwise(g, ChannelsAlone(c), mc) : ConvWriter(g, c, mc).Write();

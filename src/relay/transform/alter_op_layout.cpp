@@ -22,6 +22,20 @@ namespace {
 using kernel::BlockOf;
 using Ints = std::vector<int64_t>;
 
+/// The largest number of channels of a block that divides them all, at least 1.
+int64_t AnyBlockOf(int64_t channels, int64_t lanes) {
+  int64_t b = std::min(channels, lanes);
+  while (channels % b != 0) --b;
+  return b;
+}
+/// Channels of one block where a quarter more of them may be added for whole blocks; 0 where that does not do.
+int64_t PaddedBlockOf(int64_t channels, int64_t lanes) {
+  for (int64_t b = lanes; b >= 4; b /= 2) {
+    if ((channels + b - 1) / b * b * 4 <= channels * 5) return b;
+  }
+  return 0;
+}
+
 /// The extents of an image whose number of channels is a literal; -1 for others that are none.
 bool ImageShape(const Expr& e, Ints* shape) {
   const auto* t = e->checked_type_.as<TensorTypeNode>();
@@ -134,6 +148,14 @@ class LayoutMutator : public MixedModeMutator {
     int64_t ob = BlockOf(out[1] / groups, lanes_), ib = BlockOf(in[1] / groups, lanes_);
     if (ib == 0 && in[1] / groups <= 4) ib = in[1] / groups;  // an image's channels are one block
     if (depthwise) ib = ob;
+    // Kernels of plain images know their sides. Where they are open, channels that make no whole blocks are filled up.
+    const bool open = std::count_if(in.begin() + 2, in.end(), [](int64_t d) { return d < 0; }) != 0;
+    Ints full = out;
+    if (N < 3 && open && a.groups == 1) {
+      if (ib == 0) ib = AnyBlockOf(in[1], lanes_);
+      if (ob == 0) ob = PaddedBlockOf(out[1], lanes_);
+      if (ob != 0) full[1] = (out[1] + ob - 1) / ob * ob;
+    }
     if (ob == 0 || ib == 0) return post;
     // Groups that leave lanes empty, or channels alone that lie plain already, are not worth another order.
     if (groups > 1 && (ob < lanes_ || ib < 4)) return post;
@@ -141,14 +163,37 @@ class LayoutMutator : public MixedModeMutator {
     const std::string outputs = std::to_string(ob) + "o";
     std::string kernel =
         dots ? weights + outputs + "4i" : weights + std::to_string(depthwise ? 1 : ib) + "i" + outputs;
-    Expr data = Get(call->args[0], N + 2, ib), weight = LayoutTransform(call->args[1], weights, kernel);
+    Expr data = Get(call->args[0], N + 2, ib);
+    Expr weight = LayoutTransform(WithChannels(call->args[1], w, full[1]), weights, kernel);
     auto attrs = runtime::make_object<ConvAttrs<N>>(a);
     attrs->data_layout = String(Blocked(N + 2, ib));
     attrs->kernel_layout = String(kernel);
     attrs->out_layout = String(Blocked(N + 2, ob));
     Op op = Downcast<Op>(call->op);
     if (N == 2) op = depthwise ? op::depthwise_conv2d_nchwc : op::conv2d_nchwc;
-    return Plain(MakeCall(op, {data, weight}, Attrs(ObjectPtr<Object>(attrs))), ob, out, post->span);
+    if (full != out && a.channels.defined()) attrs->channels = PrimExpr(full[1]);
+    const Expr made = MakeCall(op, {data, weight}, Attrs(ObjectPtr<Object>(attrs)));
+    return full == out ? Plain(made, ob, out, post->span) : FirstChannels(made, ob, out, post->span);
+  }
+
+  /// A weight with zeros for channels up to `channels`.
+  static Expr WithChannels(const Expr& weight, const Ints& shape, int64_t channels) {
+    if (shape[0] == channels) return weight;
+    Array<Array<int64_t>> widths{{0, channels - shape[0]}};
+    for (size_t d = 1; d < shape.size(); ++d) widths.push_back({0, 0});
+    return MakeCall<PadAttrs>(op::pad, {weight, MakeScalar(0, DataType::Float(32))},
+                              [&](PadAttrs* p) { p->pad_width = widths; });
+  }
+
+  /// The plain form of a blocked value that has more channels than `shape`.
+  static Expr FirstChannels(const Expr& value, int64_t size, const Ints& shape, const Span& span) {
+    value->span = span;
+    const Expr all = LayoutTransform(value, Blocked(shape.size(), size), PlainLayout(shape.size()));
+    const Expr first = MakeCall<StridedSliceAttrs>(op::strided_slice, {all}, [&](StridedSliceAttrs* a) {
+      a->begin = Array<int64_t>{0}, a->end = Array<int64_t>{shape[1]}, a->axes = Array<int64_t>{1};
+    });
+    all->span = span, first->span = span;
+    return first;
   }
 
   /// A call that takes blocks where its attribute `layout` says so.
