@@ -12,6 +12,8 @@ import time
 from . import arguments, capsules
 from .errors import Failure, UsageError
 from .measure import interleave
+from .profile import add_top_option, taken
+from .profile import show as show_profile
 from .run import obtain, outputs_of, prepare
 from .terminal import Progress
 
@@ -31,8 +33,8 @@ def add_parser(verbs, verb, text):
     arguments.add_model(parser)
     parser.add_argument("--vs", choices=PEERS, help="a peer to run in turns with, on the same inputs and threads")
     parser.add_argument("--rounds", type=arguments.positive, default=10, help="turns each has (default: %(default)s)")
-    parser.add_argument("--profile", action="store_true", help="time each kernel too: Relay operators, share, GFLOP/s, share of the roofline")
-    parser.add_argument("--top", type=arguments.positive, default=25, metavar="N", help="rows of the profile (default: %(default)s)")
+    parser.add_argument("--profile", action="store_true", help="time each step of a call too, as `baton profile` does")
+    add_top_option(parser)
     arguments.add_run_options(parser)
     arguments.add_remote(parser)
     arguments.add_input_options(parser)
@@ -118,8 +120,7 @@ def run(args: argparse.Namespace) -> int:
         answer["ratio_median"] = timings["baton"].median / timings[args.vs].median
         answer["ratio_min"] = timings["baton"].min / timings[args.vs].min
     if args.profile:
-        with Progress("profiling", args.quiet):
-            answer["profile"] = executable.profile(**inputs)
+        answer["profile"] = taken(executable, inputs, quiet=args.quiet)
     if args.json:
         json.dump(answer, sys.stdout, indent=1)
         print()
@@ -166,18 +167,3 @@ def show(answer: dict, names: list[str]) -> None:
         peer = names[1]
         print(f"baton takes {answer['ratio_median']:.2f} times {peer}'s median, {answer['ratio_min']:.2f} times its minimum")
         print(f"largest difference of outputs {answer['difference']:.1e}, relative to the largest value")
-
-
-def show_profile(profile: dict, top: int) -> None:
-    """The kernels that take most, one a row; what is left out is summed up in the last."""
-    print(
-        f"{len(profile['steps'])} kernels one by one take {profile['steps_us']:.1f} us, the model {profile['total_us']:.1f} us; "
-        f"this machine: {profile['peak_gflops']:.0f} GFLOP/s, {profile['bandwidth_gb']:.1f} GB/s, {profile['threads']} threads"
-    )
-    print(f"{'us':>10} {'share':>6} {'GFLOP/s':>8} {'roofline':>8}  operators (source)")
-    steps = sorted(profile["steps"], key=lambda step: -step["min_us"])
-    for step in steps[:top]:
-        source = f"  ({step['source']})" if step["source"] else ""
-        print(f"{step['min_us']:>10.1f} {step['share']:>6.1%} {step['gflops']:>8.1f} {step['roofline']:>8.0%}  {step['operators']}{source}")
-    if rest := steps[top:]:
-        print(f"{sum(s['min_us'] for s in rest):>10.1f} {sum(s['share'] for s in rest):>6.1%} {'':>8} {'':>8}  {len(rest)} more")
