@@ -11,11 +11,11 @@ from ..runtime.steps import times_of_steps
 class Profile(dict):
     """The times of a call, as `Executable.profile` takes them: a dict with a table for terminals (`str`) and a plot for notebooks.
 
-    Keys, times in microseconds: `call_us`, the fastest call as it is; `total_us`, the fastest call whose steps were timed, which the rest is
-    about; `steps_us`, the sum of the steps' `us`; `rest_us`, what is between the steps (control flow, memory, shapes), so that `steps_us` +
-    `rest_us` is `total_us`; `rounds`; `peak_gflops` and `bandwidth_gb`, what this machine does at best with `threads` (None without the
+    Keys, times in microseconds: `call_us`, the fastest call as it is; `total_us`, the fastest call whose steps were timed; `steps_us`, the sum
+    of the steps' `us`; `rest_us`, so that `steps_us` + `rest_us` is `total_us`: `between_us` of it is spent between the steps (control flow,
+    memory, shapes), the others are what other programs on the machine took; `rounds`; `peak_gflops` and `bandwidth_gb`, what this machine does at best with `threads` (None without the
     compiler); `steps`, in the order they ran first. A step has `kernel` (its function in the code), `operators` (of Relay, fused), `source`
-    (ONNX node, or file:line), `count` (runs in one call), `us` (of all of them), `min_us` and `median_us` (of all of them, over the rounds),
+    (ONNX node, or file:line), `count` (runs in one call), `us` and `median_us` (of all of them: the least and the median of the rounds),
     `share` (of `total_us`); where shapes are fixed `gflop` and `mb` (of inputs, weights and outputs, of one run), `gflops`, and `roofline`:
     the least time that arithmetic and memory allow, as a share of the time taken; else None for these.
 
@@ -89,11 +89,17 @@ def summary(profile: Profile) -> str:
     total, rest = profile["total_us"], profile["rest_us"]
     lines = [
         f"a call takes {_time(profile['call_us'])}, with its steps timed {_time(total)}: "
-        f"{len(profile['steps'])} steps {_time(profile['steps_us'])}, the rest (control flow, memory, shapes) {_time(rest)} ({rest / total:.1%})"
+        f"{len(profile['steps'])} steps {_time(profile['steps_us'])}, the rest {_time(rest)} ({rest / total:.1%})"
     ]
     if profile["peak_gflops"]:
         lines.append(f"this machine: {profile['peak_gflops']:.0f} GFLOP/s, {profile['bandwidth_gb']:.1f} GB/s, {profile['threads']} threads")
     return "\n".join(lines)
+
+
+def rest_words(profile) -> str:
+    """What the rest was spent on."""
+    between = profile["between_us"]
+    return f"{_time(between)} between the steps (control flow, memory, shapes), {_time(profile['rest_us'] - between)} taken by other programs"
 
 
 def _time(us: float) -> str:
@@ -112,5 +118,5 @@ def table(profile: Profile, top: int = 25, paint=lambda text, share: text) -> st
         lines.append(paint(row, step["share"]))
     if rest := ordered[top:]:
         lines.append(f"{sum(s['us'] for s in rest):>10.1f} {sum(s['share'] for s in rest):>6.1%} {'':>6} {'':>8} {'':>8}  {len(rest)} more")
-    lines.append(f"{profile['rest_us']:>10.1f} {profile['rest_us'] / profile['total_us']:>6.1%} {'':>6} {'':>8} {'':>8}  rest: between the steps")
+    lines.append(f"{profile['rest_us']:>10.1f} {profile['rest_us'] / profile['total_us']:>6.1%} {'':>6} {'':>8} {'':>8}  rest: {rest_words(profile)}")
     return "\n".join(lines)

@@ -92,6 +92,11 @@ _SVG_STYLE = """<style>text{fill:#1f2328;font:12px system-ui,sans-serif}.dim{fil
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.dim{fill:#9198a1}.bar{fill:#5b9df0}.hot{fill:#f0883e}.rest{fill:#6e7681}}</style>"""
 
 
+def _between(profile) -> float:
+    """Microseconds of the rest that lie between the steps; the others were taken by other programs."""
+    return profile.get("between_us", profile["rest_us"])
+
+
 def profile_svg(profile, top: int = 15, width: int = 920, style: str = "") -> str:
     """The plot of a profile: the call from its begin to its end, then the steps that take most. `style`: of a file of its own."""
     total, steps, rest = profile["total_us"] or 1.0, profile["steps"], profile["rest_us"]
@@ -106,7 +111,7 @@ def profile_svg(profile, top: int = 15, width: int = 920, style: str = "") -> st
             gap = min(1.0, wide * 0.2)
             out.append(f'<rect class="{kind}" x="{x:.2f}" y="22" width="{wide - gap:.2f}" height="22"><title>{escape(label)}</title></rect>')
         x += wide
-    label = f"rest, between the steps: {time_text(rest)}, {rest / total:.1%}"
+    label = f"rest: {time_text(rest)}, {rest / total:.1%}, {time_text(_between(profile))} of it between the steps"
     out.append(f'<rect class="rest" x="{x:.2f}" y="22" width="{max(0.0, width - x):.2f}" height="22"><title>{escape(label)}</title></rect>')
     out.append(f'<text x="0" y="14">one call, {escape(time_text(total))}: its steps in order</text>')
     out.append(f'<text class="dim" x="{width}" y="14" text-anchor="end">{escape(label)}</text>')
@@ -145,7 +150,7 @@ def profile(found) -> str:
         rate = "" if step.get("gflops") is None else f"{step['gflops']:.1f}"
         roof = "" if step.get("roofline") is None else f"{step['roofline']:.0%}"
         rows.append((f"{step['us']:.1f}", f"{step['share']:.1%}", step["count"], rate, roof, step["operators"], step["source"], _short(step["kernel"], 60)))
-    rows.append((f"{found['rest_us']:.1f}", f"{found['rest_us'] / (found['total_us'] or 1):.1%}", "", "", "", "rest: between the steps", "", ""))
+    rows.append((f"{found['rest_us']:.1f}", f"{found['rest_us'] / (found['total_us'] or 1):.1%}", "", "", "", f"rest: {time_text(_between(found))} of it between the steps", "", ""))
     words = f"{len(found['steps'])} steps; a call takes {time_text(found['call_us'])} without a clock, {time_text(found['total_us'])} with one"
     if found.get("peak_gflops"):
         words += f"; this machine: {found['peak_gflops']:.0f} GFLOP/s, {found['bandwidth_gb']:.1f} GB/s, {found['threads']} threads"

@@ -54,11 +54,11 @@ def test_counts_of_operations_and_bytes(profile):
 def adds_up(profile):
     """The rows and the stated rest are the call."""
     steps, total = profile["steps"], profile["total_us"]
-    assert all(0 < step["min_us"] <= step["median_us"] and step["min_us"] <= step["us"] and step["count"] > 0 for step in steps)
+    assert all(0 < step["us"] <= step["median_us"] and step["count"] > 0 for step in steps)
     assert profile["steps_us"] == pytest.approx(sum(step["us"] for step in steps))
     assert profile["rest_us"] >= 0 and profile["steps_us"] + profile["rest_us"] == pytest.approx(total)
     assert sum(step["share"] for step in steps) + profile["rest_us"] / total == pytest.approx(1)
-    assert profile["call_us"] > 0 and "rest: between the steps" in str(profile)
+    assert profile["call_us"] > 0 and 0 <= profile["between_us"] <= profile["rest_us"] and "between the steps" in str(profile)
     return profile
 
 
@@ -214,6 +214,6 @@ def test_command_prints_a_table_or_json(tmp_path):
     shown = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     assert "roofline  operators (source)" in shown and "m.relay:4" in shown and "% " in shown
     shown = subprocess.run([*run, "--top", "1"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    assert " more\n" in shown and shown.rstrip().endswith("rest: between the steps")
+    assert " more\n" in shown and "between the steps" in shown.splitlines()[-1]
     answer = json.loads(subprocess.run([*run, "--json"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
     assert answer["profile"]["steps"][0]["kernel"].startswith("fused_")
