@@ -2,6 +2,7 @@
 """The blocks of the tutorial, of the guides to adding something and of the architecture page run and print what the pages say."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,9 +43,18 @@ def test_there_are_pages():
     assert {"first_model", "first_pass", "first_operator", "architecture"} <= {page.stem for page in PAGES}
 
 
-def test_the_picture_is_fresh():
-    source = DOCS / "design/architecture.txt"
-    assert source.with_suffix(".svg").read_text() == draw.draw(source.read_text(), "architecture"), f"run python3 tools/draw.py {source}"
+PICTURES = sorted(p for p in DOCS.rglob("*.txt") if p.with_suffix(".svg").exists())
+
+
+def test_each_guide_has_a_picture():
+    guides = [p for p in (DOCS / "guides").glob("*.md") if p.stem != "README"]
+    assert [p.stem for p in guides if not re.search(r"!\[[^]]+\]\([\w.]+\)", p.read_text(encoding="utf-8"))] == []
+    assert [p.name for p in DOCS.rglob("*") if p.suffix in (".png", ".svg") and p.stat().st_size > 200_000] == []
+
+
+@pytest.mark.parametrize("source", PICTURES, ids=lambda source: source.stem)
+def test_the_picture_is_fresh(source):
+    assert source.with_suffix(".svg").read_text() == draw.draw(source.read_text(), source.stem), f"run python3 tools/draw.py {source}"
 
 
 @pytest.fixture
