@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "driver/roofline.h"
+#include "driver/step_functions.h"
 
 namespace baton::driver {
 
@@ -23,13 +23,6 @@ inline constexpr const char* kDebugFile = "model.relay";
 struct LowerOptions {
   codegen::DebugLevel debug = codegen::DebugLevel::kNames;  ///< kLines: instructions say which expression they are of
   std::string debug_file = kDebugFile;  ///< what the text for expressions without a line of their own is called
-  bool steps = false;                   ///< with a function for each step, for profiles
-};
-
-/// One call that an entry makes, as a function of its own with the entry's signature.
-struct ModelStep {
-  std::string symbol, kernel, operators, source;
-  FlopsAndBytes work;
 };
 
 /// The constants of graphs, each once.
@@ -46,8 +39,8 @@ struct LoweredGraphs {
   IRModule mod;                                 ///< PrimFuncs: kernels and entries
   std::vector<runtime::ExecutableDesc> graphs;  ///< all but the constants' address
   ConstantTable constants;
-  std::vector<ModelStep> steps;  ///< of all graphs in order, if they were asked for
-  std::string debug_source;      ///< the text that debug information points into; empty if none was asked for
+  std::vector<GraphSteps> steps;  ///< of the graphs in order; none without debug information
+  std::string debug_source;       ///< the text that debug information points into; empty if none was asked for
 };
 
 /// The same for a device that has code of its own: rows of steps in place of entries.
@@ -56,6 +49,7 @@ struct LoweredRows {
   IRModule sizes;                               ///< functions of the host, of rows whose sizes come when they run
   std::vector<runtime::ExecutableDesc> graphs;  ///< all but the constants' address
   std::vector<std::vector<vm::KernelStep>> rows;
+  std::vector<GraphSteps> steps;
   ConstantTable constants;
 };
 
@@ -63,7 +57,6 @@ struct LoweredModel {
   IRModule mod;                  ///< PrimFuncs: kernels and the entry
   runtime::ExecutableDesc desc;  ///< all but the constants' address
   ConstantTable constants;
-  std::vector<ModelStep> steps;
   std::string debug_source;
 };
 
