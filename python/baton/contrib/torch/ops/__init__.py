@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules, by subject; importing this fills the table."""
+
+from . import binary, convolution, create, index, linear, norm, pooling, reduce, refused, shape, unary
