@@ -26,7 +26,7 @@ from torch.utils import _pytree as pytree
 
 import baton
 from baton.contrib.torch.decompose import kept_overloads
-from baton.contrib.torch.program import convert_graph
+from baton.contrib.torch.convert import convert_graph
 from baton.error import UnsupportedError
 
 # Values that PyTorch does not define: shapes and dtypes alone are compared.

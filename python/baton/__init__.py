@@ -140,6 +140,7 @@ _NAMES = {
     "History": "history",
     "Capsule": "capsule",
     "bisect": "guard",
+    "torch": "contrib",
 }
 
 

@@ -3,19 +3,24 @@
 
     model = baton.compile(torch.export.export(module, (x,)))
     mod, params = baton.relay.frontend.from_pytorch(module.eval(), [("x", (1, 3, 224, 224))])
+    fast = torch.compile(module, backend="baton")      # baton.torch.report() says what was compiled
 
-PyTorch is imported by the first use of something here.
+
+`baton.torch` is this module. PyTorch is imported by the first use of something here.
 """
 
 import importlib
 
 _NAMES = {
-    "Program": "program",
-    "convert_graph": "program",
-    "convert_program": "program",
+    "Program": "convert",
+    "convert_graph": "convert",
+    "convert_program": "convert",
     "from_pytorch": "frontend",
     "load_program": "frontend",
     "aten": "registry",
+    "register": "backend",
+    "report": "reports",
+    "reset": "reports",
 }
 
 

@@ -51,3 +51,9 @@ def house_table():
     for overload in kept_overloads():
         table.pop(overload, None)
     return table
+
+
+def house_rows() -> dict:
+    """The same as a dict, for AOTAutograd and `make_fx`, which take operators apart that have no composite form of their own."""
+    kept = set(kept_overloads())
+    return {overload: rule for overload, rule in torch.export.default_decompositions().items() if overload not in kept}

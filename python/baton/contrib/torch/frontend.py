@@ -10,7 +10,7 @@ import torch
 
 from ...error import CompileError, UnsupportedError
 from .dtypes import TORCH_OF
-from .program import convert_program
+from .convert import convert_program
 
 
 def _infos(input_infos, default_dtype):

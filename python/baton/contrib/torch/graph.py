@@ -70,6 +70,24 @@ class GraphConverter:
         if self.missing:
             raise error_of(self.missing)
 
+    def _leave(self, node, name, reason) -> None:
+        """Notes a node without a rule. Others that use it are tried all the same, with a variable in its place."""
+        self.missing.append(Missing(node, name, reason))
+        fake = node.meta.get("val")
+        try:
+            if is_tensor(fake):
+                self.parameter(node, node.name)
+            elif isinstance(fake, (list, tuple)):
+                self.values[node] = [self._stand_in(f) for f in fake]
+        except UnsupportedError:
+            pass  # of a dtype that Relay lacks: what uses it says so itself
+
+    def _stand_in(self, fake):
+        try:
+            return Var("missing", TensorType(self.sizes.extents(fake.shape), relay_dtype(fake.dtype))) if is_tensor(fake) else None
+        except UnsupportedError:
+            return None
+
     def _convert(self, node) -> None:
         fake = node.meta.get("val")
         if node.target is python.getitem:
@@ -84,17 +102,20 @@ class GraphConverter:
             return
         rule = RULES.get(name)
         if rule is None:
-            self.missing.append(Missing(node, name, REFUSED.get(name, "there is no rule for it")))
+            self._leave(node, name, REFUSED.get(name, "there is no rule for it"))
             return
-        if any(node not in self.values for node in self._tensors_of(node)):
-            return  # an operand is missing, and said so
+        lacking = [n for n in self._tensors_of(node) if n not in self.values]
+        if lacking:
+            fakes = {str(n.meta["val"].dtype) for n in lacking}
+            self._leave(node, name, f"it takes tensors of {', '.join(sorted(fakes))}, which Relay lacks")
+            return
         try:
             context = Context(node, fake, self.sizes, span_of(node), self._size_value)
             context.value_of = self.value_of
             args, kwargs = self._argument(node.args), self._argument(node.kwargs)
             out = rule(context, *args, **kwargs)
         except UnsupportedError as error:
-            self.missing.append(Missing(node, name, str(error)))
+            self._leave(node, name, str(error))
             return
         self.values[node] = out
 

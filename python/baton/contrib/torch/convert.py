@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
 from ...error import UnsupportedError
@@ -20,16 +21,20 @@ class Program:
 
     mod: the module; `main` takes the inputs, then the weights (unless they are constants in it). params: the weights by name.
     inputs: names of the inputs. mutations: what further outputs, behind the program's own, are written back to: ("buffer", name) or
-    ("input", name) each. none: places among the program's outputs that hold no tensor, with what they hold.
+    ("input", name) each. count: how many outputs the program has. none: places among them that hold no tensor, with what they hold.
     """
 
-    def __init__(self, mod, params, inputs, mutations, none):
-        self.mod, self.params, self.inputs, self.mutations, self.none = mod, params, inputs, mutations, none
+    def __init__(self, mod, params, inputs, mutations, none, count):
+        self.mod, self.params, self.inputs, self.mutations, self.none, self.count = mod, params, inputs, mutations, none, count
 
 
 def array_of(tensor):
     """A copy of a tensor as an array of the runtime."""
-    tensor = tensor.detach()
+    with unset_fake_temporarily(), torch.no_grad():
+        return _array_of(tensor.detach())
+
+
+def _array_of(tensor):
     if tensor.device.type != "cpu":
         raise UnsupportedError(f"a tensor on {tensor.device}: move the module to the CPU")
     if tensor.is_sparse or tensor.is_quantized:
@@ -106,37 +111,61 @@ def _finished(converter, signature, graph, inputs, weights, params):
         raise UnsupportedError("the program gives no tensor")
     function = Function([*inputs, *weights], body_of(results))
     mod = transform.InferType()(IRModule.from_expr(function))
-    return Program(mod, params, [v.name_hint for v in inputs], mutations, none)
+    return Program(mod, params, [v.name_hint for v in inputs], mutations, none, len(own))
 
 
-def convert_graph(module) -> Program:
-    """Converts a GraphModule of functional ATen calls whose nodes know their shapes, as AOTAutograd and `make_fx` give it. Its tensors
-    are inputs, tensors that it holds constants; what it gives that is no tensor is in `none`."""
-    graph = module.graph
-    converter = GraphConverter(graph)
-    inputs, results, none = [], [], {}
-    for node in graph.nodes:
+def _bound(module, constants):
+    """(a converter of a GraphModule whose inputs and attributes are bound, the parameters)"""
+    converter, inputs = GraphConverter(module.graph), []
+    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    for node in module.graph.nodes:
         fake = node.meta.get("val")
         if node.op == "placeholder" and is_tensor(fake):
-            inputs.append(converter.parameter(node, node.name))
+            constant = constants.get(placeholders.index(node))
+            try:
+                if constant is None:
+                    inputs.append(converter.parameter(node, node.name))
+                else:
+                    converter.bind(node, Constant(array_of(constant)))
+            except UnsupportedError:
+                continue  # of a dtype that Relay lacks: what uses it says so
         elif node.op == "get_attr":
             tensor = _attribute(module, node.target)
             if is_tensor(tensor):
                 if not is_tensor(fake):
                     node.meta["val"] = tensor
                 converter.bind(node, Constant(array_of(tensor)))
+    return converter, inputs
+
+
+def missing_of(module, constants=None) -> list:
+    """The nodes of a GraphModule that have no rule; nothing is compiled."""
+    converter, _ = _bound(module, constants or {})
+    try:
+        converter.convert()
+    except UnsupportedError:
+        return converter.missing
+    return []
+
+
+def convert_graph(module, constants=None) -> Program:
+    """Converts a GraphModule of functional ATen calls whose nodes know their shapes, as AOTAutograd and `make_fx` give it. Its tensors
+    are inputs, tensors that it holds constants, and so are the inputs at the places of `constants`. What it gives that is no tensor that
+    it computes is in `none`: numbers, and inputs that it gives back."""
+    converter, inputs = _bound(module, constants or {})
+    results, none = [], {}
     converter.convert()
-    (output,) = (n for n in graph.nodes if n.op == "output")
+    (output,) = (n for n in module.graph.nodes if n.op == "output")
     given = output.args[0] if isinstance(output.args[0], (list, tuple)) else [output.args[0]]
     for index, value in enumerate(given):
-        if isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")):
+        if isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")) and value.op != "placeholder":
             results.append(converter.values[value])
         else:
             none[index] = value
     if not results:
-        raise UnsupportedError("the graph gives no tensor")
+        raise UnsupportedError("the graph gives no tensor that it computes")
     mod = transform.InferType()(IRModule.from_expr(Function(inputs, body_of(results))))
-    return Program(mod, {}, [v.name_hint for v in inputs], [], none)
+    return Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given))
 
 
 def _attribute(module, path):
