@@ -24,12 +24,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
-import baton
+from baton.contrib.torch.compiled import compile_graph
 from baton.contrib.torch.decompose import kept_overloads
-from baton.contrib.torch.convert import convert_graph
 from baton.error import UnsupportedError
 
+NARROW = (torch.bfloat16, torch.float16)
 # Values that PyTorch does not define: shapes and dtypes alone are compared.
+# Which of equal elements comes first is left open, too: what the places point at is compared.
+OPEN_ORDER = {"sort", "argsort", "topk", "kthvalue", "median", "nanmedian", "mode", "msort"}
 OPEN_VALUES = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
 # Relative and absolute bounds by dtype; float32 as `torch.testing` has them, loosened where sums are longer than eager's blocks.
 BOUNDS = {torch.float64: (1e-6, 1e-7), torch.float32: (1e-4, 1e-5), torch.bfloat16: (2e-2, 2e-2), torch.float16: (5e-3, 5e-3)}
@@ -48,6 +50,11 @@ def traced(function, args, rows):
     graph = make_fx(torch.func.functionalize(function), decomposition_table=rows, tracing_mode="fake")(*args)
     # Decompositions write in place; a second round makes that functional, too.
     graph = make_fx(torch.func.functionalize(graph), decomposition_table=rows, tracing_mode="fake")(*args)
+    for node in list(graph.graph.nodes):
+        # What is written back into an argument at the end is no result; AOTAutograd does it outside of graphs, too.
+        if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder":
+            node.replace_all_uses_with(node.args[1])
+            graph.graph.erase_node(node)
     graph.graph.eliminate_dead_code()
     return graph
 
@@ -81,6 +88,21 @@ def differs(got, want):
     return None
 
 
+def pointed_at(places, source, sample):
+    """The elements at places along the sample's axis; values as they are."""
+    if places.dtype != torch.int64:
+        return places
+    numbers = [v for v in (*sample.args, *sample.kwargs.values()) if isinstance(v, int) and not isinstance(v, bool)]
+    for axis in (sample.kwargs.get("dim"), *numbers[::-1], -1):
+        if axis is None or not -source.ndim <= axis < source.ndim:
+            continue
+        wide = places if places.ndim == source.ndim else places.unsqueeze(axis)
+        fits = all(a == b for d, (a, b) in enumerate(zip(wide.shape, source.shape, strict=True)) if d != axis % source.ndim)
+        if fits and wide.numel() and 0 <= int(wide.min()) and int(wide.max()) < source.shape[axis]:
+            return torch.take_along_dim(source, wide, axis)
+    return places
+
+
 def run_sample(op, sample, rows):
     """(how it went, why)"""
     call, tensors = as_function(op, sample)
@@ -97,30 +119,32 @@ def run_sample(op, sample, rows):
     except Exception as error:  # noqa: BLE001 - PyTorch itself cannot trace it
         return "untraced", " ".join(repr(error).split())[:200]
     try:
-        program = convert_graph(graph)
+        out = compile_graph(graph)(*tensors)
     except UnsupportedError as error:
         missing = getattr(error, "missing", None)
-        return "unsupported", "; ".join(sorted({f"{n}: {r}" for n, _, r in missing})) if missing else str(error)
+        return "unsupported", "; ".join(sorted({f"{n}: {r}" for n, _, r in missing})) if missing else " ".join(str(error).split())[:300]
     except Exception as error:  # noqa: BLE001 - counted
-        return "failed", f"convert: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    try:
-        model = baton.compile(program.mod)
-        given = [n.meta["val"] for n in graph.graph.nodes if n.op == "placeholder"]
-        used = [t.contiguous() for t, fake in zip(tensors, given, strict=True) if isinstance(fake, torch.Tensor)]
-        out = model(*used)
-    except UnsupportedError as error:
-        return "unsupported", f"compile: {' '.join(str(error).split())[:300]}"
-    except Exception as error:  # noqa: BLE001 - counted
-        return "failed", f"compile: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    out = out if isinstance(out, tuple) else (out,)
-    out = [torch.from_dlpack(v) for v in out]
+        return "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     if op.name in OPEN_VALUES:
         return ("right", "") if [v.shape for v in out] == [v.shape for v in want] else ("wrong", "shapes")
-    for got, wanted in zip(out, want, strict=True):
+    if op.name in OPEN_ORDER and tensors[0].ndim:
+        out, want = ([pointed_at(v, tensors[0], sample) for v in values] for values in (out, want))
+    for index, (got, wanted) in enumerate(zip(out, want, strict=True)):
         why = differs(got, wanted)
-        if why:
+        if why and not (wanted.dtype in NARROW and no_worse(call, tensors, index, got, wanted)):
             return "wrong", why
     return "right", ""
+
+
+def no_worse(call, tensors, index, got, want):
+    """Whether a narrow result is as near to that of float32 as eager's own, twice its error at most."""
+    exact = call(*[t.float() if t.dtype in NARROW else t for t in tensors])[index].double()
+    got, want = got.double(), want.double()
+    if not torch.equal(torch.isfinite(got), torch.isfinite(exact)):
+        return False
+    finite = torch.isfinite(exact) & torch.isfinite(want)
+    ours, eagers = ((v[finite] - exact[finite]).abs().max().item() if finite.any() else 0.0 for v in (got, want))
+    return got.shape == exact.shape and ours <= 2 * eagers
 
 
 def run(dtype, samples, only=None, verbose=False):

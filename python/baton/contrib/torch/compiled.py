@@ -29,9 +29,10 @@ class CompiledGraph:
 
     def __call__(self, *inputs):
         self.calls += 1
-        given = [array_like(inputs[i]) for i in self._places]
-        out = self.model(*given)
-        out = out if isinstance(out, tuple) else (out,)
+        out = ()
+        if self.model is not None:
+            out = self.model(*[array_like(inputs[i]) for i in self._places])
+            out = out if isinstance(out, tuple) else (out,)
         return [make(inputs, out) for make in self._outputs]
 
 
@@ -93,5 +94,5 @@ def compile_graph(graph, constants=None, options=None) -> CompiledGraph:
             outputs.append(_from_input(placeholders.index(value)))
         else:
             outputs.append(_formula(expression(value.meta["val"]), symbols))
-    model = compile_model(program.mod, **(options or {}))
+    model = None if program.mod is None else compile_model(program.mod, **(options or {}))
     return CompiledGraph(graph, model, places, outputs)

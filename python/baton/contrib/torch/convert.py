@@ -151,7 +151,7 @@ def missing_of(module, constants=None) -> list:
 def convert_graph(module, constants=None) -> Program:
     """Converts a GraphModule of functional ATen calls whose nodes know their shapes, as AOTAutograd and `make_fx` give it. Its tensors
     are inputs, tensors that it holds constants, and so are the inputs at the places of `constants`. What it gives that is no tensor that
-    it computes is in `none`: numbers, and inputs that it gives back."""
+    it computes is in `none`: numbers, and inputs that it gives back; `mod` is None where nothing else is left."""
     converter, inputs = _bound(module, constants or {})
     results, none = [], {}
     converter.convert()
@@ -162,9 +162,7 @@ def convert_graph(module, constants=None) -> Program:
             results.append(converter.values[value])
         else:
             none[index] = value
-    if not results:
-        raise UnsupportedError("the graph gives no tensor that it computes")
-    mod = transform.InferType()(IRModule.from_expr(Function(inputs, body_of(results))))
+    mod = transform.InferType()(IRModule.from_expr(Function(inputs, body_of(results)))) if results else None
     return Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given))
 
 

@@ -9,8 +9,8 @@ import warnings
 import torch
 
 from ...error import CompileError, UnsupportedError
-from .dtypes import TORCH_OF
 from .convert import convert_program
+from .dtypes import TORCH_OF
 
 
 def _infos(input_infos, default_dtype):

@@ -88,4 +88,3 @@ def _warn(report):
         kinds.setdefault((name, reason), place)
     lines = [f"{name}{f' at {place}' if place else ''} ({reason})" for (name, reason), place in kinds.items()]
     warnings.warn(f"Baton leaves {len(report.left)} of {report.operators} operators of a graph to PyTorch: {'; '.join(lines)}", stacklevel=2)
-

@@ -216,9 +216,9 @@ def where(c, condition, x, y):
 @aten("clamp.default", "clamp.Tensor")
 def clamp(c, x, min=None, max=None):  # noqa: A002 - the schema's names
     out = c.cast(x, c.dtype)
-    for bound, name in ((min, "maximum"), (max, "minimum")):
+    for bound, name, of_bools in ((min, "maximum", "logical_or"), (max, "minimum", "logical_and")):
         if bound is not None:
-            out = c(name, out, c.cast(bound, c.dtype))
+            out = c(of_bools if c.dtype == "bool" else name, out, c.cast(bound, c.dtype))
     return out
 
 

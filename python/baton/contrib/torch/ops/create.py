@@ -99,3 +99,9 @@ def tril_indices(c, row, col, offset=0, **_):
 @aten("triu_indices.default")
 def triu_indices(c, row, col, offset=0, **_):
     return c.const(np.stack(np.triu_indices(row, offset, col)), c.dtype)
+
+
+@aten("sym_size.int", "sym_numel.default", "sym_stride.int", "sym_storage_offset.default", "sym_is_contiguous.default")
+def number_of_sizes(c, *_):
+    """A formula of sizes: what uses it reads it from the node, and no code is made."""
+    c.need(False, "a number of sizes as a tensor")

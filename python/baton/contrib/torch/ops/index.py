@@ -21,9 +21,10 @@ def _from_front(c, index, size):
 def gather(c, x, dim, index, sparse_grad=False):
     if not x.ndim:
         return c.broadcast(x, index.shape)
+    if known(product(index.shape)) and not int(product(index.shape)):
+        return c.full(0, index.shape, x.dtype)
     if not index.ndim:
-        index_, shape = c.reshape(index, [1]), []
-        return c.reshape(c("take", x, c.cast(Value(index_, index.fake.reshape(1)), "int64"), axis=0), shape)
+        return c.reshape(c("take", x, c.convert(c.reshape(index, [1]), index.dtype, "int64"), axis=0), [])
     return c("gather", x, c.cast(index, "int64"), axis=x.axis(dim))
 
 
@@ -182,7 +183,7 @@ def _reduced_into(c, x, dim, index, source, reduce, include_self):
     """Where elements arrive, their reduction, with that of `x` or without it; elsewhere `x`."""
     axis, wide = x.axis(dim), "int64"
     zeros = c.full(0, x.shape, wide)
-    index_ = c.cast(index, "int64")
+    index_ = c.convert(index.expr, index.dtype, "int64")
     counts = c("scatter_elements", zeros, index_, c.full(1, index.shape, wide), axis=axis, reduction="add")
     hit = c("greater", counts, c.const(0, wide))
     begin = x.expr if include_self else c.where(hit, c.full(_neutral(reduce, x.dtype), x.shape, x.dtype), x)
@@ -210,7 +211,9 @@ def _neutral(reduce, dtype):
 
 @aten("index_add.default")
 def index_add(c, x, dim, index, source, alpha=1):
-    value = source.expr if alpha == 1 else c.mul(source, c.const(alpha, x.dtype))
+    value = source.expr
+    if alpha != 1:
+        value = c("logical_and", value, c.const(bool(alpha), "bool")) if x.is_bool else c.mul(value, c.const(alpha, x.dtype))
     return _along(c, x, dim, index, Value(value, source.fake), True)
 
 
@@ -223,7 +226,7 @@ def _along(c, x, dim, index, source, accumulate):
     """Slices along an axis replaced by, or added to, those of `source`."""
     if not x.ndim:
         value = c.reshape(c.cast(source, x.dtype), [])
-        return c.add(x, value) if accumulate else value
+        return c("logical_or" if x.is_bool else "add", x, value) if accumulate else value
     axis = x.axis(dim)
     order = [axis, *(a for a in range(x.ndim) if a != axis)]
     places = c.reshape(c.cast(index, "int64"), [1, product(index.shape)])
@@ -234,7 +237,11 @@ def _along(c, x, dim, index, source, accumulate):
 
 @aten("index_reduce.default")
 def index_reduce(c, x, dim, index, source, reduce, include_self=True):
-    c.need(x.ndim and source.ndim, "index_reduce of a scalar")
+    if not x.ndim or not source.ndim:
+        line = Value(c.reshape(x, [1]), x.fake.reshape(1))
+        row = _Places2(c.reshape(index, [1]), index.dtype, (1,))
+        out = _reduced_into(c, line, 0, row, Value(c.reshape(source, [1]), source.fake.reshape(1)), reduce, include_self)
+        return c.reshape(out, x.shape)
     axis = x.axis(dim)
     shape = [1] * x.ndim
     shape[axis] = index.shape[0]
@@ -336,8 +343,31 @@ def masked_scatter(c, x, mask, source):
 
 @aten("nonzero.default")
 def nonzero(c, x):
-    c.need(x.ndim, "nonzero of a scalar")
+    if not x.ndim:
+        rows = c("argwhere", c.reshape(c.truth(x), [1]))
+        return c("strided_slice", rows, begin=[0], end=[0], strides=[1], axes=[1])
     return c("argwhere", c.truth(x))
+
+
+@aten("nonzero_static.default")
+def nonzero_static(c, x, size, fill_value=-1):
+    c.need(x.ndim, "nonzero of a scalar")
+    (count,) = c.known(product(x.shape))
+    (wanted,) = c.known(size)
+    flat = c.reshape(c.truth(x), [count])
+    # Places of what is true come first, in order, by a stable sort; then what fills up.
+    order = c("argsort", c.convert(flat, "bool", "uint8"), axis=0, is_ascend=False, dtype="int64") if count else c.full(0, [0], "int64")
+    total = c("sum", c.convert(flat, "bool", "int64")) if count else c.const(0, "int64")
+    kept = c.slice(order, 0, 0, min(wanted, count))
+    if wanted > count:
+        kept = c("concatenate", c.tuple([kept, c.full(0, [wanted - count], "int64")]), axis=0)
+    columns, step = [], 1
+    for extent in reversed(c.known(*x.shape)):
+        columns.append(c("floor_mod", c("floor_divide", kept, c.const(step, "int64")), c.const(max(extent, 1), "int64")))
+        step *= max(extent, 1)
+    table = c("stack", c.tuple(columns[::-1]), axis=1)
+    rows = c("arange", c.const(0, "int64"), c.const(wanted, "int64"), c.const(1, "int64"), dtype="int64")
+    return c.where(c.expand_dims(c("less", rows, total), 1), table, c.const(fill_value, "int64"))
 
 
 @aten("topk.default")
@@ -396,3 +426,121 @@ def _search(c, row, values, right, sorter):
     if not isinstance(values, Value) or not values.ndim:
         wanted = c.reshape(wanted, [1])
     return c.reshape(c("searchsorted", line, wanted, right=bool(right), dtype=c.dtype), c.shape)
+
+
+def _median(c, x, value, shape, axis, keepdim, skip_nan):
+    """(the lower median along an axis, its place): NaN sorts last; one that is there is the median, unless it is skipped."""
+    (n,) = c.known(shape[axis])
+    order = c("argsort", value, axis=axis, is_ascend=True, dtype="int64")
+    ranked = c("gather", value, order, axis=axis)
+    middle = c.const((n - 1) // 2, "int64")
+    if is_float(x.dtype):
+        count = c("sum", c.convert(c("isnan", value), "bool", "int64"), axis=[axis], keepdims=True)
+        real = c.sub(c.const(n, "int64"), count)
+        if skip_nan:
+            place = c("floor_divide", c("maximum", c.sub(real, c.const(1, "int64")), c.const(0, "int64")), c.const(2, "int64"))
+        else:
+            place = c.where(c("greater", count, c.const(0, "int64")), real, middle)
+    else:
+        place = c.full((n - 1) // 2, [1 if a == axis else s for a, s in enumerate(shape)], "int64")
+    parts = [c("gather", v, place, axis=axis) for v in (ranked, order)]
+    return parts if keepdim else [c.squeeze(p, [axis]) for p in parts]
+
+
+def _median_rules(name, skip_nan):
+    @aten(f"{name}.dim")
+    def along(c, x, dim, keepdim=False):
+        if not x.ndim:
+            return [x.expr, c.const(0, "int64")]
+        return _median(c, x, x.expr, x.shape, x.axis(dim), keepdim, skip_nan)
+
+    @aten(f"{name}.default")
+    def whole(c, x):
+        count = product(x.shape)
+        if known(count) and not int(count):
+            return c.const(math.nan, x.dtype)
+        return _median(c, x, c.reshape(x, [count]), [count], 0, False, skip_nan)[0]
+
+
+_median_rules("median", False)
+_median_rules("nanmedian", True)
+
+
+@aten("narrow_copy.default")
+def narrow_copy(c, x, dim, start, length):
+    axis = x.axis(dim)
+    start = start + x.shape[axis] if known(start) and int(start) < 0 else start
+    return c.slice(x, axis, start, start + length)
+
+
+@aten("embedding_dense_backward.default")
+def embedding_dense_backward(c, grad, indices, num_weights, padding_idx, scale_grad_by_freq):
+    c.need(not scale_grad_by_freq, "the gradient of an embedding scaled by frequency")
+    width = grad.shape[-1]
+    count = product(indices.shape)
+    rows, places = c.reshape(grad, [count, width]), c.reshape(c.cast(indices, "int64"), [count])
+    if padding_idx >= 0:
+        rows = c.where(c.expand_dims(c("equal", places, c.const(padding_idx, "int64")), 1), c.const(0, grad.dtype), rows)
+    zeros = c.full(0, [num_weights, width], grad.dtype)
+    return c("scatter_nd", zeros, c.expand_dims(places, 0), rows, mode="add")
+
+
+@aten("_embedding_bag.default", "_embedding_bag_forward_only.default")
+def embedding_bag(
+    c, weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=-1
+):
+    """Sums (0), means (1) or maxima (2) of bags of rows; a bag begins where `offsets` says."""
+    c.need(not any(map(c.used, (1, 2, 3))), "what embedding_bag keeps for its gradient")
+    wide = "int64"
+    bags, width = c.shape
+    count = product(indices.shape)
+    places, starts = c.cast(indices, wide), c.cast(offsets, wide)
+    if include_last_offset:
+        starts = c.slice(starts, 0, 0, bags)
+    steps = c("arange", c.const(0, wide), c.const(count, wide), c.const(1, wide), dtype=wide, length=c.sizes.extent(count))
+    bag = c.sub(c("sum", c.convert(c("less_equal", c.expand_dims(starts, 1), c.expand_dims(steps, 0)), "bool", wide), axis=[0]), c.const(1, wide))
+    bag = c("maximum", bag, c.const(0, wide))
+    rows = c("take", weight, places, axis=0)
+    if per_sample_weights is not None:
+        rows = c.mul(rows, c.expand_dims(c.cast(per_sample_weights, weight.dtype), 1))
+    kept = None
+    if padding_idx >= 0:
+        kept = c("not_equal", places, c.const(padding_idx, wide))
+        rows = c.where(c.expand_dims(kept, 1), rows, c.const(-math.inf if mode == 2 else 0, weight.dtype))
+    ones = c.full(1, [count], wide) if kept is None else c.convert(kept, "bool", wide)
+    begin = c.full(-math.inf if mode == 2 else 0, [bags, width], weight.dtype)
+    out = c("scatter_nd", begin, c.expand_dims(bag, 0), rows, mode="max" if mode == 2 else "add")
+    counts = c.expand_dims(c("scatter_nd", c.full(0, [bags], wide), c.expand_dims(bag, 0), ones, mode="add"), 1)
+    if mode == 1:
+        out = c.div(out, c.convert(c("maximum", counts, c.const(1, wide)), wide, weight.dtype))
+    if mode == 2:
+        out = c.where(c("equal", counts, c.const(0, wide)), c.const(0, weight.dtype), out)
+    return [out, None, None, None]
+
+
+@aten("_unique2.default")
+def unique2(c, x, sorted=True, return_inverse=False, return_counts=False):  # noqa: A002
+    return _unique(c, c.reshape(x, [product(x.shape)]), x.shape)
+
+
+def _unique(c, flat, shape):
+    found = c("unique", flat, is_sorted=True)
+    counts = c.convert(c.item(found, 3), "int64", "int64")
+    return [c.item(found, 0), c.reshape(c.item(found, 2), shape), counts]
+
+
+@aten("histc.default")
+def histc(c, x, bins=100, min=0, max=0):  # noqa: A002
+    kind = c.dtype
+    count = product(x.shape)
+    flat = c.cast(Value(c.reshape(x, [count]), x.fake.reshape(-1)), kind)
+    if min == max:
+        low, high = c("min", flat), c("max", flat)
+        same = c("equal", low, high)
+        low, high = c.where(same, c.sub(low, c.const(1, kind)), low), c.where(same, c.add(high, c.const(1, kind)), high)
+    else:
+        low, high = c.const(min, kind), c.const(max, kind)
+    inside = c("logical_and", c("greater_equal", flat, low), c("less_equal", flat, high))
+    place = c.div(c.mul(c.sub(flat, low), c.const(bins, kind)), c.sub(high, low))
+    place = c("minimum", c.convert(c.where(inside, place, c.const(0, kind)), kind, "int64"), c.const(bins - 1, "int64"))
+    return c("scatter_nd", c.full(0, [bins], kind), c.expand_dims(place, 0), c.convert(inside, "bool", kind), mode="add")

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import math
-
 from ..context import Value
 from ..dtypes import is_float
 from ..registry import aten
-from ..sizes import same
 
 
 def _transposed_weight(x):
@@ -115,7 +112,7 @@ def matmul(c, x, y):
     if y.ndim <= 2:
         out = _product(c, Value(a, x.fake) if x.ndim > 1 else a, y, c.dtype) if y.ndim == 2 else c("nn.matmul", a, b)
     else:
-        out = c("nn.batch_matmul", a, b, transpose_b=False)
+        out = c("nn.matmul", a, b)
     if x.ndim == 1:
         out = c.squeeze(out, [rank - 2])
     return c.squeeze(out, [rank - 1 - (x.ndim == 1)]) if y.ndim == 1 else out
@@ -130,52 +127,3 @@ def trilinear(c, x, y, z, expand1, expand2, expand3, sumdim, unroll_dim=1):
             expr = c.expand_dims(expr, axis)
         parts.append(expr)
     return c("sum", c.mul(c.mul(parts[0], parts[1]), parts[2]), axis=sorted(sumdim))
-
-
-def attention(c, query, key, value, mask=None, is_causal=False, scale=None, enable_gqa=False):
-    """softmax(query @ key^T * scale + mask) @ value over (..., heads, length, width); computed in float32 where inputs are narrower."""
-    dtype = query.dtype
-    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
-    q, k, v = (c.cast(x, wide) for x in (query, key, value))
-    length, width = query.shape[-2:]
-    keys = key.shape[-2]
-    if enable_gqa and not same(query.shape[-3], key.shape[-3]):
-        heads, groups = c.known(query.shape[-3], key.shape[-3])
-        k, v = (c("repeat", x, repeats=heads // groups, axis=query.ndim - 3) for x in (k, v))
-    if scale is None:
-        (width_,) = c.known(width)
-        scale = 1 / math.sqrt(width_)
-    q = c.mul(q, c.const(scale, wide))
-    if query.ndim == 2:
-        scores = c("nn.dense", q, k)
-    else:
-        scores = c("nn.batch_matmul", q, k)
-    low = c.const(-math.inf, wide)
-    if is_causal:
-        rows, columns = (
-            c("arange", c.const(0, "int64"), c.const(n, "int64"), c.const(1, "int64"), dtype="int64", length=c.sizes.extent(n)) for n in (length, keys)
-        )
-        scores = c.where(c("less_equal", c.expand_dims(columns, 0), c.expand_dims(rows, 1)), scores, low)
-    if mask is not None:
-        scores = c.where(mask, scores, low) if mask.is_bool else c.add(scores, c.cast(mask, wide))
-    weights = c("nn.softmax", scores, axis=query.ndim - 1)
-    if mask is not None or is_causal:
-        # A row without a key gives zeros, not 0 / 0.
-        none = c("equal", c("max", scores, axis=[query.ndim - 1], keepdims=True), low)
-        weights = c.where(none, c.const(0, wide), weights)
-    out = c("nn.matmul", weights, v) if query.ndim == 2 else c("nn.batch_matmul", weights, v, transpose_b=False)
-    return c.convert(out, wide, dtype), scores
-
-
-@aten("scaled_dot_product_attention.default")
-def scaled_dot_product_attention(c, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    c.need(not dropout_p, "attention with dropout draws random numbers")
-    return attention(c, query, key, value, attn_mask, is_causal, scale, enable_gqa)[0]
-
-
-@aten("_scaled_dot_product_flash_attention_for_cpu.default")
-def flash_attention(c, query, key, value, dropout_p=0.0, is_causal=False, attn_mask=None, scale=None):
-    c.need(not dropout_p, "attention with dropout draws random numbers")
-    out, scores = attention(c, query, key, value, attn_mask, is_causal, scale)
-    sums = c("logsumexp", scores, axis=[query.ndim - 1]) if c.used(1) else None
-    return [out, sums]

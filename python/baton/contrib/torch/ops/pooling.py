@@ -66,12 +66,12 @@ def _reach(c, x, kernel, stride, padding, n):
 
 
 def _sums(c, x, data, kernel, stride, padding, n):
-    """Sums over windows: means of data padded with zeros, times the number of elements of a window."""
+    """Sums over windows: means of data padded with zeros that is multiplied by the number of elements of a window, exact for integers."""
     more = _reach(c, x, kernel, stride, padding, n)
     widths = [[0, 0], [0, 0], *([p, p + m] for p, m in zip(padding, more, strict=True))]
     padded = c("nn.pad", data, c.const(0, x.dtype), pad_width=widths) if any(padding) or any(more) else data
-    means = c(f"nn.avg_pool{n}d", padded, pool_size=kernel, strides=stride, padding=[0] * (2 * n), layout=_LAYOUT[n], count_include_pad=True)
-    return c.mul(means, c.const(product(kernel), x.dtype))
+    padded = c.mul(padded, c.const(product(kernel), x.dtype))
+    return c(f"nn.avg_pool{n}d", padded, pool_size=kernel, strides=stride, padding=[0] * (2 * n), layout=_LAYOUT[n], count_include_pad=True)
 
 
 def _ceil_average(c, x, data, kernel, stride, padding, n):
@@ -129,7 +129,8 @@ def _adaptive(n):
 
     @aten(f"adaptive_max_pool{n}d.default")
     def largest(c, x, output_size):
-        c.need(not c.used(1), "indices of an adaptive pool")
+        if c.used(1):
+            return _largest_parts(c, x, n)
         data, added = _batched(c, x, n)
         return [_back(c, c(f"nn.adaptive_max_pool{n}d", data, output_size=c.known(*c.shape[-n:]), layout=_LAYOUT[n]), added), None]
 
@@ -151,6 +152,30 @@ def _adaptive(n):
         return out
 
 
+def _largest_parts(c, x, n):
+    """(the largest element of each part, its place in the plane): a table of the places of each part, filled up with its last one."""
+    import numpy as np
+
+    sizes, counts = c.known(*x.shape[-n:]), c.known(*c.shape[-n:])
+    spans = [[(i * size // m, -(-(i + 1) * size // m)) for i in range(m)] for size, m in zip(sizes, counts, strict=True)]
+    places = np.zeros((), "int64")
+    for size, parts in zip(sizes, spans, strict=True):
+        width = max((end - begin for begin, end in parts), default=0)
+        line = np.array([[min(begin + k, end - 1) for k in range(width)] for begin, end in parts], "int64").reshape(len(parts), width)
+        at = places.ndim // 2  # parts stand before what is in them
+        shape = list(places.shape)
+        left = places.reshape(shape[:at] + [1] + shape[at:] + [1]) * size
+        places = left + line.reshape([1] * at + [len(parts)] + [1] * (len(shape) - at) + [width])
+    outer = x.shape[: x.ndim - n]
+    parts = places.reshape([*counts, -1])
+    plane = c.reshape(x, [*outer, product(sizes)])
+    table = c("take", plane, c.const(parts, "int64"), axis=len(outer))
+    axis = len(outer) + n
+    which = c("argmax", table, axis=[axis], keepdims=True, dtype="int64")
+    given = c.broadcast(c.const(parts, "int64"), [*outer, *parts.shape])
+    return [c("max", table, axis=[axis]), c.squeeze(c("gather", given, which, axis=axis), [axis])]
+
+
 for _n in (1, 2, 3):
     _adaptive(_n)
 
@@ -158,8 +183,7 @@ for _n in (1, 2, 3):
 def _resized(c, x, scales, method, aligned, antialias=False, **more):
     axes = list(range(2, x.ndim))
     given = {} if scales is None or any(s is None for s in scales) else {"scales": [float(s) for s in scales]}
-    if not given:
-        given = {"size": c.known(*c.shape[2:])}
+    given["size"] = c.known(*c.shape[2:])
     mode = "align_corners" if aligned else "half_pixel"
     return c("image.resize", x, axes=axes, method=method, **{"coordinate_transformation_mode": mode, "antialias": antialias, **given, **more})
 

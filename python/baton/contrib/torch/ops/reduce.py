@@ -221,12 +221,23 @@ def _running_extreme(c, x, dim, name):
     if not x.ndim:
         return [x.expr, c.const(0, "int64")]
     axis = x.axis(dim)
-    value = c.cast(x, "uint8") if x.is_bool else x.expr
-    stand_in = _Typed(value, x.shape, "uint8" if x.is_bool else x.dtype)
-    pairs, highest = _running(c, stand_in, axis, name)
+    kind = "uint8" if x.is_bool else x.dtype
+    stand_in = _Typed(c.cast(x, kind), x.shape, kind)
+    _, highest = _running(c, stand_in, axis, name)
+    value = c.expand_dims(stand_in.expr, axis)
+    beside = c.expand_dims(highest, axis + 1)
+    hit = c("equal", value, beside)
+    if is_float(kind):
+        hit = c("logical_or", hit, c("logical_and", c("isnan", value), c("isnan", beside)))
     # The latest of equal ones, as PyTorch's scan has it.
-    place = c("argmax" if name == "max" else "argmin", pairs, axis=[axis + 1], select_last_index=True, dtype="int64")
-    return [c.convert(highest, stand_in.dtype, x.dtype), place]
+    (n,) = c.known(x.shape[axis])
+    places = c("arange", c.const(0, "int64"), c.const(n, "int64"), c.const(1, "int64"), dtype="int64")
+    shape = [1] * (x.ndim + 1)
+    row = c.reshape(places, [*shape[:axis], n, 1, *shape[axis + 2 :]])
+    column = c.reshape(places, [*shape[: axis + 1], n, *shape[axis + 2 :]])
+    hit = c("logical_and", hit, c("less_equal", column, row))
+    place = c("max", c.where(hit, column, c.const(-1, "int64")), axis=[axis + 1])
+    return [c.convert(highest, kind, x.dtype), place]
 
 
 class _Typed:
@@ -265,3 +276,58 @@ def softmax(c, x, dim, half_to_float=False, dtype=None):
 def log_softmax(c, x, dim, half_to_float=False, dtype=None):
     value = c.cast(x, c.dtype)
     return c("nn.log_softmax", value, axis=x.axis(dim)) if x.ndim else c.sub(value, value)
+
+
+@aten("mode.default")
+def mode(c, x, dim=-1, keepdim=False):
+    """The commonest element along an axis, the least of equally common ones; its last place."""
+    if not x.ndim:
+        return [x.expr, c.const(0, "int64")]
+    axis = x.axis(dim)
+    (n,) = c.known(x.shape[axis])
+    kind = "uint8" if x.is_bool else x.dtype
+    value = c.cast(x, kind)
+    equal = c("equal", c.expand_dims(value, axis), c.expand_dims(value, axis + 1))
+    counts = c("sum", c.convert(equal, "bool", "int64"), axis=[axis + 1])
+    common = c("equal", counts, c("max", counts, axis=[axis], keepdims=True))
+    high = c.const(math.inf if is_float(kind) else _bounds(kind)[1], kind)
+    least = c("min", c.where(common, value, high), axis=[axis], keepdims=True)
+    places = c("arange", c.const(0, "int64"), c.const(n, "int64"), c.const(1, "int64"), dtype="int64")
+    line = c.reshape(places, [n if a == axis else 1 for a in range(x.ndim)])
+    place = c("max", c.where(c("equal", value, least), line, c.const(-1, "int64")), axis=[axis], keepdims=True)
+    parts = [c.convert(least, kind, x.dtype), place]
+    return parts if keepdim else [c.squeeze(p, [axis]) for p in parts]
+
+
+def _distance(c, away, p, axis, kind):
+    """The p-norm of differences along an axis."""
+    away = c("abs", away)
+    if p == 0:
+        return c("sum", c.convert(c("not_equal", away, c.const(0, kind)), "bool", kind), axis=[axis])
+    if math.isinf(p):
+        return c("max", away, axis=[axis])
+    if p == 1:
+        return c("sum", away, axis=[axis])
+    if p == 2:
+        return c("sqrt", c("sum", c.mul(away, away), axis=[axis]))
+    return c("power", c("sum", c("power", away, c.const(p, kind)), axis=[axis]), c.const(1 / p, kind))
+
+
+@aten("_cdist_forward.default")
+def cdist(c, x, y, p, compute_mode=None):
+    if known(x.shape[-1]) and not int(x.shape[-1]):
+        return c.full(0, c.shape, c.dtype)
+    away = c.sub(c.expand_dims(x, x.ndim - 1), c.expand_dims(y, y.ndim - 2))
+    return _distance(c, away, p, len(c.shape), c.dtype)
+
+
+@aten("_pdist_forward.default")
+def pdist(c, x, p=2.0):
+    import numpy as np
+
+    (n,) = c.known(x.shape[0])
+    first, second = np.triu_indices(n, 1)
+    if not len(first) or known(x.shape[1]) and not int(x.shape[1]):
+        return c.full(0, c.shape, c.dtype)
+    away = c.sub(c("take", x, c.const(first, "int64"), axis=0), c("take", x, c.const(second, "int64"), axis=0))
+    return _distance(c, away, p, 1, c.dtype)

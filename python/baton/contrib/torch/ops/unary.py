@@ -149,6 +149,14 @@ def _erfc(c, x, dtype):
     """1 - erf(x), without cancellation: for |x| > 1/2 by the expansion of Numerical Recipes (3rd edition, 6.2.2), in float64."""
     wide = c.convert(x, dtype, "float64")
     z = c("abs", wide)
+    tail = c.mul(_erfcx_of(c, z), c("exp", c("negative", c.mul(z, z))))
+    tail = c.where(c("less", wide, c.const(0.0, "float64")), c.sub(c.const(2.0, "float64"), tail), tail)
+    near = c.sub(c.const(1.0, "float64"), c("erf", wide))
+    return c.convert(c.where(c("less", z, c.const(0.5, "float64")), near, tail), "float64", dtype)
+
+
+def _erfcx_of(c, z):
+    """exp(z^2) erfc(z) for z >= 0 in float64, by a Chebyshev series in 2 / (2 + z)."""
     t = c.div(c.const(2.0, "float64"), c.add(z, c.const(2.0, "float64")))
     ty = c.sub(c.mul(t, c.const(4.0, "float64")), c.const(2.0, "float64"))
     d = dd = c.const(0.0, "float64")
@@ -156,10 +164,7 @@ def _erfc(c, x, dtype):
         d, dd = c.add(c.sub(c.mul(ty, d), dd), c.const(coefficient, "float64")), d
     half = c.const(0.5, "float64")
     inner = c.sub(c.mul(half, c.add(c.const(_ERFC[0], "float64"), c.mul(ty, d))), dd)
-    tail = c.mul(t, c("exp", c.sub(inner, c.mul(z, z))))
-    tail = c.where(c("less", wide, c.const(0.0, "float64")), c.sub(c.const(2.0, "float64"), tail), tail)
-    near = c.sub(c.const(1.0, "float64"), c("erf", wide))
-    return c.convert(c.where(c("less", z, half), near, tail), "float64", dtype)
+    return c.mul(t, c("exp", inner))
 
 
 _ERFC = (
@@ -274,3 +279,36 @@ def erfinv(c, x):
         y = c.sub(y, c.div(c.sub(c("erf", y), wide), slope))
     edge = c("equal", c("abs", wide), k(1.0))
     return c.convert(c.where(edge, c.mul(wide, k(math.inf)), y), "float64", c.dtype)
+
+
+@aten("frexp.Tensor")
+def frexp(c, x):
+    """(mantissa in [1/2, 1), exponent) by the bits of a number."""
+    c.need(x.dtype == "float32", "it is for float32")
+    tiny = c("less", c("abs", x), c.const(2.0**-126, "float32"))
+    scaled = c.where(tiny, c.mul(x, c.const(2.0**24, "float32")), x)
+    bits = c("reinterpret", scaled, dtype="int32")
+    exponent = c("bitwise_and", c("right_shift", bits, c.const(23, "int32")), c.const(255, "int32"))
+    exponent = c.sub(c.sub(exponent, c.const(126, "int32")), c.where(tiny, c.const(24, "int32"), c.const(0, "int32")))
+    kept = c("bitwise_and", bits, c.const(-(255 << 23) - 1, "int32"))
+    mantissa = c("reinterpret", c("bitwise_or", kept, c.const(126 << 23, "int32")), dtype="float32")
+    plain = c("logical_or", c("equal", x, c.const(0.0, "float32")), c("logical_not", c("isfinite", x)))
+    return [c.where(plain, x, mantissa), c.where(plain, c.const(0, "int32"), exponent)]
+
+
+@aten("angle.default")
+def angle(c, x):
+    value = c.cast(x, c.dtype)
+    turned = c.where(c("less", value, c.const(0, c.dtype)), c.const(math.pi, c.dtype), c.const(0, c.dtype))
+    return c.where(c("isnan", value), value, turned)
+
+
+@aten("erfcx.default", "special_erfcx.default")
+def erfcx(c, x):
+    """exp(x^2) erfc(x): by the expansion of `erfc` without its last factor."""
+    wide = c.convert(c.cast(x, c.dtype), c.dtype, "float64")
+    z = c("abs", wide)
+    scaled = _erfcx_of(c, z)
+    grown = c("exp", c.mul(wide, wide))
+    mirrored = c.sub(c.mul(c.const(2.0, "float64"), grown), scaled)
+    return c.convert(c.where(c("less", wide, c.const(0.0, "float64")), mirrored, scaled), "float64", c.dtype)
