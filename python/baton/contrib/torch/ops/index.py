@@ -491,7 +491,7 @@ def embedding_bag(
 ):
     """Sums (0), means (1) or maxima (2) of bags of rows; a bag begins where `offsets` says."""
     c.need(not any(map(c.used, (1, 2, 3))), "what embedding_bag keeps for its gradient")
-    wide = "int64"
+    wide, kind = "int64", "float32" if weight.dtype in ("float16", "bfloat16") else weight.dtype
     bags, width = c.shape
     count = product(indices.shape)
     places, starts = c.cast(indices, wide), c.cast(offsets, wide)
@@ -500,22 +500,22 @@ def embedding_bag(
     steps = c("arange", c.const(0, wide), c.const(count, wide), c.const(1, wide), dtype=wide, length=c.sizes.extent(count))
     bag = c.sub(c("sum", c.convert(c("less_equal", c.expand_dims(starts, 1), c.expand_dims(steps, 0)), "bool", wide), axis=[0]), c.const(1, wide))
     bag = c("maximum", bag, c.const(0, wide))
-    rows = c("take", weight, places, axis=0)
+    rows = c.convert(c("take", weight, places, axis=0), weight.dtype, kind)
     if per_sample_weights is not None:
-        rows = c.mul(rows, c.expand_dims(c.cast(per_sample_weights, weight.dtype), 1))
+        rows = c.mul(rows, c.expand_dims(c.cast(per_sample_weights, kind), 1))
     kept = None
     if padding_idx >= 0:
         kept = c("not_equal", places, c.const(padding_idx, wide))
-        rows = c.where(c.expand_dims(kept, 1), rows, c.const(-math.inf if mode == 2 else 0, weight.dtype))
+        rows = c.where(c.expand_dims(kept, 1), rows, c.const(-math.inf if mode == 2 else 0, kind))
     ones = c.full(1, [count], wide) if kept is None else c.convert(kept, "bool", wide)
-    begin = c.full(-math.inf if mode == 2 else 0, [bags, width], weight.dtype)
+    begin = c.full(-math.inf if mode == 2 else 0, [bags, width], kind)
     out = c("scatter_nd", begin, c.expand_dims(bag, 0), rows, mode="max" if mode == 2 else "add")
     counts = c.expand_dims(c("scatter_nd", c.full(0, [bags], wide), c.expand_dims(bag, 0), ones, mode="add"), 1)
     if mode == 1:
-        out = c.div(out, c.convert(c("maximum", counts, c.const(1, wide)), wide, weight.dtype))
+        out = c.div(out, c.convert(c("maximum", counts, c.const(1, wide)), wide, kind))
     if mode == 2:
-        out = c.where(c("equal", counts, c.const(0, wide)), c.const(0, weight.dtype), out)
-    return [out, None, None, None]
+        out = c.where(c("equal", counts, c.const(0, wide)), c.const(0, kind), out)
+    return [c.convert(out, kind, weight.dtype), None, None, None]
 
 
 @aten("_unique2.default")

@@ -51,6 +51,9 @@ def _average(n):
         total = _sums(c, x, data, kernel, stride, padding, n)
         return _back(c, c.div(total, c.const(divisor_override, x.dtype)), added)
 
+    if n == 1:
+        return
+
     @aten(f"avg_pool{n}d_backward.default")
     def backward(c, grad, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
         c.need(not ceil_mode and divisor_override is None and x.ndim == n + 2, "the gradient of a pool with ceil_mode or a divisor of its own")
@@ -107,6 +110,9 @@ def _largest(n):
         plane = c.const(product(x.shape[-n:]), "int64")
         return [_back(c, v, added) for v in (c.item(both, 0), c("floor_mod", c.item(both, 1), plane))]
 
+    if n == 1:
+        return
+
     @aten(f"max_pool{n}d_with_indices_backward.default")
     def backward(c, grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices):
         rows = c.known(product(x.shape[:-n]))[0]
@@ -122,7 +128,7 @@ for _n in (1, 2, 3):
 
 
 def _adaptive(n):
-    @aten(f"_adaptive_avg_pool{n}d.default", f"adaptive_avg_pool{n}d.default")
+    @aten(*(f"{name}{n}d.default" for name in ("_adaptive_avg_pool", "adaptive_avg_pool")[n == 1 :]))
     def average(c, x, output_size):
         data, added = _batched(c, x, n)
         return _back(c, c(f"nn.adaptive_avg_pool{n}d", data, output_size=c.known(*c.shape[-n:]), layout=_LAYOUT[n]), added)
@@ -133,6 +139,9 @@ def _adaptive(n):
             return _largest_parts(c, x, n)
         data, added = _batched(c, x, n)
         return [_back(c, c(f"nn.adaptive_max_pool{n}d", data, output_size=c.known(*c.shape[-n:]), layout=_LAYOUT[n]), added), None]
+
+    if n == 1:
+        return
 
     @aten(f"_adaptive_avg_pool{n}d_backward.default")
     def backward(c, grad, x):
@@ -182,7 +191,8 @@ for _n in (1, 2, 3):
 
 def _resized(c, x, scales, method, aligned, antialias=False, **more):
     axes = list(range(2, x.ndim))
-    given = {} if scales is None or any(s is None for s in scales) else {"scales": [float(s) for s in scales]}
+    # With aligned corners a factor follows from the extents, whatever the caller's says.
+    given = {} if aligned or scales is None or any(s is None for s in scales) else {"scales": [float(s) for s in scales]}
     given["size"] = c.known(*c.shape[2:])
     mode = "align_corners" if aligned else "half_pixel"
     return c("image.resize", x, axes=axes, method=method, **{"coordinate_transformation_mode": mode, "antialias": antialias, **given, **more})

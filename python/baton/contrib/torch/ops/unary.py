@@ -303,7 +303,7 @@ def angle(c, x):
     return c.where(c("isnan", value), value, turned)
 
 
-@aten("erfcx.default", "special_erfcx.default")
+@aten("special_erfcx.default")
 def erfcx(c, x):
     """exp(x^2) erfc(x): by the expansion of `erfc` without its last factor."""
     wide = c.convert(c.cast(x, c.dtype), c.dtype, "float64")
