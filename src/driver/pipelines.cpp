@@ -49,6 +49,8 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   add(InlineCompilerFunctions());
   // From here on every program is one that type inference accepts.
   add(InferType());
+  // From here on quantized weights are whole numbers, with their scale behind the product.
+  if (!plan) add(LiftWeightScales());
   // From here on operators have static forms where shapes allow it.
   add(DynamicToStatic());
   // From here on half floats are what is handed in and out, and what is not known to compute. Of a program that is
