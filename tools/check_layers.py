@@ -144,7 +144,8 @@ ABOUT = {
     "src/relay/transform/decompose_ops.cpp": {"nn.batch_norm", "nn.dropout"},
     "src/relay/transform/flatten_atrous_conv.cpp": {"nn.conv2d", "nn.space_to_batch_nd", "nn.batch_to_space_nd"},
     "src/relay/transform/fold_explicit_padding.cpp": {"nn.pad"},
-    "src/relay/transform/pack_dense.cpp": {"nn.dense", "nn.contrib_dense_pack"},
+    "src/relay/transform/pack_dense.cpp": {"nn.dense", "nn.contrib_dense_pack", "nn.contrib_unpack_panels", "take"},
+    "src/relay/transform/lift_weight_scales.cpp": {"cast", "multiply", "subtract", "transpose"},
     "src/relay/transform/state_to_buffers.cpp": {
         "concatenate",
         "reshape",

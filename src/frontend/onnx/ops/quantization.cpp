@@ -53,6 +53,12 @@ Value OfBytes(Ctx& c, const char* op, const Value& x, const Value& scale, const 
   return c.CallWith(op, {x, param(scale), zero ? param(zero) : c.Scalar(DataType::Int(32), 0)}, all);
 }
 
+/// Whether subtracting it changes nothing.
+bool IsZero(const Value& zero) {
+  if (!zero.host || zero.weight || zero.host->is_string) return false;
+  return std::all_of(zero.host->bytes.begin(), zero.host->bytes.end(), [](char b) { return b == 0; });
+}
+
 void Range(DataType t, double* low, double* high) {
   *low = t.is_uint() ? 0 : -std::ldexp(1.0, t.bits() - 1);
   *high = std::ldexp(1.0, t.is_uint() ? t.bits() : t.bits() - 1) - 1;
@@ -119,7 +125,8 @@ Values QLinearMatMul(Ctx& c) {
     return c.Reshape(v, row ? Dims{c.Dim(v, 0), 1} : Dims{1, c.Dim(v, 0)});
   };
   auto centered = [&](const Value& v, const Value& z, bool row) {
-    return c.Sub(c.Cast(v, DataType::Int(32)), c.Cast(line(z, row), DataType::Int(32)));
+    const Value wide = c.Cast(v, DataType::Int(32));
+    return IsZero(z) ? wide : c.Sub(wide, c.Cast(line(z, row), DataType::Int(32)));
   };
   Value y = c.MatMul(centered(a, c.T(2), true), centered(b, c.T(5), false), DataType::Int(32));
   DataType in = ComputeType(a_scale.dtype);
@@ -178,7 +185,7 @@ Value Dequantize(Ctx& c, const Value& x, const Value& scale, const Value& zero, 
   if (IsInt(x.dtype)) {
     DataType wide = DataType::Int(x.dtype.bits() >= 32 ? 64 : 32);
     y = c.Cast(x, wide);
-    if (zero) y = c.Sub(y, Spread(c, c.Cast(zero, wide), shape, axis, block));
+    if (zero && !IsZero(zero)) y = c.Sub(y, Spread(c, c.Cast(zero, wide), shape, axis, block));
     y = c.Cast(y, in);
   } else {
     y = c.Cast(x, in);
@@ -189,7 +196,7 @@ Value Dequantize(Ctx& c, const Value& x, const Value& scale, const Value& zero, 
 
 Value Centered(Ctx& c, const Value& v, const Value& zero, const Dims& line) {
   Value y = c.Cast(v, DataType::Int(32));
-  if (!zero) return y;
+  if (!zero || IsZero(zero)) return y;
   Value z = c.Cast(zero, DataType::Int(32));
   if (c.Rank(z) == 1 && c.Dim(z, 0) == 1) z = c.Reshape(z, {});
   if (c.Rank(z) == 1) z = c.Reshape(z, line);

@@ -41,6 +41,28 @@ Type DensePackType(const DenseAttrs& a, const TypeArgs& in) {
   return TensorType(out, dots ? DataType::Int(32) : in.dtype(0));
 }
 
+Type UnpackPanelsType(const DenseAttrs& a, const TypeArgs& in) {
+  in.Number(0, "R1");
+  in.Rank(0, 3, "R1");
+  const int64_t panels = in.dim(0, 0), columns = in.dim(0, 2);
+  int64_t units = Units(a);
+  if (units < 0) units = panels < 0 || columns < 0 ? -1 : panels * columns;
+  if (panels >= 0 && columns >= 0 && (units > panels * columns || units <= (panels - 1) * columns)) {
+    in.Fail("R2", in.Show(0) + " holds " + Str(panels) + " panels of " + Str(columns) + " and units = " + Str(units));
+  }
+  return TensorType(Shape{MakeDim(units), in.shape(0)[1]}, in.dtype(0));
+}
+
+Tensor LowerUnpackPanels(const DenseAttrs&, const Tensors& in, const Type& out_type) {
+  const Tensor& w = in[0];
+  return te::Compute(
+      AsTensor(out_type)->shape,
+      [&](Indices i) {
+        return w(Shape{floordiv(i[0], w.shape()[2]), i[1], floormod(i[0], w.shape()[2])});
+      },
+      "unpack_panels", "injective");
+}
+
 Tensor LowerDensePack(const DenseAttrs&, const Tensors& in, const Type& out_type) {
   const Tensor &x = in[0], &w = in[1];
   const bool dots = w.ndim() == 4;
@@ -83,6 +105,22 @@ const Op op::dense_pack = DefineOp({
                .kernel = kernel::GenerateDensePack,
                .reference = reference::DensePack,
                .narrow_weight = true},
+});
+
+const Op op::unpack_panels = DefineOp({
+    .name = "nn.contrib_unpack_panels",
+    .doc = "The matrix of a weight in panels: out[u, k] = weight[u / c, k, u % c]. It is not folded, so that a table of "
+           "which rows are taken and which is multiplied too is there once.",
+    .inputs = {{"weight", "(panels, K, c), numbers. R1: rank 3. R2: as many panels as units take."}},
+    .output = "(units, K), the dtype of weight.",
+    .attrs = TypeOf<DenseAttrs>,
+    .type_rel = Rel<"nn.contrib_unpack_panels", UnpackPanelsType>,
+    .lower = LowerUnpackPanels,
+    .gradient = NoGradient("its weight is in panels; differentiate before PackDense"),
+    .pattern = OpPattern::kInjective,
+    .fold = Fold::kNever,
+    .source = "Baton",
+    .traits = {.values = Values::kSelects},
 });
 
 }  // namespace baton::relay
