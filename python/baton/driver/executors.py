@@ -107,15 +107,16 @@ def _shown(value):
 
 
 def _in_order(names, args, kwargs):
-    """The arguments in the order of the parameters, of which several may have one name: these are told apart by position alone."""
+    """The arguments in the order of the parameters, of which several may have one name: these are told apart by position alone. Keywords that are
+    no parameters are ignored, so that one dict of values serves several functions."""
     if len(args) > len(names):
         raise errors.TypeError(f"the function takes {len(names)} arguments, got {len(args)}")
     rest = names[len(args) :]
     for key in kwargs:
         if names.count(key) > 1:
             raise errors.TypeError(f"the function has {names.count(key)} parameters `{key}`; give them by position")
-        if key not in rest:
-            raise errors.TypeError(f"the function has no parameter `{key}`, or got it twice; it has {', '.join(names)}")
+        if key in names and key not in rest:
+            raise errors.TypeError(f"the function got its parameter `{key}` twice, by position and by name; it has {', '.join(names)}")
     missing = [n for n in rest if n not in kwargs]
     if missing:
         raise errors.TypeError(f"the function needs `{'`, `'.join(missing)}`")
