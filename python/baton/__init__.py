@@ -80,6 +80,7 @@ _answer(
         "ir.prim_expr_annotated_text": "baton.tir.text:annotated",
         "ir.prim_expr_text": "baton.tir.text:text",
         "relay.partitioned": "baton.relay.transform.partition:partitioned",
+        "relay.from_pytorch": "baton.contrib.torch:from_pytorch",
         "relay.evaluator": "baton.driver.relay_build:evaluator",
         "runtime.rpc_function": "baton.rpc.library:function",
         "runtime.graph_of": "baton.driver.graph_executor_codegen:graph_of",
@@ -87,6 +88,7 @@ _answer(
         "topi.find_operator": "baton.relay.op:find",
         "topi.operator_names": "baton.relay.op:names_in",
         "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
+        "driver.torch_program": "baton.contrib.torch:load_program",
         "driver.capsule": "baton.capsule:from_environment",
         "rpc.register_server": "baton.rpc.tracker:register_server",
         "rpc.door": "baton.rpc.tracker.registration:Door",
@@ -141,6 +143,7 @@ _NAMES = {
     "History": "history",
     "Capsule": "capsule",
     "bisect": "guard",
+    "torch": "contrib",
 }
 
 

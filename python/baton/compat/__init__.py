@@ -311,7 +311,6 @@ ABSENT = {
     "baton.contrib.tf_op": _BY_ONNX,
     "baton.contrib.tflite_runtime": _BY_ONNX,
     "baton.contrib.thrust": _NO_LIBRARY,
-    "baton.contrib.torch": _BY_ONNX,
     "baton.contrib.tvmjs": _NO_SUCH_DEVICE,
     "baton.contrib.verilator": _NO_SUCH_DEVICE,
     "baton.contrib.xcode": _NO_SUCH_DEVICE,
@@ -333,7 +332,6 @@ ABSENT = {
     "baton.relay.frontend.mxnet": _BY_ONNX,
     "baton.relay.frontend.oneflow": _BY_ONNX,
     "baton.relay.frontend.paddlepaddle": _BY_ONNX,
-    "baton.relay.frontend.pytorch": _BY_ONNX,
     "baton.relay.frontend.qnn_torch": _BY_ONNX,
     "baton.relay.frontend.tensorflow": _BY_ONNX,
     "baton.relay.frontend.tensorflow2": _BY_ONNX,
@@ -389,7 +387,6 @@ NAMES["baton.relay.frontend"] = {"ChangeDatatype": "baton.compat.change_datatype
         "mxnet": "mxnet",
         "oneflow": "oneflow",
         "paddle": "paddlepaddle",
-        "pytorch": "pytorch",
         "tensorflow": "tensorflow",
         "tflite": "tflite",
     }.items()

@@ -168,6 +168,12 @@ class IRModule(Object, key="IRModule"):
 
     __str__ = __repr__
 
+    def _repr_html_(self):
+        """The text for notebooks, coloured."""
+        from ..runtime import html
+
+        return html.program(self.script(), f"IRModule of {', '.join(sorted('@' + v.name_hint for v in self.get_global_vars())[:8])}")
+
     def script(self):
         """The text form without bulky constants."""
         return astext(self, False)
