@@ -142,20 +142,13 @@ constexpr std::string_view kOfNvidia = "mcpu mtriple mattr arch system-lib",
                                "driver_version vulkan_api_version max_spirv_version mattr";
 // Programs name these to choose by them, though no code is made for them.
 constexpr Kind kNamesAlone[] = {
-    {"cuda", kDLCUDA, kOfNvidia},
-    {"nvptx", kDLCUDA, kOfNvidia},
-    {"rocm", kDLROCM, kOfNvidia},
-    {"vulkan", kDLVulkan, kOfVulkan},
-    {"metal", kDLMetal, ""},
-    {"hexagon", kDLHexagon, "mcpu mtriple mattr llvm-options vtcm-capacity num-cores"},
-    {"webgpu", kDLWebGPU, ""},
-    {"ext_dev", kDLExtDev, ""},
-    {"aocl", kDLOpenCL, ""},
-    {"aocl_sw_emu", kDLOpenCL, ""},
-    {"sdaccel", kDLOpenCL, ""},
-    {"stackvm", kDLCPU, ""},
-    {"hybrid", kDLCPU, ""},
-    {"composite", kDLCPU, "devices"},
+    {"cuda", kDLCUDA, kOfNvidia}, {"nvptx", kDLCUDA, kOfNvidia},
+    {"rocm", kDLROCM, kOfNvidia}, {"vulkan", kDLVulkan, kOfVulkan},
+    {"metal", kDLMetal, ""},      {"hexagon", kDLHexagon, "mcpu mtriple mattr llvm-options vtcm-capacity num-cores"},
+    {"webgpu", kDLWebGPU, ""},    {"ext_dev", kDLExtDev, ""},
+    {"aocl", kDLOpenCL, ""},      {"aocl_sw_emu", kDLOpenCL, ""},
+    {"sdaccel", kDLOpenCL, ""},   {"stackvm", kDLCPU, ""},
+    {"hybrid", kDLCPU, ""},       {"composite", kDLCPU, "devices"},
     {"test", kDLCPU, ""},
 };
 const Kind* FindName(std::string_view name) {

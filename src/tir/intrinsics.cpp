@@ -176,26 +176,27 @@ namespace {
 /// Those that programs use are operators from the beginning, so that a saved program can be read by a process that has
 /// made none.
 const bool registered_intrinsics = [] {
-  for (const char* name : {"address_of",   "atan2",       "bitwise_and",
-                           "bitwise_not",  "bitwise_or",  "bitwise_xor",
-                           "call_extern",  "call_packed", "tvm_call_trace_packed",
-                           "ceil",         "cos",         "dot4", "erf",
-                           "exp",          "exp2",        "fabs",
-                           "floor",        "fma",         "fmod",
-                           "if_then_else", "index_error", "isfinite",
-                           "isinf",        "isnan",       "ldexp",
-                           "load_handle",  "log",         "log10",
-                           "log1p",        "log2",        "masked_load",
-                           "masked_store", "memcpy",      "popcount",
-                           "pow",          "prefetch",    "ptr_offset",
-                           "reinterpret",  "rsqrt",       "shift_left",
-                           "shift_right",  "sigmoid",     "sin",
-                           "sqrt",         "tan",         "sinh",
-                           "cosh",         "asin",        "acos",
-                           "atan",         "asinh",       "acosh",
-                           "atanh",        "trunc",       "round",
-                           "nearbyint",    "tanh",        "vector_max",
-                           "vector_min",   "vector_prod", "vector_sum", "ret"}) {
+  for (const char* name : {"address_of",  "atan2",        "bitwise_and",
+                           "bitwise_not", "bitwise_or",   "bitwise_xor",
+                           "call_extern", "call_packed",  "tvm_call_trace_packed",
+                           "ceil",        "cos",          "dot4",
+                           "erf",         "exp",          "exp2",
+                           "fabs",        "floor",        "fma",
+                           "fmod",        "if_then_else", "index_error",
+                           "isfinite",    "isinf",        "isnan",
+                           "ldexp",       "load_handle",  "log",
+                           "log10",       "log1p",        "log2",
+                           "masked_load", "masked_store", "memcpy",
+                           "popcount",    "pow",          "prefetch",
+                           "ptr_offset",  "reinterpret",  "rsqrt",
+                           "shift_left",  "shift_right",  "sigmoid",
+                           "sin",         "sqrt",         "tan",
+                           "sinh",        "cosh",         "asin",
+                           "acos",        "atan",         "asinh",
+                           "acosh",       "atanh",        "trunc",
+                           "round",       "nearbyint",    "tanh",
+                           "vector_max",  "vector_min",   "vector_prod",
+                           "vector_sum",  "ret"}) {
     Op::GetOrCreate(std::string("tir.") + name);
   }
   return true;

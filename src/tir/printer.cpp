@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/structural.h>
-#include <baton/runtime/registry.h>
 #include <baton/ir/target.h>
+#include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
 #include <baton/tir/printer.h>
@@ -396,7 +396,10 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
       const auto* var = axis ? axis->var.get() : op->node.as<VarNode>();
       const auto* buffer = op->node.as<BufferNode>();
       const auto* text = op->node.as<StringImmNode>();
-      out += " of " + (var ? NameOf(var, var->name_hint) : buffer ? NameOf(buffer, buffer->name) : text ? "\"" + text->value.str() + "\"" : about->GetTypeKey());
+      out += " of " + (var      ? NameOf(var, var->name_hint)
+                       : buffer ? NameOf(buffer, buffer->name)
+                       : text   ? "\"" + text->value.str() + "\""
+                                : about->GetTypeKey());
     }
     out += " = ";
     Expr(op->value);

@@ -234,13 +234,17 @@ def test_hosts_in_texts():
             tvm.target.Target(with_host, 12.5)
 
 
-@pytest.mark.parametrize("given", ["composite --host=llvm --devices=cuda,opencl", {"kind": "composite", "host": "llvm", "devices": ["cuda", {"kind": "opencl"}]}])
+@pytest.mark.parametrize(
+    "given", ["composite --host=llvm --devices=cuda,opencl", {"kind": "composite", "host": "llvm", "devices": ["cuda", {"kind": "opencl"}]}]
+)
 def test_devices_of_a_composite_target(given):
     target = tvm.target.Target(given)
     assert target.host.kind == "llvm" and [d.kind.name for d in target.attrs["devices"]] == ["cuda", "opencl"]
 
 
-@pytest.mark.parametrize("given", ["cuda -foo=1", "cuda --foo 1", {"kind": "cuda", "foo": 1}, "cuda -max_num_threads=many", {"kind": "llvm", "libs": {"a": "b"}}])
+@pytest.mark.parametrize(
+    "given", ["cuda -foo=1", "cuda --foo 1", {"kind": "cuda", "foo": 1}, "cuda -max_num_threads=many", {"kind": "llvm", "libs": {"a": "b"}}]
+)
 def test_options_that_a_kind_has_not(given):
     with pytest.raises(ValueError, match="target option"):
         tvm.target.Target(given)

@@ -72,7 +72,7 @@ typedef struct {
   int32_t version; /* kBatonFunctionSpecVersion */
   int32_t num_params;
   int32_t num_required; /* those behind are sizes, which may be left out: they are read from the tensors */
-  int32_t result; /* kBatonParamInt or kBatonParamFloat; 0: none */
+  int32_t result;       /* kBatonParamInt or kBatonParamFloat; 0: none */
   const char* name;
   const BatonParamSpec* params;
   int (*call)(void** slots);

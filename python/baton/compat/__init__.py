@@ -535,7 +535,6 @@ class _Finder:
                 return spec
         return None
 
-
     @staticmethod
     def _shared(name, rest):
         try:

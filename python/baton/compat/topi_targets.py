@@ -6,7 +6,6 @@ from .. import topi
 from ..topi.schedules import plain_schedule
 from . import topi_sort, topi_vision
 
-
 # Names of a target's own that are operators of all.
 _OTHERS = {
     "argsort_thrust": lambda: topi.argsort,

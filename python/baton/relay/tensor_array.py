@@ -160,7 +160,10 @@ class StaticTensorArrayOps:
             last = Var("last", self._one())
             one = PatternConstructor(p.cons, [PatternVar(last), PatternConstructor(p.nil, [])])
             more = op.concatenate([row, self._call("tensor_array_rows", tail)], axis=0)
-            both = [Clause(one, self._open(last, lambda d: op.expand_dims(d, 0))), Clause(PatternConstructor(p.cons, [PatternVar(head), PatternVar(tail)]), more)]
+            both = [
+                Clause(one, self._open(last, lambda d: op.expand_dims(d, 0))),
+                Clause(PatternConstructor(p.cons, [PatternVar(head), PatternVar(tail)]), more),
+            ]
             self._define("tensor_array_rows", [array], Match(array, both, complete=False), self._data(Any()))
             array = Var("array", self._many())
             self._define("tensor_array_stack", [array], full(self._call("tensor_array_rows", array)), stacked._one())

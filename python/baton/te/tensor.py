@@ -40,11 +40,22 @@ class PlaceholderOp(Operation, key="te.PlaceholderOp"):
     __slots__ = ()
     input_tensors = ()
 
+    def __repr__(self):
+        return f"placeholder({self.name}, {self.handle:#x})"
+
+    __str__ = __repr__
+
 
 class ComputeOp(Operation, key="te.ComputeOp"):
     """A value for each element."""
 
     __slots__ = ()
+
+    def __repr__(self):
+        body, axes, reduced = ([str(x) for x in xs] for xs in (map(repr, self.body), self.axis, self.reduce_axis))
+        return f"compute({self.name}, body=[{', '.join(body)}], axis=[{', '.join(axes)}], reduce_axis=[{', '.join(reduced)}], tag={self.tag}, attrs={dict(self.attrs)})"
+
+    __str__ = __repr__
 
     @property
     def num_outputs(self):

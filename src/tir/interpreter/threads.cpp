@@ -95,7 +95,10 @@ void Interpreter::ExecAllNode(const Stmt& s, const Team& team) {
     Team still = team;
     while (true) {
       Team on;
-      for (State* t : still) As(t, [&] { if (Int(w->condition)) on.push_back(t); });
+      for (State* t : still)
+        As(t, [&] {
+          if (Int(w->condition)) on.push_back(t);
+        });
       if (on.empty()) break;
       ExecAll(w->body, on);
       still = std::move(on);

@@ -71,7 +71,8 @@ class ReturnLowerer : public StmtMutator {
     n.body = Repeated(op->body);
     if (!leaves_) return GetRef<Stmt>(op);
     if (op->kind == ForKind::kParallel)
-      throw UnsupportedError("tir.ret within a parallel loop: its rounds run at the same time, so make the loop serial");
+      throw UnsupportedError(
+          "tir.ret within a parallel loop: its rounds run at the same time, so make the loop serial");
     if (op->kind == ForKind::kVectorized) n.kind = ForKind::kSerial;
     n.body = IfHere(n.body);
     return For(std::move(n));
@@ -80,7 +81,8 @@ class ReturnLowerer : public StmtMutator {
     WhileNode n = *op;
     n.body = Repeated(op->body);
     if (!leaves_) return GetRef<Stmt>(op);
-    n.condition = call_intrin(DataType::Bool(), "tir.if_then_else", {Here(), op->condition, IntImm(DataType::Bool(), 0)});
+    n.condition =
+        call_intrin(DataType::Bool(), "tir.if_then_else", {Here(), op->condition, IntImm(DataType::Bool(), 0)});
     return While(std::move(n));
   }
 
@@ -98,9 +100,7 @@ class ReturnLowerer : public StmtMutator {
     return BufferStore(std::move(n));
   }
   /// Whether the function is not left yet.
-  PrimExpr Here() const {
-    return EQ(BufferLoad(left_, {PrimExpr(0)}), IntImm(left_->dtype, 0));
-  }
+  PrimExpr Here() const { return EQ(BufferLoad(left_, {PrimExpr(0)}), IntImm(left_->dtype, 0)); }
   Stmt IfHere(const Stmt& s) const {
     IfThenElseNode n;
     n.condition = Here(), n.then_case = s;

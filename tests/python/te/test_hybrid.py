@@ -258,7 +258,7 @@ def test_loops_of_a_script_that_follow_each_other():
         c = output_tensor((30,), a.dtype)
         for i in range(2, 30):
             b[i] = a[i] + 1.0
-            for k in range(3):
+            for k in range(3):  # noqa: B007
                 b[i] += a[i - 2]
         b[0] = 0.0
         b[1] = 0.0

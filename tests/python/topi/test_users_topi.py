@@ -173,7 +173,7 @@ _CONVOLUTIONS = {
 
 @pytest.mark.parametrize("name", sorted(_CONVOLUTIONS))
 def test_paddings_by_word(name):
-    """"SAME" leaves the extents of space as they are, "VALID" takes the window away; other words are errors."""
+    """ "SAME" leaves the extents of space as they are, "VALID" takes the window away; other words are errors."""
     make, axes = _CONVOLUTIONS[name]
     whole = (7, 8, 9)[-len(axes) :]
     for dilation in (1, 2):

@@ -5,12 +5,12 @@ import inspect
 import itertools
 import numbers
 
+from ... import tir
 from ..._core import Array
 from ..._ffi import get_global_func, register_func
 from ..._ffi.hook import Hook
 from ...error import UnsupportedError
 from ...ir import Op, PrimExpr, TensorType, TupleType, make_node
-from ... import tir
 from ...te import ComputeOp, Tensor, TensorSlice, compute, extern
 from ...tir import FloatImm, IntImm, call_packed
 from ..expr import TupleWrapper, Var, const, infer_type

@@ -40,9 +40,7 @@ class _Rewriter:
         if [iv.var.handle for iv in leaves] != list(own):
             self._check_extents(nest)
         values = {f.loop_var: f.min + self.loops.value(a) for f in nest for a in self._axes(f) if not self._as_it_is(f, leaves)}
-        conditions = [
-            self.loops.value(iv) < self.loops.extent(iv) for iv in self.loops.inexact if all(a.var.handle in own for a in self.roots[iv.var.handle])
-        ]
+        conditions = [self.loops.value(iv) < self.loops.extent(iv) for iv in self.loops.inexact if all(a.var.handle in own for a in self.roots[iv.var.handle])]
         body = substitute(body, values) if values else body
         body = IfThenElse(op.all(*conditions), body) if conditions else body
         for iv in reversed(leaves):

@@ -12,8 +12,8 @@ from .. import _ffi_api
 from ..reads import loads, parts
 from ..tensor import PlaceholderOp, Tensor
 from .loops import Loops, axes_of, literal, loops_of
-from .scripts import scheduled
 from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced, post_order, producers
+from .scripts import scheduled
 
 _STACK = 16 << 10  # bytes of a buffer within loops that may lie on a task's stack
 _KINDS = {"parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
