@@ -8,6 +8,7 @@
 #include <baton/relay/transform.h>
 #include <baton/tir/functor.h>
 #include <relay/expr/children.h>
+#include <relay/op/axis_parts.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -151,7 +152,8 @@ class LayoutMutator : public MixedModeMutator {
     // Kernels of plain images know their sides. Where they are open, channels that make no whole blocks are filled up.
     const bool open = std::count_if(in.begin() + 2, in.end(), [](int64_t d) { return d < 0; }) != 0;
     Ints full = out;
-    if (N < 3 && open && a.groups == 1) {
+    const bool floats = pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32);
+    if (N < 3 && open && floats && a.groups == 1) {
       if (ib == 0) ib = AnyBlockOf(in[1], lanes_);
       if (ob == 0) ob = PaddedBlockOf(out[1], lanes_);
       if (ob != 0) full[1] = (out[1] + ob - 1) / ob * ob;
@@ -164,7 +166,8 @@ class LayoutMutator : public MixedModeMutator {
     std::string kernel =
         dots ? weights + outputs + "4i" : weights + std::to_string(depthwise ? 1 : ib) + "i" + outputs;
     Expr data = Get(call->args[0], N + 2, ib);
-    Expr weight = LayoutTransform(WithChannels(call->args[1], w, full[1]), weights, kernel);
+    const DataType held = call->args[1].as<ConstantNode>()->data.dtype();
+    Expr weight = LayoutTransform(FilledUp(call->args[1], held, w, 0, full[1]), weights, kernel);
     auto attrs = runtime::make_object<ConvAttrs<N>>(a);
     attrs->data_layout = String(Blocked(N + 2, ib));
     attrs->kernel_layout = String(kernel);
@@ -176,22 +179,11 @@ class LayoutMutator : public MixedModeMutator {
     return full == out ? Plain(made, ob, out, post->span) : FirstChannels(made, ob, out, post->span);
   }
 
-  /// A weight with zeros for channels up to `channels`.
-  static Expr WithChannels(const Expr& weight, const Ints& shape, int64_t channels) {
-    if (shape[0] == channels) return weight;
-    Array<Array<int64_t>> widths{{0, channels - shape[0]}};
-    for (size_t d = 1; d < shape.size(); ++d) widths.push_back({0, 0});
-    return MakeCall<PadAttrs>(op::pad, {weight, MakeScalar(0, DataType::Float(32))},
-                              [&](PadAttrs* p) { p->pad_width = widths; });
-  }
-
   /// The plain form of a blocked value that has more channels than `shape`.
   static Expr FirstChannels(const Expr& value, int64_t size, const Ints& shape, const Span& span) {
     value->span = span;
     const Expr all = LayoutTransform(value, Blocked(shape.size(), size), PlainLayout(shape.size()));
-    const Expr first = MakeCall<StridedSliceAttrs>(op::strided_slice, {all}, [&](StridedSliceAttrs* a) {
-      a->begin = Array<int64_t>{0}, a->end = Array<int64_t>{shape[1]}, a->axes = Array<int64_t>{1};
-    });
+    const Expr first = FirstOf(all, 1, shape[1]);
     all->span = span, first->span = span;
     return first;
   }

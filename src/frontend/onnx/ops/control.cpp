@@ -144,6 +144,26 @@ std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, con
   return importer->FromRelayType(type, CallOfLoop(loop, vars, choice, first)).items;
 }
 
+/// What a loop of unknown length has of the values `v` of its rounds, and what it begins with in `none`.
+Value Collected(Ctx& c, Value v, const Type& declared, Value* none) {
+  if (v.kind != Value::kTensor) c.Unsupported("a loop that collects what is no tensor");
+  // A length that inference does not find may be declared; the empty initial value needs it.
+  for (size_t d = 0; d < v.dims.size() && d < declared.shape.size(); ++d) {
+    if (v.dims[d] == -1) v.dims[d] = declared.shape[d].value;
+  }
+  if (!Ctx::Sized(v)) {  // tensors of a shape that the first of them tells are kept as a sequence
+    const Value list = HostValueOf(Value::kSequence, v);
+    *none = c.importer()->CallHost("SequenceConstruct", {}, list);
+    return list;
+  }
+  Dims empty = v.dims;
+  empty.insert(empty.begin(), 0);
+  *none = c.Full(v.dtype, 0, empty);
+  v.host = nullptr;
+  v.dims.insert(v.dims.begin(), -1);
+  return v;
+}
+
 /// A loop whose number of iterations is unknown: `loop(i, go, state..., collected...)` calls itself.
 Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state) {
   Importer* importer = c.importer();
@@ -187,25 +207,10 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   }
   Values collected, start;
   for (size_t k = 0; k < scans; ++k) {
-    Value v = out[1 + n + k];
-    const Type& declared = body.outputs[1 + n + k].type;
-    // A length that inference does not find may be declared; the empty initial value needs it.
-    for (size_t d = 0; v.kind == Value::kTensor && d < v.dims.size() && d < declared.shape.size(); ++d) {
-      if (v.dims[d] < 0) v.dims[d] = declared.shape[d].value;
-    }
-    if (v.kind != Value::kTensor) c.Unsupported("a loop that collects what is no tensor");
-    if (!Ctx::Sized(v)) {  // tensors of a shape that the first of them tells are kept as a sequence
-      collected.push_back(param("collected" + std::to_string(k), HostValueOf(Value::kSequence, v)));
-      start.push_back(importer->CallHost("SequenceConstruct", {}, collected.back()));
-      continue;
-    }
-    Value t = v;
-    t.host = nullptr;
-    t.dims.insert(t.dims.begin(), -1);
-    collected.push_back(param("collected" + std::to_string(k), t));
-    Dims none = v.dims;
-    none.insert(none.begin(), 0);
-    start.push_back(c.Full(v.dtype, 0, none));
+    Value none;
+    collected.push_back(
+        param("collected" + std::to_string(k), Collected(c, out[1 + n + k], body.outputs[1 + n + k].type, &none)));
+    start.push_back(none);
   }
   Array<relay::Var> vars;
   Array<baton::Type> var_types, result_types;
