@@ -82,7 +82,7 @@ std::vector<int64_t> ShapeOf(const TensorType& t) {
 }
 
 size_t ConstantTable::Add(const NDArray& value) {
-  const auto [it, fresh] = index.try_emplace(value.get(), list.size());
+  const auto [it, fresh] = index.try_emplace(equal.FirstOf(value).get(), list.size());
   if (fresh) {
     list.push_back({bytes, value});
     // A line of slack, so that a vector load at the end stays inside.

@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "driver/roofline.h"
 #include "driver/step_functions.h"
+#include "relay/expr/equal_constants.h"
 
 namespace baton::driver {
 
@@ -30,7 +32,9 @@ struct ConstantTable {
   std::vector<std::pair<uint64_t, NDArray>> list;  ///< offset in the constant data, value
   uint64_t bytes = 0;
   std::unordered_map<const Object*, size_t> index;
+  relay::EqualArrays equal;
 
+  /// The place of a value in `list`, which arrays of the same elements share.
   size_t Add(const NDArray& value);
 };
 
