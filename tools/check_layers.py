@@ -138,6 +138,7 @@ ABOUT = {
         "round",
         "clip",
     },
+    "src/relay/transform/lift_weight_scales.cpp": {"qnn.dequantize"},
     "src/relay/transform/lazy_gradient_init.cpp": {"add", "subtract", "multiply", "divide", "full"},
     "src/relay/transform/split_args.cpp": {"concatenate", "stack", "annotation.stop_fusion"},
     "src/relay/transform/annotate_target.cpp": {"annotation.compiler_begin", "annotation.compiler_end"},

@@ -388,19 +388,18 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     out += '\n';
     Statement(op->body);
   }
+  /// The object that an attribute is about.
+  std::string About(const ObjectRef& node) {
+    if (const auto* axis = node.as<IterVarNode>()) return NameOf(axis->var.get(), axis->var->name_hint);
+    if (const auto* var = node.as<VarNode>()) return NameOf(var, var->name_hint);
+    if (const auto* buffer = node.as<BufferNode>()) return NameOf(buffer, buffer->name);
+    const auto* text = node.as<StringImmNode>();
+    return text ? "\"" + text->value.str() + "\"" : node->GetTypeKey();
+  }
   void VisitStmt_(const AttrStmtNode* op) final {
     Pad();
     out += "attr \"" + op->attr_key.str() + "\"";
-    if (const Object* about = op->node.get()) {
-      const auto* axis = op->node.as<IterVarNode>();
-      const auto* var = axis ? axis->var.get() : op->node.as<VarNode>();
-      const auto* buffer = op->node.as<BufferNode>();
-      const auto* text = op->node.as<StringImmNode>();
-      out += " of " + (var      ? NameOf(var, var->name_hint)
-                       : buffer ? NameOf(buffer, buffer->name)
-                       : text   ? "\"" + text->value.str() + "\""
-                                : about->GetTypeKey());
-    }
+    if (op->node.defined()) out += " of " + About(op->node);
     out += " = ";
     Expr(op->value);
     Block(op->body);

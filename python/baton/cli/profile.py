@@ -10,7 +10,7 @@ import sys
 
 from . import arguments, capsules
 from .errors import UsageError
-from .run import obtain, prepare
+from .run import obtain, on_remote, prepare
 from .terminal import Progress, note, painter
 
 
@@ -27,6 +27,7 @@ def add_parser(verbs, verb, text):
     add_top_option(parser)
     parser.add_argument("--html", metavar="FILE", help="write a page with a plot, too; it needs no other file").complete = "file"
     arguments.add_run_options(parser)
+    arguments.add_remote(parser)
     arguments.add_input_options(parser)
     arguments.add_compile_options(parser)
     arguments.add_state_option(parser)
@@ -67,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
         check_output(args.html)
     executable, _ = obtain(args)
     executable, inputs, _ = prepare(args, executable, args.quiet)
+    if args.remote:
+        executable, session = on_remote(args.remote, executable)  # noqa: F841 - kept open
     profile = taken(executable, inputs, args.rounds, args.quiet)
     if args.json:
         json.dump(profile, sys.stdout, indent=1)

@@ -376,6 +376,8 @@ class Executable:
             return self.session().profile(*args, rounds=rounds, **kwargs)
         return self._profile(self._within(self._make), self._arguments(args, kwargs), rounds)
 
+    _here = True  # whether it runs on this machine
+
     def _profile(self, executor, arrays, rounds: int) -> Profile:
         try:
             executor["profile"]  # noqa: B018 - asks whether there is one
@@ -385,7 +387,7 @@ class Executable:
         if self._forms is not None:
             arrays = self._forms.encode(arrays, self._order)
         try:
-            taken = take(executor, arrays, rounds)
+            taken = take(executor, arrays, rounds, self._here)
         except Exception as error:
             self._explain(given, error)
             raise
@@ -440,7 +442,8 @@ class Executable:
         rows = [("input", i.name, str(i).partition(" ")[2]) for i in self.inputs] + [("output", i.name, str(i).partition(" ")[2]) for i in self.outputs]
         dims = [("dimension", d.name, f"{d.min} to {d.max if d.max < MAX_EXTENT else 'any'}") for d in self.dims]
         known = ("target", "constant_bytes", "workspace_bytes", "version", "states", "needs")
-        facts = [(k.replace("_", " "), f"{told[k]:,}" if isinstance(told[k], int) else told[k]) for k in known if told.get(k) not in (None, "", [])]
+        text = lambda value: f"{value:,}" if isinstance(value, int) else ", ".join(value) if isinstance(value, list) else str(value)  # noqa: E731
+        facts = [(k.replace("_", " "), text(told[k])) for k in known if told.get(k) not in (None, "", [])]
         facts += [("holds", guard) for guard in self.guards[:20]] + [("file", self.artifact)] * bool(self.artifact)
         return html.facts("baton.Executable", facts, html.table(("", "name", "type"), rows + dims))
 
