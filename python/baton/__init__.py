@@ -75,7 +75,9 @@ _answer(
         "ir.make_call": "baton.relay.expr:Call",
         "ir.function_of": "baton.relay.function:function_of",
         "ir.import_std": "baton.relay.prelude:import_std",
+        "ir.enter": "baton.relay.prelude:enter",
         "ir.make_loop_call": "baton.tir.op:call_global",
+        "ir.prim_expr_annotated_text": "baton.tir.text:annotated",
         "ir.prim_expr_text": "baton.tir.text:text",
         "relay.partitioned": "baton.relay.transform.partition:partitioned",
         "relay.from_pytorch": "baton.contrib.torch:from_pytorch",
@@ -90,6 +92,7 @@ _answer(
         "driver.capsule": "baton.capsule:from_environment",
         "rpc.register_server": "baton.rpc.tracker:register_server",
         "rpc.door": "baton.rpc.tracker.registration:Door",
+        "rpc.linked": "baton.contrib.cc:linked",
         "rpc.join_proxy": "baton.rpc.proxy:Link",
     }
 )

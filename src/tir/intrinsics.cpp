@@ -155,6 +155,16 @@ PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c) {
   DataType t = a.dtype();
   return tir::call_intrin(t, "tir.fma", {std::move(a), std::move(b), std::move(c)});
 }
+PrimExpr dot4(PrimExpr a, PrimExpr b, PrimExpr sum) {
+  const int lanes = sum.dtype().lanes();
+  if (sum.dtype().element_of() != DataType::Int(32) || a.dtype() != DataType::UInt(8, 4 * lanes) ||
+      b.dtype() != DataType::Int(8, 4 * lanes)) {
+    Fail(fmt::format("`dot4` takes uint8 and int8 with four lanes for each of the int32 sum, got {}, {} and {}",
+                     TypeName(a), TypeName(b), TypeName(sum)));
+  }
+  const DataType t = sum.dtype();
+  return tir::call_intrin(t, "tir.dot4", {std::move(a), std::move(b), std::move(sum)});
+}
 PrimExpr bitwise_and(PrimExpr a, PrimExpr b) { return BitBinary("tir.bitwise_and", 0, std::move(a), std::move(b)); }
 PrimExpr bitwise_or(PrimExpr a, PrimExpr b) { return BitBinary("tir.bitwise_or", 1, std::move(a), std::move(b)); }
 PrimExpr bitwise_xor(PrimExpr a, PrimExpr b) { return BitBinary("tir.bitwise_xor", 2, std::move(a), std::move(b)); }
@@ -169,7 +179,7 @@ const bool registered_intrinsics = [] {
   for (const char* name : {"address_of",   "atan2",       "bitwise_and",
                            "bitwise_not",  "bitwise_or",  "bitwise_xor",
                            "call_extern",  "call_packed", "tvm_call_trace_packed",
-                           "ceil",         "cos",         "erf",
+                           "ceil",         "cos",         "dot4", "erf",
                            "exp",          "exp2",        "fabs",
                            "floor",        "fma",         "fmod",
                            "if_then_else", "index_error", "isfinite",
@@ -185,7 +195,7 @@ const bool registered_intrinsics = [] {
                            "atan",         "asinh",       "acosh",
                            "atanh",        "trunc",       "round",
                            "nearbyint",    "tanh",        "vector_max",
-                           "vector_min",   "vector_prod", "vector_sum"}) {
+                           "vector_min",   "vector_prod", "vector_sum", "ret"}) {
     Op::GetOrCreate(std::string("tir.") + name);
   }
   return true;

@@ -190,7 +190,9 @@ inline constexpr const char* kState = "state";
 inline constexpr const char* kStateInputs = "state_inputs";
 BATON_DLL Pass StateToBuffers();
 BATON_DLL Pass NarrowWeights();
+BATON_DLL Pass LiftWeightScales();
 BATON_DLL Pass WidenHalfFloats();
+BATON_DLL Pass IntegerProducts();
 BATON_DLL Pass IntegersInFloat();
 
 struct FuseOpsOptions : PassOptions<FuseOpsOptions> {

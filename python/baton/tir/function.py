@@ -25,6 +25,12 @@ class PrimFunc(BaseFunc, key="tir.PrimFunc"):
             attrs = make_node("DictAttrs", dict=attrs)
         self.__init_handle_by_constructor__(_ffi_api.PrimFunc, variables, body, buffers, attrs)
 
+    def _repr_html_(self):
+        """The text for notebooks, coloured."""
+        from ..runtime import html
+
+        return html.program(str(self))
+
     @property
     def ret_type(self):
         """The empty tuple: results are written to buffers."""

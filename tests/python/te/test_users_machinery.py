@@ -13,7 +13,7 @@ from baton.ir import assert_structural_equal, load_json, save_json, structural_e
 
 def test_var_text():
     x, y = te.var('x'), te.var('y')
-    assert str(x * 2 + y) == "((x*2) + y)"
+    assert str(x * 2 + y) == "((x: int32*2) + y: int32)"
     assert str([x, y + 1]) == "[x, (y + 1)]"
     assert str(tir.exp(te.var('z', 'float32'))) == "tir.exp(z)"
 

@@ -60,7 +60,10 @@ Values MatMulNBits(Ctx& c) {
       shape.back() = n;
       y = c.Reshape(c.Call("nn.matmul", {c.Reshape(c.Cast(a, t), {rows, k}), w}), shape);
     } else {
-      y = c.Call("nn.contrib_matmul_nbits", {c.Cast(a, t), bytes, scale, zeros}, {{"bits", bits}, {"block", block}});
+      const Value x = c.Reshape(c.Cast(a, t), {rows, k});
+      y = c.Call("nn.contrib_matmul_nbits", {x, bytes, scale, zeros}, {{"bits", bits}, {"block", block}});
+      shape.back() = n;
+      y = c.Reshape(y, shape);
     }
     if (c.Has(5)) y = c.Add(y, c.Cast(c.T(5), t));
     return {c.Cast(y, a.dtype)};
