@@ -138,7 +138,6 @@ ABOUT = {
         "round",
         "clip",
     },
-    "src/relay/transform/lift_weight_scales.cpp": {"qnn.dequantize"},
     "src/relay/transform/lazy_gradient_init.cpp": {"add", "subtract", "multiply", "divide", "full"},
     "src/relay/transform/split_args.cpp": {"concatenate", "stack", "annotation.stop_fusion"},
     "src/relay/transform/annotate_target.cpp": {"annotation.compiler_begin", "annotation.compiler_end"},
@@ -146,7 +145,7 @@ ABOUT = {
     "src/relay/transform/flatten_atrous_conv.cpp": {"nn.conv2d", "nn.space_to_batch_nd", "nn.batch_to_space_nd"},
     "src/relay/transform/fold_explicit_padding.cpp": {"nn.pad"},
     "src/relay/transform/pack_dense.cpp": {"nn.dense", "nn.contrib_dense_pack", "nn.contrib_unpack_panels", "take"},
-    "src/relay/transform/lift_weight_scales.cpp": {"cast", "multiply", "subtract", "transpose"},
+    "src/relay/transform/lift_weight_scales.cpp": {"qnn.dequantize", "cast", "multiply", "subtract", "transpose"},
     "src/relay/transform/state_to_buffers.cpp": {
         "concatenate",
         "reshape",

@@ -17,6 +17,15 @@ namespace {
 /// Precedences, loosest first, for parentheses only where needed.
 enum Prec { kTop = 0, kOrPrec, kAndPrec, kNotPrec, kCmp, kAddPrec, kMulPrec, kUnary, kAtom };
 
+/// A hint with `_` for what names do not have.
+std::string Word(std::string_view hint) {
+  std::string word(hint.empty() ? "v" : hint);
+  for (char& c : word) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
+  }
+  return word;
+}
+
 class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunctor<void(const Stmt&)> {
  public:
   std::string out;
@@ -35,10 +44,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
   std::string NameOf(const Object* key, std::string_view hint) {
     auto it = names_.find(key);
     if (it != names_.end()) return it->second;
-    std::string base(hint.empty() ? "v" : hint);
-    for (char& c : base) {
-      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
-    }
+    const std::string base = Word(hint);
     std::string name = base;
     for (int& n = counts_[base]; !used_.insert(name).second;) name = base + "_" + std::to_string(++n);
     names_.emplace(key, name);

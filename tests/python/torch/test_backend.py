@@ -2,11 +2,11 @@
 """`torch.compile(backend="baton")`: inference, training, open shapes, what stays with PyTorch, and hard arguments."""
 
 import threading
-import tomllib
 import warnings
 from pathlib import Path
 
 import pytest
+import tomllib
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch==2.13.0")
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`relay.frontend.from_pytorch` and `baton.compile` of programs of `torch.export`."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -104,8 +106,12 @@ def test_compile_takes_programs_and_their_files(small, saved, tmp_path):
 
 def test_files_that_are_none(tmp_path):
     (tmp_path / "m.pt2").write_bytes(b"PK\x03\x04 and nothing more")
-    with pytest.raises(tvm.error.CompileError, match="m.pt2` is no program that torch.export.save"):
+    with pytest.raises(tvm.error.CompileError, match="m.pt2` is no program that torch.export.save wrote: it is no zip"):
         tvm.compile(tmp_path / "m.pt2")
+    with zipfile.ZipFile(tmp_path / "other.pt2", "w") as file:
+        file.writestr("something", "else")
+    with pytest.raises(tvm.error.CompileError, match="other.pt2` is no program that torch.export.save of PyTorch"):
+        tvm.compile(tmp_path / "other.pt2")
     with pytest.raises(FileNotFoundError):
         tvm.compile(tmp_path / "absent.pt2")
     with pytest.raises(TypeError, match="torch.export.export"):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
@@ -45,7 +47,9 @@ def _array_of(tensor):
 def convert_program(exported, names=None, freeze=False, rename=None) -> Program:
     """Converts an ExportedProgram of any dialect. names: of the inputs, in order. freeze: weights become constants. rename: gives
     weights other names."""
-    exported = exported.run_decompositions(house_table())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)  # PyTorch's about its own copies
+        exported = exported.run_decompositions(house_table())
     graph, signature = exported.graph_module.graph, exported.graph_signature
     graph.eliminate_dead_code()
     converter = GraphConverter(graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import warnings
+import zipfile
 
 import torch
 
@@ -77,10 +78,12 @@ def load_program(source):
     """The Relay module of an ExportedProgram, or of a file that `torch.export.save` wrote, with its weights in it."""
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
+        with open(path, "rb") as file:  # PyTorch logs a page of its own about what is no archive
+            is_archive = zipfile.is_zipfile(file)
+        if not is_archive:
+            raise CompileError(f"`{path}` is no program that torch.export.save wrote: it is no zip archive")
         try:
             source = torch.export.load(path)
-        except FileNotFoundError:
-            raise
         except Exception as error:  # noqa: BLE001 - PyTorch raises many kinds
-            raise CompileError(f"`{path}` is no program that torch.export.save of this PyTorch ({torch.__version__}) wrote: {error}") from None
+            raise CompileError(f"`{path}` is no program that torch.export.save of PyTorch {torch.__version__} wrote: {error}") from None
     return convert_program(source, freeze=True).mod
