@@ -13,7 +13,7 @@
 #include <mutex>
 #include <utility>
 
-#include "driver/profile.h"
+#include "driver/step_functions.h"
 #include "driver/vm/compile.h"
 
 namespace baton::driver {
@@ -79,8 +79,10 @@ std::string DeviceText(const Stages& stages, const LoweredProgram& made, const s
 }  // namespace
 
 void Emit(const Target& host, Stages* stages) {
-  stages->objects =
-      codegen::BackendOf(host).emit(stages->tir, host, {.debug = DebugOptions::FromContext().level}).objects;
+  const codegen::DebugLevel debug = DebugOptions::FromContext().level;
+  const bool steps = stages->lowering.defined() && debug != codegen::DebugLevel::kNone;
+  const IRModule tir = steps ? WithStepFunctions(stages->tir) : stages->tir;
+  stages->objects = codegen::BackendOf(host).emit(tir, host, {.debug = debug}).objects;
   if (stages->lowering.defined()) stages->device_code = EmitForDevices(*stages->lowering.Made());
 }
 
@@ -134,6 +136,7 @@ class CompiledModule : public runtime::ModuleNode {
       exe->constants_bytes = desc_.constants_bytes;
       exe->constants_owner = constants_;
       exe->device_code = vm::DeviceModulesOf(self, exe->program.devices);
+      exe->steps = desc_.steps;
       executable_ = std::move(exe);
     }
   }
@@ -183,12 +186,6 @@ class CompiledModule : public runtime::ModuleNode {
 
 /// The executor's factory comes from the runtime, which asks for GetExecutable.
 PackedFunc CompiledModule::OfModel(std::string_view name, const ObjectPtr<Object>& self) {
-  if (name == "profile" && stages_.relay.defined()) {  // (inputs, rounds): JSON, see profile.h
-    return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
-      With<Target> scope(host_);
-      *rv = String(ProfileModel(MainOf(stages_.relay), host_, args[0].As<Array<NDArray>>(), args[1].As<int>()));
-    });
-  }
   if (name == "guards") {
     return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = stages_.lowering->guards; });
   }

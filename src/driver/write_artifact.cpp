@@ -113,6 +113,10 @@ std::string ManifestOf(const ExecutableDesc& desc, const std::vector<std::string
     w.Key("program");
     w.String(desc.program);
   }
+  if (!desc.steps.empty()) {
+    w.Key("steps");
+    w.String(desc.steps);
+  }
   w.EndObject();
   return out;
 }

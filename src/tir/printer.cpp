@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/structural.h>
+#include <baton/ir/target.h>
 #include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
@@ -126,6 +127,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     if (v.type_code() == kBatonInt || v.type_code() == kBatonBool) return std::to_string(v.As<int64_t>());
     if (v.type_code() == kBatonFloat) return fmt::format("{}", v.As<double>());
     if (v.Is<String>() && !v.is_null()) return '"' + v.As<String>().str() + '"';
+    if (v.Is<Target>() && !v.is_null()) return '"' + v.As<Target>().str() + '"';
     if (v.Is<PrimExpr>() && !v.is_null()) return AsText(v.As<ObjectRef>());
     if (v.object()) return "<" + v.object()->GetTypeKey() + ">";
     return "null";
@@ -347,12 +349,18 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     for (auto [k, v] : op->annotations) out += " " + k.str() + "=" + AttrText(v);
     Block(op->body);
   }
+  void VisitStmt_(const WhileNode* op) final {
+    Pad();
+    out += "while (";
+    Expr(op->condition);
+    out += ')';
+    Block(op->body);
+  }
   void VisitStmt_(const IfThenElseNode* op) final {
     Pad();
     out += "if (";
     Expr(op->condition);
-    out += ')';
-    out += " {\n";
+    out += ") {\n";
     ++indent_;
     Statement(op->then_case);
     --indent_;
@@ -387,7 +395,11 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
       const auto* axis = op->node.as<IterVarNode>();
       const auto* var = axis ? axis->var.get() : op->node.as<VarNode>();
       const auto* buffer = op->node.as<BufferNode>();
-      out += " of " + (var ? NameOf(var, var->name_hint) : buffer ? NameOf(buffer, buffer->name) : about->GetTypeKey());
+      const auto* text = op->node.as<StringImmNode>();
+      out += " of " + (var      ? NameOf(var, var->name_hint)
+                       : buffer ? NameOf(buffer, buffer->name)
+                       : text   ? "\"" + text->value.str() + "\""
+                                : about->GetTypeKey());
     }
     out += " = ";
     Expr(op->value);

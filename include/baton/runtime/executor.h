@@ -75,6 +75,8 @@ struct ExecutableDesc {
   std::string target;
   /// What numbers of inputs and outputs stand for, as JSON for bindings; empty where they are numbers.
   std::string forms;
+  /// What the steps of the code are, for profiles (step_clock.h), as JSON; empty where it was not kept.
+  std::string steps;
 };
 
 /// Throws RuntimeError that names the first feature that is unknown or that this processor lacks.
@@ -90,6 +92,7 @@ BATON_DLL void CheckFeatures(const std::vector<std::string>& features, const std
 ///   get_input_name(index)  get_output_name(index)  get_input_info(index)  get_output_info(index): [name, shape, dtype]
 ///   run_with(tensors in the order of the inputs...)   run without copies; the array of outputs
 ///   call(tensors in the order of the inputs...)   the same; the value, with its tuples as arrays
+///   profile(rounds, tensors in the order of the inputs...)   the times of a call's steps and the value (step_clock.h)
 /// A second thread that calls while the executor runs gets a RuntimeError: make an executor for each thread, they share
 /// code and weights.
 BATON_DLL Module CreateExecutor(const Module& code, Device device = Cpu());

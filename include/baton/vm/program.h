@@ -178,6 +178,7 @@ struct Executable {
   ObjectRef constants_owner;
   runtime::FileMark constants_file;  ///< each call asks whether it is as it was
   std::vector<Module> device_code;   ///< of each of the program's devices; null for those of the host
+  std::string steps;                 ///< as ExecutableDesc::steps
 };
 
 /// An executor: the functions of runtime::CreateExecutor over the entry "main" (where extents may differ from run to

@@ -32,6 +32,11 @@ class Timing:
         ordered = sorted(self.samples)
         return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
+    def _repr_html_(self) -> str:
+        from ..runtime import html
+
+        return html.times(self.samples)
+
 
 def interleave(
     runs: Mapping[str, Callable[[], object]],

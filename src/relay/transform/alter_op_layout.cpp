@@ -14,20 +14,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "relay/kernel/dots.h"
 #include "relay/transform/convert_layout.h"
 
 namespace baton::relay::transform {
 namespace {
 
+using kernel::BlockOf;
 using Ints = std::vector<int64_t>;
-
-/// Channels of one block: as many as a vector has lanes, or the half or quarter of it; 0 if none divides them.
-int64_t BlockOf(int64_t channels, int64_t lanes) {
-  for (int64_t b = lanes; b >= 4; b /= 2) {
-    if (channels % b == 0) return b;
-  }
-  return 0;
-}
 
 /// The largest number of channels of a block that divides them all, at least 1.
 int64_t AnyBlockOf(int64_t channels, int64_t lanes) {
@@ -71,7 +65,7 @@ Array<int64_t> PerChannel(const Ints& image, int64_t block) {
 /// user takes the form that it supports. Unused layout transforms are not part of the result.
 class LayoutMutator : public MixedModeMutator {
  public:
-  explicit LayoutMutator(int64_t lanes) : lanes_(lanes) {}
+  explicit LayoutMutator(const Target& target) : target_(target), lanes_(target->Lanes(DataType::Float(32))) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -147,7 +141,8 @@ class LayoutMutator : public MixedModeMutator {
       return post;
     if (!ImageShape(pre->args[0], &in) || !ImageShape(pre->args[1], &w) || !call->args[1].as<ConstantNode>())
       return post;
-    if (!(pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32))) return post;
+    const bool dots = kernel::HasDotKernel(pre, target_);
+    if (!dots && !(pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32))) return post;
     if (std::count(in.begin(), in.end(), 0) || std::count(out.begin(), out.end(), 0)) return post;
     bool depthwise = N < 3 && a.groups > 1 && a.groups == in[1] && a.groups == out[1];
     int64_t groups = depthwise ? 1 : a.groups;
@@ -167,7 +162,9 @@ class LayoutMutator : public MixedModeMutator {
     // Groups that leave lanes empty, or channels alone that lie plain already, are not worth another order.
     if (groups > 1 && (ob < lanes_ || ib < 4)) return post;
     if (depthwise && !Find(call->args[0]) && !std::count(a.strides.begin(), a.strides.end(), 2)) return post;
-    std::string kernel = weights + std::to_string(depthwise ? 1 : ib) + "i" + std::to_string(ob) + "o";
+    const std::string outputs = std::to_string(ob) + "o";
+    std::string kernel =
+        dots ? weights + outputs + "4i" : weights + std::to_string(depthwise ? 1 : ib) + "i" + outputs;
     Expr data = Get(call->args[0], N + 2, ib);
     const DataType held = call->args[1].as<ConstantNode>()->data.dtype();
     Expr weight = LayoutTransform(FilledUp(call->args[1], held, w, 0, full[1]), weights, kernel);
@@ -275,6 +272,7 @@ class LayoutMutator : public MixedModeMutator {
     return Plain(MakeCall(Downcast<Op>(call->op), args, call->attrs), size, out, post->span);
   }
 
+  Target target_;
   int64_t lanes_;
   std::unordered_map<const Object*, Block> blocked_;
   std::vector<Expr> keep_;
@@ -299,7 +297,7 @@ Pass AlterOpLayout() {
         if (!target->traits().vector_kernels) return f;  // kernels read images as they are
         // Blocks begin at convolutions and pools.
         const bool any = AnyCallWhere(f, [](const OpNode* op) { return op->name.view().starts_with("nn."); });
-        return any ? Downcast<Function>(LayoutMutator(target->Lanes(DataType::Float(32))).Mutate(f)) : f;
+        return any ? Downcast<Function>(LayoutMutator(target).Mutate(f)) : f;
       },
   });
 }

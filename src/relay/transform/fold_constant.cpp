@@ -23,7 +23,9 @@ constexpr size_t kMaxTransientBytes = size_t{256} << 20;
 // Operations that one run over a function may take, a second or two, and bytes that it may make; more where there are
 // constants of its own to compute with. What is beyond stays in the program.
 constexpr double kMaxFlops = 1e10, kFlopsAByte = 4;
-constexpr double kMaxBytes = 384 << 20, kBytesAByte = 4;
+constexpr double kMaxBytes = 384 << 20, kBytesAByte = 6;
+// Elements of quantized weights count as what they are computed with.
+constexpr double kWideBytes = 4;
 
 /// Whether an expression is a constant: a Constant, or a Tuple of constants. Answers are kept for tuples alone.
 class ConstantChecker : private ExprVisitor {
@@ -270,7 +272,9 @@ class ConstantFolder : public MixedModeMutator {
 double ConstantBytesOf(const Expr& root) {
   double own = 0;
   for (const ExprNode* n : PostOrderNodes(root)) {
-    if (n->IsInstance<ConstantNode>()) own += static_cast<double>(static_cast<const ConstantNode*>(n)->data.nbytes());
+    if (!n->IsInstance<ConstantNode>()) continue;
+    const NDArray& data = static_cast<const ConstantNode*>(n)->data;
+    own += std::max(static_cast<double>(data.nbytes()), kWideBytes * static_cast<double>(data.numel()));
   }
   return own;
 }

@@ -12,9 +12,6 @@
 namespace baton::relay::transform {
 namespace {
 
-/// Fewer elements are not worth a kernel of their own.
-constexpr int64_t kFewest = 1024;
-
 bool TakesNarrowWeights(const OpNode* op) {
   const OpDef* def = DefOf(GetRef<Op>(op));
   return def && def->traits.narrow_weight;
@@ -54,7 +51,7 @@ class WeightNarrower : public MixedModeMutator {
   }
 
   Expr Narrow(const Constant& w) const {
-    if (w->data.numel() < kFewest) return w;
+    if (w->data.numel() < kFewestNarrow) return w;
     for (DataType t : narrow_) {
       NDArray made = ExactlyAs(w->data, t);
       if (!made.defined()) continue;
