@@ -106,6 +106,25 @@ def test_training(optimizer):
     assert {g.kind for g in door.report()} == {"forward", "backward"}
 
 
+def test_training_with_other_batches():
+    import copy
+
+    module = Small().train()
+    twin = copy.deepcopy(module)
+    fast = compiled(twin)
+    steps = [torch.optim.SGD(m.parameters(), lr=1e-2) for m in (module, twin)]
+    for n in (4, 3, 5, 7):
+        x, labels = torch.randn(n, 3, 16, 16), torch.randint(0, 5, (n,))
+        losses = [torch.nn.functional.cross_entropy(m(x), labels) for m in (module, fast)]
+        torch.testing.assert_close(losses[1], losses[0], rtol=1e-4, atol=1e-5)
+        for step, loss in zip(steps, losses, strict=True):
+            step.zero_grad()
+            loss.backward()
+            step.step()
+    torch.testing.assert_close(twin.norm.running_var, module.norm.running_var, rtol=1e-4, atol=1e-5)
+    assert len(door.report()) == 4  # forward and backward for the first batch, and for all others
+
+
 def test_what_has_no_rule_stays_with_pytorch():
     def function(x):
         q = torch.linalg.eigvalsh(x @ x.T)

@@ -109,7 +109,7 @@ class Context:
         """The value of a size, or of a number that a tensor holds, as a scalar."""
         if self._scalar is None or not hasattr(size.node, "expr"):
             raise UnsupportedError("a size is used as a value here")
-        return self.convert(self._scalar(expression(size)), "int64", dtype)
+        return self.convert(*self._scalar(expression(size)), dtype)
 
     def convert(self, x, have: str, want: str):
         """An expression of one dtype in another."""

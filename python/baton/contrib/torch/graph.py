@@ -20,6 +20,11 @@ from .sizes import Sizes, expression
 from .unsupported import Missing, error_of
 
 # Nodes that say something of sizes and have no value.
+# Functions of SymPy and PyTorch that numbers of sizes have, and Relay's.
+_ARITHMETIC = {
+    **{"Add": "add", "Mul": "multiply", "FloorDiv": "floor_divide", "CleanDiv": "floor_divide", "Mod": "floor_mod", "PythonMod": "floor_mod"},
+    **{"Max": "maximum", "Min": "minimum", "IntTrueDiv": "divide", "FloatTrueDiv": "divide", "ToFloat": "copy"},
+}
 _CHECKS = ("_assert", "sym_constrain", "_guards_fn")
 
 
@@ -144,36 +149,25 @@ class GraphConverter:
         return int(expr) if isinstance(value, torch.SymInt) and expr.is_Integer else float(expr) if expr.is_number else value
 
     def _size_value(self, expr):
-        """A size as a scalar of int64 that is read from shapes of inputs."""
+        """(a number of sizes as a scalar that is read from shapes of inputs, its dtype: int64 or float64)"""
         if expr.is_Integer:
-            return const(int(expr), "int64")
+            return const(int(expr), "int64"), "int64"
+        if expr.is_number:
+            return const(float(expr), "float64"), "float64"
         if expr in self._symbols:
             tensor, axis = self._symbols[expr]
-            shape = operator("shape_of")(tensor, dtype="int64")
-            return operator("take")(shape, const(axis, "int64"), axis=0)
+            return operator("take")(operator("shape_of")(tensor, dtype="int64"), const(axis, "int64"), axis=0), "int64"
         if expr.is_Symbol:
             raise UnsupportedError(f"the number `{expr}` is no extent of an input")
-        args = [self._size_value(a) for a in expr.args]
-        name = {
-            "Add": "add",
-            "Mul": "multiply",
-            "FloorDiv": "floor_divide",
-            "CleanDiv": "floor_divide",
-            "Mod": "floor_mod",
-            "PythonMod": "floor_mod",
-            "Max": "maximum",
-            "Min": "minimum",
-        }.get(type(expr).__name__)
+        name = _ARITHMETIC.get(type(expr).__name__)
         if name is None:
             raise UnsupportedError(f"the number `{expr}` as a value")
-        out = args[0]
-        for arg in args[1:]:
+        args = [self._size_value(a) for a in expr.args]
+        kind = "float64" if name == "divide" or any(dtype == "float64" for _, dtype in args) else "int64"
+        out, *rest = (a if dtype == kind else operator("cast")(a, dtype=kind) for a, dtype in args)
+        for arg in rest:
             out = operator(name)(out, arg)
-        return out
-
-    def results(self, nodes) -> list:
-        """Expressions of what the graph gives; each has to be a tensor."""
-        return [self.values[n] for n in nodes]
+        return out, kind
 
 
 def body_of(results):

@@ -8,7 +8,7 @@ import math
 from ..context import Value
 from ..dtypes import is_float
 from ..registry import aten
-from ..sizes import known, product
+from ..sizes import is_one, known, product
 
 
 def _from_front(c, index, size):
@@ -99,7 +99,7 @@ def index(c, x, indices):
 def index_put(c, x, indices, values, accumulate=False):
     if len(indices) == 1 and indices[0] is not None and indices[0].is_bool and not accumulate:
         mask = indices[0]
-        c.need(product(values.shape) == 1, "index_put by a mask with more than one value: the number of elements depends on values")
+        c.need(is_one(product(values.shape)), "index_put by a mask with more than one value: the number of elements depends on values")
         mask_ = c.reshape(mask, [*mask.shape, *[1] * (x.ndim - mask.ndim)])
         return c.where(mask_, c.reshape(c.cast(values, x.dtype), [1] * x.ndim if x.ndim else []), x)
     places = _Places(c, x, indices)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..registry import aten
-from ..sizes import product
+from ..sizes import known, product
 
 
 def _wide(x):
@@ -181,8 +181,13 @@ def _training(c, x, weight, bias, running_mean, running_var, training, momentum,
     out = c.convert(_affine(c, x, mean, rstd, weight, bias, wide), wide, x.dtype)
     new_mean = new_var = None
     if running_mean is not None:
-        (count,) = c.known(product(x.shape[a] for a in axes))
-        unbiased = c.mul(variance, c.const(count / max(count - 1, 1), wide))
+        count = product(x.shape[a] for a in axes)
+        if known(count):
+            factor = c.const(int(count) / max(int(count) - 1, 1), wide)
+        else:
+            number = c.size_value(count, wide)
+            factor = c.div(number, c("maximum", c.sub(number, c.const(1, wide)), c.const(1, wide)))
+        unbiased = c.mul(variance, factor)
         new_mean, new_var = (
             c.convert(c.add(c.mul(c.cast(old, wide), c.const(1 - momentum, wide)), c.mul(new, c.const(momentum, wide))), wide, old.dtype)
             for old, new in ((running_mean, mean), (running_var, unbiased))
