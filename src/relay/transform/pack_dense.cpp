@@ -8,6 +8,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/op/later.h>
 
 #include <cstring>
 #include <map>
@@ -107,7 +108,7 @@ class Packer : public MixedModeMutator {
     Constant& packed = packed_[{w, columns}];
     if (packed.defined()) return packed;
     ConstantNode c;
-    c.data = PackPanels(w->data, columns);
+    c.data = MadeOf(w->data, [columns](const NDArray& weight) { return PackPanels(weight, columns); }, {(w->data.dim(0) + columns - 1) / columns, w->data.dim(1), columns}, w->data.dtype());
     packed = Constant(std::move(c));
     packed->span = w->span;
     kept_.push_back(GetRef<Constant>(w));
