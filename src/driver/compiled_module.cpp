@@ -245,14 +245,12 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
     return;
   }
   runtime::ExecutableDesc desc = desc_;
-  std::string data;  // of a program: with its own constants behind those of kernels
+  std::string own;  // constants of a program, behind those of kernels
   if (is_program()) {
-    data.assign(reinterpret_cast<const char*>(desc_.constants), desc_.constants_bytes);
-    desc.program = executable_->program.Save(&data);
-    desc.constants = reinterpret_cast<const uint8_t*>(data.data());
-    desc.constants_bytes = data.size();
+    desc.program = executable_->program.Save(&own, desc_.constants_bytes);
+    desc.constants_bytes += own.size();
   }
-  runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards);
+  runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards, own);
 }
 
 void CompiledModule::SaveToFile(const std::string& path, std::string_view format) {

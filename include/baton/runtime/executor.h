@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace baton::runtime {
@@ -100,9 +101,10 @@ BATON_DLL Module CreateExecutor(const Module& code, Device device = Cpu());
 /// The artifact file: an ELF shared object, then the constants, then the manifest (JSON), then its length and a digest
 /// over all before it. A truncated or modified file is rejected before any code is loaded. Writes the file, whole or
 /// not at all. `desc.constants` go into the file; `elf` must export `desc.entry` and, if it calls the runtime,
-/// `baton_backend_api` (c_backend_api.h). `guards`: what `sizes` asks of dimensions, for people.
+/// `baton_backend_api` (c_backend_api.h). `guards`: what `sizes` asks of dimensions, for people. `last_constants`: the
+/// last of `desc.constants_bytes`, where they lie elsewhere.
 BATON_DLL void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
-                             const std::vector<std::string>& guards = {});
+                             const std::vector<std::string>& guards = {}, std::string_view last_constants = {});
 /// The manifest text of an artifact, after all checks but without loading code.
 BATON_DLL std::string ReadManifest(const std::string& path);
 

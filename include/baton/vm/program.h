@@ -137,7 +137,8 @@ struct BATON_DLL Program {
   /// Throws RuntimeError for an operand, register, jump or function that is out of bounds.
   void Validate() const;
   /// JSON; constants are written to `*data` (aligned to 64 bytes each) and appear as offsets in it.
-  std::string Save(std::string* data) const;
+  /// `before`: bytes of other constants that lie in front of `data`.
+  std::string Save(std::string* data, size_t before = 0) const;
   /// Reads what Save wrote, validated; `data` must outlive the program. Throws RuntimeError for anything else.
   static Program Load(std::string_view text, const uint8_t* data, uint64_t data_bytes, const ObjectRef& owner);
   /// The bytecode for people, a line an instruction.

@@ -100,6 +100,9 @@ class Form:
         self._known = _Hashes()
         self.of = Form(said["of"]) if "of" in said else None
         self.shape = tuple(said["shape"]) if "shape" in said else None
+        if self.kind == "list":  # a sequence whose length is known: a tuple of tensors to compiled code
+            self.dtype = ""
+            return
         if self.kind in ("tensor", "sequence", "optional", "text"):
             self.dtype = "string" if self.kind == "text" else said["dtype"] if self.of is None else f"{self.kind}({self.of.dtype})"
             return
@@ -154,11 +157,13 @@ class Form:
         return np.array(hashes, "int64").reshape(texts.shape)
 
     def decode(self, value):
-        """Labels as a NumPy array of strings; rows as a list of dicts; a sequence as a tuple; None for an optional without a value."""
+        """Labels as a NumPy array of strings; rows as a list of dicts; a sequence as a list; None for an optional without a value."""
         if self.kind == "tensor":
             return value
+        if self.kind == "list":
+            return list(value)
         if self.kind == "sequence":
-            return tuple(self.of.decode(v) for v in value)
+            return [self.of.decode(v) for v in value]
         if self.kind == "optional":
             return self.of.decode(value[0]) if len(value) else None
         import numpy as np
@@ -207,6 +212,8 @@ class Forms:
         """(inputs, outputs) of a signature, with the words for what is no number."""
 
         def said(infos, forms):
+            if any(form is not None and form.kind == "list" for form in forms):
+                return infos  # an entry for each element of a sequence
             return tuple(i if form is None else i._replace(dtype=form.dtype, shape=form.shape or (i.shape[:1] if form.kind == "maps" else i.shape))
                          for form, i in self._beside(forms, infos))  # fmt: skip
 

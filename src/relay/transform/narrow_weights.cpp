@@ -5,6 +5,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/op/later.h>
 #include <relay/op/narrow_values.h>
 
 #include <vector>
@@ -55,6 +56,10 @@ class WeightNarrower : public MixedModeMutator {
     for (DataType t : narrow_) {
       NDArray made = ExactlyAs(w->data, t);
       if (!made.defined()) continue;
+      if (w->data.HasSource()) {
+        MakeAgain(made, w->data, [t](const NDArray& wide) { return ExactlyAs(wide, t); });
+        w->data.GiveBack();
+      }
       Constant c(made);
       c->span = w->span;
       return c;

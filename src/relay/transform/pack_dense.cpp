@@ -8,6 +8,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/op/later.h>
 
 #include <cstring>
 #include <map>
@@ -122,7 +123,13 @@ class Packer : public MixedModeMutator {
     Constant& packed = packed_[{w, columns}];
     if (packed.defined()) return packed;
     ConstantNode c;
-    c.data = w->data.dtype() == DataType::Int(8) ? PackDots(w->data, columns) : PackPanels(w->data, columns);
+    const int64_t panels = (w->data.dim(0) + columns - 1) / columns, k = w->data.dim(1);
+    const bool dots = w->data.dtype() == DataType::Int(8);
+    const std::vector<int64_t> shape = dots ? std::vector<int64_t>{panels, k / 4, columns, 4}
+                                            : std::vector<int64_t>{panels, k, columns};
+    c.data = MadeOf(
+        w->data, [=](const NDArray& weight) { return dots ? PackDots(weight, columns) : PackPanels(weight, columns); },
+        shape, w->data.dtype());
     packed = Constant(std::move(c));
     packed->span = w->span;
     kept_.push_back(GetRef<Constant>(w));

@@ -15,6 +15,7 @@ sys.path.insert(0, str(BENCH))
 import engines  # noqa: E402
 import flops  # noqa: E402
 import latency  # noqa: E402
+import memory  # noqa: E402
 import models  # noqa: E402
 import open_shapes  # noqa: E402
 import shipped  # noqa: E402
@@ -66,6 +67,12 @@ def test_bars(capsys):
     assert len(latency.judge([{**good, "model": "mlp", "difference": float("nan")}])) == 1
     assert len(latency.judge([{**good, "model": "opchain", "engines": {"baton": {"median_ms": 0.07}}}])) == 1
     assert "geometric mean" in capsys.readouterr().out
+
+
+def test_memory_judges_by_its_bars():
+    good = {"MB": 64.0, "peak": 1.2, "artifact": 1.0, "private": 0.05, "ort": 2.0}
+    assert memory.missed(good) == []
+    assert memory.missed({**good, "peak": 1.4, "artifact": 2.5}) == ["peak", "artifact"]
 
 
 def test_selection():

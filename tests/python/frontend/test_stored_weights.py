@@ -154,3 +154,28 @@ def test_weights_of_a_quantized_product_stay_in_a_byte(tmp_path, rng):
     node = helper.make_node("QLinearMatMul", ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["y"])
     path = saved(tmp_path / "m.onnx", [node], [info("a", TensorProto.UINT8, [3, DEPTH])], info("y", TensorProto.UINT8, None), weights)
     check(path, {"a": integers(rng, (3, DEPTH), "uint8")}, DEPTH * WIDTH, tolerance=0.01)
+
+
+@pytest.mark.parametrize("rows", [1, 9, "n"])
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("form", ["blocks", "a scale a channel", "one scale"])
+@pytest.mark.parametrize("dtype", [TensorProto.INT4, TensorProto.UINT4])
+def test_dequantized_weights_of_four_bits_stay_in_four(tmp_path, rng, dtype, form, zero, rows):
+    low, high = (-8, 8) if dtype == TensorProto.INT4 else (0, 16)
+    q = rng.integers(low, high, (DEPTH, WIDTH))
+    shape = {"blocks": (DEPTH // 32, WIDTH), "a scale a channel": (WIDTH,), "one scale": ()}[form]
+    scale, point = rng.uniform(0.01, 0.1, shape).astype("f4"), rng.integers(low, high, shape)
+    tensors = [helper.make_tensor("q", dtype, q.shape, q.ravel()), numpy_helper.from_array(scale, "s")]
+    tensors += [helper.make_tensor("z", dtype, shape, point.ravel())] * zero
+    block = {"block_size": 32, "axis": 0} if form == "blocks" else {"axis": 1}
+    nodes = [helper.make_node("DequantizeLinear", [t.name for t in tensors], ["w"], **block), helper.make_node("MatMul", ["x", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [info("x", TensorProto.FLOAT, [rows, DEPTH])], [info("y", TensorProto.FLOAT, None)], tensors)
+    exe = baton.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+    exe.save(tmp_path / "m.so")
+    assert (tmp_path / "m.so").stat().st_size < DEPTH * WIDTH // 2 + (2 if form == "blocks" else 1) * scale.nbytes + 8 * WIDTH + CODE
+    x = rng.standard_normal((5 if rows == "n" else rows, DEPTH)).astype("f4")
+    wide = lambda v: np.repeat(v, 32, 0) if form == "blocks" else v  # noqa: E731
+    weight = (q - (wide(point) if zero else 0)) * wide(scale).astype("float64")
+    want = x.astype("float64") @ weight
+    got = baton.load(tmp_path / "m.so")(x).numpy()
+    assert np.abs(got - want).max() < 1e-4 * np.abs(want).max()

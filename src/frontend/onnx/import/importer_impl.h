@@ -184,7 +184,8 @@ class Importer {
   int64_t bytes_;
 };
 
-NDArray ToNDArray(const Host& h);
+/// `later`: large elements in a file are read when they are asked for.
+NDArray ToNDArray(const HostPtr& h, bool later = false);
 
 /// The row of an operator in the table of all; null for one that is not there.
 const OpRow* FindOperator(std::string_view domain, std::string_view op);

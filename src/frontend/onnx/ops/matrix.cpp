@@ -9,7 +9,12 @@
 namespace baton::onnx {
 namespace {
 
-Values MatMulOp(Ctx& c) { return {c.MatMul(c.T(0), c.T(1))}; }
+Values MatMulOp(Ctx& c) {
+  if (const auto& few = c.T(1).few_bits) {
+    if (Value y = TimesFewBits(c, c.T(0), *few)) return {y};
+  }
+  return {c.MatMul(c.T(0), c.T(1))};
+}
 
 Values Gemm(Ctx& c) {
   Value a = c.T(0), b = c.T(1);

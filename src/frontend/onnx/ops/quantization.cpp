@@ -90,10 +90,37 @@ Values QuantizeLinear(Ctx& c) {
   return {Quantize(c, c.Div(c.Cast(x, in), s), z, to, saturate)};
 }
 
+/// What products of a matrix of constants of 4 bits are made of; null for other operands.
+std::shared_ptr<const FewBits> FewBitsOf(Ctx& c, int64_t axis, int64_t block) {
+  const Value x = c.T(0), scale = c.T(1), zero = c.Opt(2);
+  if (!x.host || x.weight || !x.dtype.is_integral() || x.dtype.bits() != 4 || x.rank() != 2 || !scale.fixed() ||
+      scale.dtype != DataType::Float(32))
+    return nullptr;
+  auto few = std::make_shared<FewBits>();
+  few->numbers = x;
+  few->block = x.dims[0];
+  auto in_blocks = [&](const Value& v) {  // as (blocks, N)
+    if (v.rank() == 2) return v;
+    return c.BroadcastTo(v.rank() == 1 ? c.Reshape(v, {1, c.Dim(v, 0)}) : v, {1, x.dims[1]});
+  };
+  if (scale.rank() == 2) {
+    few->block = block;
+    if (c.Axis(axis, 2) != 0 || block < 1 || scale.dims[1] != x.dims[1]) return nullptr;
+  } else if (scale.rank() == 1 && scale.dims[0] != 1 && c.Axis(axis, 2) != 1) {
+    return nullptr;
+  }
+  few->scale = in_blocks(scale);
+  if (zero) few->zero = in_blocks(zero);
+  return few;
+}
+
 Values DequantizeLinear(Ctx& c) {
   int64_t axis = c.Int("axis", 1), block = c.Int("block_size", 0), wanted = c.Int("output_dtype", 0);
   Value y = Dequantize(c, c.T(0), c.T(1), c.Opt(2), axis, block);
-  if (wanted == 0) return {y};
+  if (wanted == 0) {
+    y.few_bits = FewBitsOf(c, axis, block);
+    return {y};
+  }
   DataType to = FromOnnxType(static_cast<int32_t>(wanted));
   if (to.is_void()) c.Unsupported("`output_dtype`");
   return {CastTo(c, y, to, true)};
