@@ -13,7 +13,7 @@ def pytest_collection_modifyitems(items):
     """PyTorch's own warnings about Python are no business of ours."""
     warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
     for item in items:
-        if "python/torch/" in str(item.path):
+        if "python/pytorch/" in str(item.path):
             item.add_marker(pytest.mark.filterwarnings("ignore::FutureWarning"))
 
 
