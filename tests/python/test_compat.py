@@ -12,7 +12,7 @@ import pytest
 import baton
 from baton import compat
 
-ROWS = [(module, name) for module, names in compat.NAMES.items() for name in names]
+ROWS = sorted((module, name) for module, names in compat.NAMES.items() for name in names)
 
 
 @pytest.mark.parametrize("path", compat.MODULES)
