@@ -88,6 +88,6 @@ def importer(file: CapsuleFile, paths=()):
             path = os.path.join(folder, name)
             with open(path, "wb") as out:
                 out.write(model)
-            return get_global_func(_FILE)(path, inputs, freeze, opset)
+            return get_global_func(_FILE)(path, inputs, freeze, opset, False)
 
     return again

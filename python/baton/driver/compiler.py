@@ -75,7 +75,7 @@ class Source:
             def read():
                 if isinstance(self.what, bytes):
                     return get_global_func("relay.frontend.from_onnx_bytes")(self.what, given, True, 0, self.folder)[0]
-                return get_global_func("relay.frontend.read_onnx_file")(self.what, given)[0]
+                return get_global_func("relay.frontend.from_onnx_file")(self.what, given, True, 0, True)[0]
 
             return self._donating(self._with_bodies(read))
         return self._donating(get_global_func("driver.BindShapes")(self.module(), given, False))

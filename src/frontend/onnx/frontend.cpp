@@ -80,11 +80,15 @@ Array<ObjectRef> Recorded(const char* function, Arguments arguments, F import) {
   }
 }
 
+/// `later`: large weights are in the file until a pass reads them.
 BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_file")
-    .set_body_typed([](std::string path, Map<String, Any> inputs, bool freeze, int64_t opset) {
+    .set_body_typed([](std::string path, Map<String, Any> inputs, bool freeze, int64_t opset, bool later) {
       auto given = [&] { return Array<Any>{Any(String(path)), Any(inputs), Any(freeze), Any(opset)}; };
-      return Recorded("relay.frontend.from_onnx_file", given,
-                      [&] { return FromOnnxFile(path, OptionsOf(inputs, freeze, "", opset)); });
+      return Recorded("relay.frontend.from_onnx_file", given, [&] {
+        OnnxOptions options = OptionsOf(inputs, freeze, "", opset);
+        options.weights_later = later;
+        return FromOnnxFile(path, options);
+      });
     });
 BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_bytes")
     .set_body_typed([](std::string model, Map<String, Any> inputs, bool freeze, int64_t opset, std::string folder) {
@@ -92,16 +96,6 @@ BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_bytes")
       return Recorded("relay.frontend.from_onnx_bytes", given,
                       [&] { return FromOnnxBytes(model, OptionsOf(inputs, freeze, folder, opset)); });
     });
-
-/// For `baton.compile`: weights are in the module, large ones in the file until a pass reads them.
-BATON_REGISTER_GLOBAL("relay.frontend.read_onnx_file").set_body_typed([](std::string path, Map<String, Any> inputs) {
-  auto given = [&] { return Array<Any>{Any(String(path)), Any(inputs), Any(true), Any(int64_t{0})}; };
-  return Recorded("relay.frontend.from_onnx_file", given, [&] {
-    OnnxOptions options = OptionsOf(inputs, true, "", 0);
-    options.weights_later = true;
-    return FromOnnxFile(path, options);
-  });
-});
 
 /// The same with weights in the module and open lengths as symbols: a length that is a text is named so.
 BATON_REGISTER_GLOBAL("relay.frontend.open_onnx_file")

@@ -197,10 +197,10 @@ struct KindWork {
 };
 }  // namespace
 
-std::string KindProblem(const Type& type, const IRModule& mod, PointerSet* seen) {
+std::string KindProblem(const Type& type, const IRModule& mod, PointerSet* seen, int64_t most) {
   KindWork kinds;
   kinds.work.push_back(type);
-  while (!kinds.work.empty() && kinds.problem.empty()) {
+  for (int64_t parts = 0; !kinds.work.empty() && kinds.problem.empty() && parts < most; ++parts) {
     baton::runtime::PollInterrupt();
     const Type t = kinds.work.back();
     kinds.work.pop_back();

@@ -30,7 +30,8 @@ def @other(%y: Tensor[(4), float32]) { let %z = exp(%y); let %unused = exp(%z); 
 def _module():
     mod = relay.fromtext(PROGRAM)
     n = tir.Var("n", "int64")
-    mod[relay.GlobalVar("loops")] = tir.PrimFunc([n], tir.For(tir.Var("i", "int64"), 0, 4, 0, tir.Evaluate(n)))
+    loops = tir.PrimFunc([n], tir.For(tir.Var("i", "int64"), 0, 4, 0, tir.Evaluate(n)))
+    mod[relay.GlobalVar("loops")] = loops.with_attr("global_symbol", "loops").with_attr("target", tvm.target.Target("llvm"))
     return mod
 
 

@@ -20,6 +20,7 @@ REFUSALS = {
     "Gradient": "CompileError",
     "Defunctionalization": "CompileError",
     "AnnotateSpans": "CompileError: GeneratedSource",
+    "tir.MakeUnpackedAPI": "CompileError: MakeUnpackedAPI: expect PrimFunc to have the global_symbol attribute",
     "LowerToTIR": "CompileError: functions within @main are nested more than 10000 deep",
 }  # too nested for a text
 

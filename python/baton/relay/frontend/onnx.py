@@ -122,7 +122,7 @@ def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=Fals
 
     def read(source, folder=""):
         if isinstance(source, (str, os.PathLike)):
-            return get_global_func("relay.frontend.from_onnx_file")(os.fspath(source), inputs, freeze_params, opset or 0)
+            return get_global_func("relay.frontend.from_onnx_file")(os.fspath(source), inputs, freeze_params, opset or 0, False)
         data = source if isinstance(source, bytes) else source.SerializeToString()
         return get_global_func("relay.frontend.from_onnx_bytes")(data, inputs, freeze_params, opset or 0, folder)
 
