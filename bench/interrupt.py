@@ -83,7 +83,7 @@ def works(calls: int) -> dict[str, Callable[[], object]]:
 
     out = {
         "parse": lambda: relay.fromtext(text),
-        "print": lambda: mod.astext(),
+        "print": lambda: mod.astext(show_types=False),
         "structural_hash": lambda: [baton.ir.structural_hash(mod) for _ in range(10)],
         "structural_equal": lambda: [baton.ir.structural_equal(mod, twin) for _ in range(10)],
         "save_json": lambda: baton.ir.save_json(mod),

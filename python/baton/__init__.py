@@ -75,9 +75,12 @@ _answer(
         "ir.make_call": "baton.relay.expr:Call",
         "ir.function_of": "baton.relay.function:function_of",
         "ir.import_std": "baton.relay.prelude:import_std",
+        "ir.enter": "baton.relay.prelude:enter",
         "ir.make_loop_call": "baton.tir.op:call_global",
+        "ir.prim_expr_annotated_text": "baton.tir.text:annotated",
         "ir.prim_expr_text": "baton.tir.text:text",
         "relay.partitioned": "baton.relay.transform.partition:partitioned",
+        "relay.from_pytorch": "baton.contrib.torch:from_pytorch",
         "relay.evaluator": "baton.driver.relay_build:evaluator",
         "runtime.rpc_function": "baton.rpc.library:function",
         "runtime.graph_of": "baton.driver.graph_executor_codegen:graph_of",
@@ -85,9 +88,11 @@ _answer(
         "topi.find_operator": "baton.relay.op:find",
         "topi.operator_names": "baton.relay.op:names_in",
         "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
+        "driver.torch_program": "baton.contrib.torch:load_program",
         "driver.capsule": "baton.capsule:from_environment",
         "rpc.register_server": "baton.rpc.tracker:register_server",
         "rpc.door": "baton.rpc.tracker.registration:Door",
+        "rpc.linked": "baton.contrib.cc:linked",
         "rpc.join_proxy": "baton.rpc.proxy:Link",
     }
 )
@@ -138,6 +143,7 @@ _NAMES = {
     "History": "history",
     "Capsule": "capsule",
     "bisect": "guard",
+    "torch": "contrib",
 }
 
 

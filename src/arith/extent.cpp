@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Polynomials over symbols and atoms.
 #include <baton/arith/extent.h>
+#include <baton/ir/op.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -436,8 +438,45 @@ Poly ReadSelect(const tir::SelectNode* s) {
   return Atom(tir::Select(condition, Emit(t), Emit(f)));
 }
 
+PrimExpr WithoutCasts(PrimExpr e) {
+  while (const auto* c = e.as<tir::CastNode>()) e = c->value;
+  return e;
+}
+/// An extent times a number, both in floats, as upsampling computes them.
+struct Scaled {
+  Poly extent;
+  double factor;
+};
+Scaled ReadScaled(const PrimExpr& e) {
+  if (e.as<tir::CastNode>()) return {Read(WithoutCasts(e)), 1};
+  const auto* m = e.as<tir::MulNode>();
+  const auto *a = m ? m->a.as<FloatImmNode>() : nullptr, *b = m ? m->b.as<FloatImmNode>() : nullptr;
+  if (!a == !b) throw NoExtent();
+  Scaled s = support::WithStack([&] { return ReadScaled(a ? m->b : m->a); });
+  s.factor *= a ? a->value : b->value;
+  return s;
+}
+/// round(extent * factor), as floor(extent * p / q + 1/2) where the factor is p / q.
+Poly ReadRounded(const PrimExpr& e) {
+  const Scaled s = ReadScaled(e);
+  constexpr int64_t kMostParts = 1 << 10;
+  int64_t q = 1;
+  while (q < kMostParts && s.factor * static_cast<double>(q) != std::floor(s.factor * static_cast<double>(q))) q *= 2;
+  const double p = s.factor * static_cast<double>(q);
+  if (!(p >= 0 && p <= 1e6) || p != std::floor(p)) throw NoExtent();
+  const Poly whole = Product(s.extent, Literal(static_cast<int64_t>(p)));
+  if (q == 1) return whole;
+  return Divide(SumOf(Product(whole, Literal(2)), Literal(q)), Literal(2 * q));
+}
+
 Poly Read(const PrimExpr& e) {
   return support::WithStack([&]() -> Poly {
+    if (const auto* c = e.as<tir::CastNode>(); c && HasExtentType(e)) {
+      const PrimExpr inner = WithoutCasts(e);
+      const auto* call = inner.as<tir::CallNode>();
+      const auto* op = call ? call->op.as<OpNode>() : nullptr;
+      if (op && op->name == "tir.round") return ReadRounded(call->args[0]);
+    }
     if (const auto* c = e.as<tir::CastNode>(); c && HasExtentType(e) && HasExtentType(c->value)) return Read(c->value);
     if (!HasExtentType(e)) throw NoExtent();
     const auto* n = static_cast<const tir::AddNode*>(static_cast<const Object*>(e.get()));  // as all binary ones

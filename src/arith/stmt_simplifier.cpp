@@ -62,6 +62,11 @@ class StmtSimplifier : public tir::StmtMutator {
     n.condition = c, n.then_case = t, n.else_case = e;
     return tir::IfThenElse(std::move(n));
   }
+  tir::Stmt VisitStmt_(const tir::WhileNode* op) final {
+    const PrimExpr c = OnExpr(op->condition);
+    if (tir::is_const_int(c, 0)) return tir::SeqStmt::Flatten({});
+    return tir::StmtMutator::VisitStmt_(op);
+  }
   tir::Stmt VisitStmt_(const tir::LetStmtNode* op) final {
     PrimExpr v = OnExpr(op->value);
     if (tir::as_const_int(v) || v.as<tir::VarNode>() || v.as<FloatImmNode>()) {

@@ -5,13 +5,28 @@
 #include <baton/ir/failure.h>
 #include <baton/runtime/registry.h>
 #include <baton/tir/lower.h>
+#include <baton/tir/op.h>
 #include <baton/tir/verify.h>
 #include <baton/vm/devices.h>
 
 #include "driver/compiled_module.h"
+#include "tir/any_stmt.h"
 
 namespace baton::driver {
 namespace {
+
+/// Throws UnsupportedError where `f` calls a function that gives a value: its caller reads it from the slots of a call.
+void CheckCallsGiveNoValue(const IRModule& mod, const GlobalVar& var, const tir::PrimFunc& f) {
+  tir::AnyStmtOf<tir::EvaluateNode>(f->body, [&](const tir::EvaluateNode* e) {
+    const auto* call = e->value.as<tir::CallNode>();
+    const auto* callee = call ? call->op.as<GlobalVarNode>() : nullptr;
+    if (!callee || !mod->ContainGlobalVar(callee->name_hint.str())) return false;
+    const BaseFunc called = mod->Lookup(callee->name_hint.str());
+    if (!called.as<tir::PrimFuncNode>() || !tir::GivesValue(Downcast<tir::PrimFunc>(called))) return false;
+    throw UnsupportedError("@" + var->name_hint.str() + " calls @" + callee->name_hint.str() +
+                           ", which gives a value by tir.ret; let it write to a buffer, which is a parameter");
+  });
+}
 
 /// Adds to each function that others may call its caller.
 IRModule WithCallers(const IRModule& mod) {
@@ -24,6 +39,7 @@ IRModule WithCallers(const IRModule& mod) {
     if (f->GetAttr<tir::PrimFunc>(tir::attr::kPackedOf).defined()) continue;  // of MakePackedAPI: made anew here
     tir::VerifyWellFormed(f);
     f = tir::CanonicalForm(f);
+    CheckCallsGiveNoValue(mod, var, f);
     tir::PackedApi api = tir::MakePackedApi(var, f);
     // The name that the user gives is that of the description; the code itself is called otherwise, or a function
     // called `free` would take the place of the system's.

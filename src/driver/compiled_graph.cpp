@@ -42,9 +42,13 @@ NDArray PackConstants(const ConstantTable& constants) {
   auto* p = blob.ptr<uint8_t>();
   for (const auto& [offset, value] : constants.list) {
     memset(p + end, 0, offset - end);  // gaps are part of the artifact: the same bytes every time
-    NDArray dense = value.Contiguous();
-    memcpy(p + offset, dense.data(), dense.nbytes());
-    end = offset + dense.nbytes();
+    if (value.HasSource()) {
+      value.MoveTo(p + offset, blob);
+    } else {
+      NDArray dense = value.Contiguous();
+      memcpy(p + offset, dense.data(), dense.nbytes());
+    }
+    end = offset + value.nbytes();
   }
   memset(p + end, 0, constants.bytes - end);
   return blob;

@@ -23,7 +23,7 @@ struct DebugOptions {
   codegen::DebugLevel level = codegen::DebugLevel::kNames;
   std::string source;  ///< file that the Relay text of the model is written to; empty: none
   static DebugOptions FromContext(const char* default_value = "lines");
-  LowerOptions Lowering() const { return {level, source.empty() ? std::string(kDebugFile) : source, false}; }
+  LowerOptions Lowering() const { return {level, source.empty() ? std::string(kDebugFile) : source}; }
   /// Writes that text, if it was asked for.
   void WriteSource(const std::string& text) const;
 };

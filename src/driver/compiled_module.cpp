@@ -13,7 +13,7 @@
 #include <mutex>
 #include <utility>
 
-#include "driver/profile.h"
+#include "driver/step_functions.h"
 #include "driver/vm/compile.h"
 
 namespace baton::driver {
@@ -79,8 +79,10 @@ std::string DeviceText(const Stages& stages, const LoweredProgram& made, const s
 }  // namespace
 
 void Emit(const Target& host, Stages* stages) {
-  stages->objects =
-      codegen::BackendOf(host).emit(stages->tir, host, {.debug = DebugOptions::FromContext().level}).objects;
+  const codegen::DebugLevel debug = DebugOptions::FromContext().level;
+  const bool steps = stages->lowering.defined() && debug != codegen::DebugLevel::kNone;
+  const IRModule tir = steps ? WithStepFunctions(stages->tir) : stages->tir;
+  stages->objects = codegen::BackendOf(host).emit(tir, host, {.debug = debug}).objects;
   if (stages->lowering.defined()) stages->device_code = EmitForDevices(*stages->lowering.Made());
 }
 
@@ -134,6 +136,7 @@ class CompiledModule : public runtime::ModuleNode {
       exe->constants_bytes = desc_.constants_bytes;
       exe->constants_owner = constants_;
       exe->device_code = vm::DeviceModulesOf(self, exe->program.devices);
+      exe->steps = desc_.steps;
       executable_ = std::move(exe);
     }
   }
@@ -183,12 +186,6 @@ class CompiledModule : public runtime::ModuleNode {
 
 /// The executor's factory comes from the runtime, which asks for GetExecutable.
 PackedFunc CompiledModule::OfModel(std::string_view name, const ObjectPtr<Object>& self) {
-  if (name == "profile" && stages_.relay.defined()) {  // (inputs, rounds): JSON, see profile.h
-    return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
-      With<Target> scope(host_);
-      *rv = String(ProfileModel(MainOf(stages_.relay), host_, args[0].As<Array<NDArray>>(), args[1].As<int>()));
-    });
-  }
   if (name == "guards") {
     return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = stages_.lowering->guards; });
   }
@@ -248,14 +245,12 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
     return;
   }
   runtime::ExecutableDesc desc = desc_;
-  std::string data;  // of a program: with its own constants behind those of kernels
+  std::string own;  // constants of a program, behind those of kernels
   if (is_program()) {
-    data.assign(reinterpret_cast<const char*>(desc_.constants), desc_.constants_bytes);
-    desc.program = executable_->program.Save(&data);
-    desc.constants = reinterpret_cast<const uint8_t*>(data.data());
-    desc.constants_bytes = data.size();
+    desc.program = executable_->program.Save(&own, desc_.constants_bytes);
+    desc.constants_bytes += own.size();
   }
-  runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards);
+  runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards, own);
 }
 
 void CompiledModule::SaveToFile(const std::string& path, std::string_view format) {

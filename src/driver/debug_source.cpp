@@ -3,6 +3,7 @@
 
 #include <baton/ir/structural.h>
 #include <baton/relay/functor.h>
+#include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <fmt/format.h>
 
@@ -79,6 +80,19 @@ std::string OperatorsOf(const Function& func, size_t most) {
     if (op && out.size() < most) out += (out.empty() ? "" : " + ") + op->name.str();
   });
   return out;
+}
+
+Span SpanOfKernel(const CallNode* call) {
+  const auto* func = call->op.as<relay::FunctionNode>();
+  if (call->span.defined() || !func) return call->span;
+  if (const Call anchor = relay::AnchorOf(GetRef<Function>(func)); anchor.defined() && anchor->span.defined()) {
+    return anchor->span;
+  }
+  Span last;
+  relay::PostOrder(func->body, [&](const Expr& e) {
+    if (e.as<CallNode>() && e->span.defined()) last = e->span;
+  });
+  return last;
 }
 
 std::string SpanText(const Span& span) {

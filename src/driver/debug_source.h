@@ -11,6 +11,9 @@ namespace baton::driver {
 
 /// "nn.conv2d + add + nn.relu": the operators of a fusion group in order; none begins behind so many characters.
 std::string OperatorsOf(const relay::Function& func, size_t most = std::string::npos);
+/// Where a call of a fused group comes from: its own span, else that of the group's main operator, else of the last one
+/// inside that has any.
+Span SpanOfKernel(const relay::CallNode* call);
 /// A span as text: the ONNX node, or file:line. Empty if unknown.
 std::string SpanText(const Span& span);
 

@@ -24,6 +24,7 @@
 #include "driver/graph_values.h"
 #include "driver/kernel_table.h"
 #include "driver/size_words.h"
+#include "driver/step_functions.h"
 #include "relay/transform/whole_states.h"
 #include "runtime/dynamic_json.h"
 
@@ -81,7 +82,7 @@ std::vector<int64_t> ShapeOf(const TensorType& t) {
 }
 
 size_t ConstantTable::Add(const NDArray& value) {
-  const auto [it, fresh] = index.try_emplace(value.get(), list.size());
+  const auto [it, fresh] = index.try_emplace(equal.FirstOf(value).get(), list.size());
   if (fresh) {
     list.push_back({bytes, value});
     // A line of slack, so that a vector load at the end stays inside.
@@ -100,31 +101,6 @@ PrimExpr Handle(const PrimExpr& base, const PrimExpr& offset) {
 PrimExpr IoHandle(const tir::Var& io, int index) {
   static const Op op = Op::GetOrCreate("tir.load_handle");
   return tir::Call(DataType::Handle(), op, {io, PrimExpr(static_cast<int64_t>(index))});
-}
-
-/// A part of the entry as a function of its own, with parameters of its own: those that buffers of sizes lie in, too.
-tir::PrimFunc OfSteps(const tir::Stmt& steps, const Array<tir::Var>& params, const std::string& symbol) {
-  Array<tir::Var> own;
-  tir::VarMap rename;
-  for (const tir::Var& p : params) {
-    own.push_back(tir::Var(p->name_hint, p->dtype));
-    rename[p.get()] = own.back();
-  }
-  struct Loads final : tir::StmtExprVisitor {
-    explicit Loads(const tir::VarMap& rename) : rename(rename) {}
-    void VisitExpr_(const tir::BufferLoadNode* op) final {
-      tir::BufferNode b = *op->buffer.get();
-      b.data = Downcast<tir::Var>(rename.at(b.data.get()));
-      made.emplace(op->buffer.get(), tir::Buffer(std::move(b)));
-    }
-    const tir::VarMap& rename;
-    tir::BufferMap made;
-  } sizes(rename);
-  sizes(steps);
-  tir::PrimFunc f(own, tir::SubstituteBuffers(steps, sizes.made, rename));
-  f = WithAttr(f, attr::kGlobalSymbol, Any(symbol));
-  f = WithAttr(f, "straight_line", Any(1));
-  return WithAttr(f, "model_entry", Any(1));
 }
 
 /// Bytes of a tensor: a literal, else the word that holds them.
@@ -254,11 +230,11 @@ class GraphLowerer {
       if (!from.empty()) kernels_->NoteOrigin(s.kernel, from);
     }
   }
-  /// Each step alone, with the parameters of the entry. After Entry.
-  void Steps(Map<GlobalVar, BaseFunc>* functions, std::vector<ModelStep>* out) const {
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      const Step& s = steps_[i];
-      ModelStep step{desc_.entry + ".step" + std::to_string(i), "copy", "copy", SpanText(s.span), {}};
+  /// What its steps are, for people. After Entry, or Row, which has no functions.
+  GraphSteps Steps() const {
+    GraphSteps out{desc_.entry, parts_, {}};
+    for (const Step& s : steps_) {
+      ModelStep step{"copy", "copy", SpanText(s.span), {}};
       step.work.bytes = 2 * static_cast<double>(s.bytes.literal);
       if (s.kernel.defined()) {
         const Function& f = kernels_->FunctionOf(s.kernel);
@@ -266,10 +242,10 @@ class GraphLowerer {
         step.operators = OperatorsOf(f);
         step.work = FlopsAndBytesOf(f);
       }
-      functions->Set(GlobalVar(String(step.symbol)),
-                     OfSteps(entry_steps_[static_cast<int64_t>(i)], entry_params_, step.symbol));
-      out->push_back(step);
+      step.known = !dynamic_;
+      out.steps.push_back(step);
     }
+    return out;
   }
 
  private:
@@ -304,7 +280,7 @@ class GraphLowerer {
       if (relay::IsAppend(call->op)) return Append(call, types[0]);
       Step s;
       s.kernel = kernels_->Of(Downcast<Function>(call->op));
-      s.span = call->span;
+      s.span = SpanOfKernel(call);
       for (const Expr& a : call->args) {
         for (const Leaf& l : values_.LeavesOf(a)) s.in.push_back(l.place);
       }
@@ -457,7 +433,9 @@ class GraphLowerer {
     auto weight = [&](size_t i) { return steps_[i].kernel.defined() ? 1 : kCopy; };
     size_t all = 0;
     for (size_t i = 0; i < steps.size(); ++i) all += weight(i);
+    parts_ = {{desc_.entry, steps.size()}};
     if (all <= kWhole) return steps;
+    parts_.clear();
     Array<tir::Stmt> calls;
     for (size_t begin = 0, end; begin < steps.size(); begin = end) {
       Array<tir::Stmt> segment;
@@ -467,6 +445,7 @@ class GraphLowerer {
         part += weight(end);
       }
       const std::string symbol = desc_.entry + ".part" + std::to_string(segments_.size());
+      parts_.push_back({symbol, end - begin});
       tir::PrimFunc f = OfSteps(tir::SeqStmt::Flatten(segment), entry_params_, symbol);
       f.CopyOnWrite()->span = segment[0]->span;
       const GlobalVar var{String(symbol)};
@@ -532,7 +511,7 @@ class GraphLowerer {
       stmt->span = debug ? debug->Step(s.kernel.defined() ? "%" + s.kernel->name_hint.str() : "copy", s.span) : s.span;
       seq.push_back(stmt);
     }
-    entry_params_ = {io, constants, arena, sizes}, entry_steps_ = seq;
+    entry_params_ = {io, constants, arena, sizes};
     tir::PrimFunc entry(entry_params_, tir::SeqStmt::Flatten(InSegments(seq)));
     entry = WithAttr(entry, attr::kGlobalSymbol, Any(desc_.entry));
     if (!seq.empty()) entry.CopyOnWrite()->span = seq[0]->span;
@@ -554,7 +533,7 @@ class GraphLowerer {
   std::vector<TensorType> result_types_;    // of the outputs
   std::vector<std::vector<int64_t>> kept_;  // facts of each state, then input and output of each donation
   Array<tir::Var> entry_params_;
-  Array<tir::Stmt> entry_steps_;
+  std::vector<std::pair<std::string, size_t>> parts_;  // of the entry: a function each, and how many steps it has
   std::vector<std::pair<GlobalVar, tir::PrimFunc>> segments_;
 };
 
@@ -639,7 +618,7 @@ LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, Function>>& g
   for (size_t i = 0; i < graphs.size(); ++i) {
     runtime::ExecutableDesc desc;
     lowerers[i]->Entry(&functions, &desc, debug);
-    if (options.steps) lowerers[i]->Steps(&functions, &out.steps);
+    if (options.debug != codegen::DebugLevel::kNone) out.steps.push_back(lowerers[i]->Steps());
     out.graphs.push_back(desc);
   }
   out.mod = IRModule(functions);
@@ -661,6 +640,7 @@ LoweredRows LowerRows(const std::vector<std::pair<std::string, Function>>& graph
   for (const auto& lowerer : lowerers) {
     out.graphs.emplace_back();
     out.rows.push_back(lowerer->Row(&sizes, &out.graphs.back()));
+    out.steps.push_back(lowerer->Steps());
   }
   out.sizes = IRModule(sizes);
   return out;
@@ -668,7 +648,7 @@ LoweredRows LowerRows(const std::vector<std::pair<std::string, Function>>& graph
 
 LoweredModel LowerGraph(const Function& main, const Target& target, const LowerOptions& options) {
   LoweredGraphs one = LowerGraphs({{runtime::ExecutableDesc().entry, main}}, target, options);
-  return {one.mod, one.graphs[0], std::move(one.constants), std::move(one.steps), std::move(one.debug_source)};
+  return {one.mod, one.graphs[0], std::move(one.constants), std::move(one.debug_source)};
 }
 
 }  // namespace baton::driver

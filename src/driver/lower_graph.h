@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "driver/roofline.h"
+#include "driver/step_functions.h"
+#include "relay/expr/equal_constants.h"
 
 namespace baton::driver {
 
@@ -23,13 +25,6 @@ inline constexpr const char* kDebugFile = "model.relay";
 struct LowerOptions {
   codegen::DebugLevel debug = codegen::DebugLevel::kNames;  ///< kLines: instructions say which expression they are of
   std::string debug_file = kDebugFile;  ///< what the text for expressions without a line of their own is called
-  bool steps = false;                   ///< with a function for each step, for profiles
-};
-
-/// One call that an entry makes, as a function of its own with the entry's signature.
-struct ModelStep {
-  std::string symbol, kernel, operators, source;
-  FlopsAndBytes work;
 };
 
 /// The constants of graphs, each once.
@@ -37,7 +32,9 @@ struct ConstantTable {
   std::vector<std::pair<uint64_t, NDArray>> list;  ///< offset in the constant data, value
   uint64_t bytes = 0;
   std::unordered_map<const Object*, size_t> index;
+  relay::EqualArrays equal;
 
+  /// The place of a value in `list`, which arrays of the same elements share.
   size_t Add(const NDArray& value);
 };
 
@@ -46,8 +43,8 @@ struct LoweredGraphs {
   IRModule mod;                                 ///< PrimFuncs: kernels and entries
   std::vector<runtime::ExecutableDesc> graphs;  ///< all but the constants' address
   ConstantTable constants;
-  std::vector<ModelStep> steps;  ///< of all graphs in order, if they were asked for
-  std::string debug_source;      ///< the text that debug information points into; empty if none was asked for
+  std::vector<GraphSteps> steps;  ///< of the graphs in order; none without debug information
+  std::string debug_source;       ///< the text that debug information points into; empty if none was asked for
 };
 
 /// The same for a device that has code of its own: rows of steps in place of entries.
@@ -56,6 +53,7 @@ struct LoweredRows {
   IRModule sizes;                               ///< functions of the host, of rows whose sizes come when they run
   std::vector<runtime::ExecutableDesc> graphs;  ///< all but the constants' address
   std::vector<std::vector<vm::KernelStep>> rows;
+  std::vector<GraphSteps> steps;
   ConstantTable constants;
 };
 
@@ -63,7 +61,6 @@ struct LoweredModel {
   IRModule mod;                  ///< PrimFuncs: kernels and the entry
   runtime::ExecutableDesc desc;  ///< all but the constants' address
   ConstantTable constants;
-  std::vector<ModelStep> steps;
   std::string debug_source;
 };
 

@@ -74,6 +74,7 @@ LoweredProgram OneFunction(const Function& main, const Target& target, const Deb
   debug.WriteSource(out.host.debug_source);
   out.desc = out.host.graphs[0];
   out.desc.forms = FormsOf(main);
+  out.desc.steps = StepsText(out.host.steps, {});
   out.guards = GuardTexts(main);
   return out;
 }

@@ -49,6 +49,12 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   add(InlineCompilerFunctions());
   // From here on every program is one that type inference accepts.
   add(InferType());
+  // From here on products of quantized tensors are those of bytes, whose weights would be folded into floats; other
+  // quantized weights are whole numbers, with their scale behind the product.
+  if (!plan) {
+    add_if_there("IntegerProducts");
+    add(LiftWeightScales());
+  }
   // From here on operators have static forms where shapes allow it.
   add(DynamicToStatic());
   // From here on half floats are what is handed in and out, and what is not known to compute. Of a program that is
@@ -68,6 +74,7 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   add(WidenHalfFloats());  // what was decomposed
   // From here on weights are constants, also those that the model computes.
   add(FoldWeights());
+  add_if_there("IntegerProducts");  // of operators of integers, which were taken apart meanwhile
   add(IntegersInFloat());
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");

@@ -3,6 +3,7 @@
 
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
+#include <baton/runtime/registry.h>
 #include <baton/runtime/threading.h>
 
 #include <algorithm>
@@ -171,13 +172,16 @@ FlopsAndBytes FlopsAndBytesOf(const Function& func) {
   return w;
 }
 
-double Roofline::SecondsFor(const FlopsAndBytes& w) const {
-  return std::max(w.flops / flops_per_second, w.bytes / bytes_per_second);
-}
-
 const Roofline& MeasuredRoofline() {
   static const Roofline r = Measure();
   return r;
 }
+
+/// [operations a second, bytes a second, threads]
+BATON_REGISTER_GLOBAL("driver.Roofline").set_body_typed([] {
+  const Roofline& r = MeasuredRoofline();
+  return Array<double>{r.flops_per_second, r.bytes_per_second,
+                       static_cast<double>(runtime::threading::NumThreads())};
+});
 
 }  // namespace baton::driver

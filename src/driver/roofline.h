@@ -20,8 +20,6 @@ FlopsAndBytes FlopsAndBytesOf(const relay::Function& func);
 struct Roofline {
   double flops_per_second = 0;  ///< float32, by fused multiply-adds in registers
   double bytes_per_second = 0;  ///< reading memory that no cache holds
-  /// The least time for some work.
-  double SecondsFor(const FlopsAndBytes& w) const;
 };
 /// Measured once a process, in about a fifth of a second.
 const Roofline& MeasuredRoofline();

@@ -113,6 +113,10 @@ std::string ManifestOf(const ExecutableDesc& desc, const std::vector<std::string
     w.Key("program");
     w.String(desc.program);
   }
+  if (!desc.steps.empty()) {
+    w.Key("steps");
+    w.String(desc.steps);
+  }
   w.EndObject();
   return out;
 }
@@ -139,7 +143,7 @@ std::string WithManifest(std::string_view elf, const std::string& manifest, cons
 }  // namespace
 
 void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
-                   const std::vector<std::string>& guards) {
+                   const std::vector<std::string>& guards, std::string_view last_constants) {
   if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
   const std::string manifest = ManifestOf(desc, guards, ArchOf(static_cast<const uint8_t*>(elf), elf_bytes));
   const std::string code = WithManifest({static_cast<const char*>(elf), elf_bytes}, manifest, desc);
@@ -158,7 +162,8 @@ void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, c
   put(code.data(), code.size());
   align();
   const uint64_t constants_at = at;
-  put(desc.constants, desc.constants_bytes);
+  put(desc.constants, desc.constants_bytes - last_constants.size());
+  put(last_constants.data(), last_constants.size());
   align();
   const uint64_t manifest_at = at;
   put(manifest.data(), manifest.size());

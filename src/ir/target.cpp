@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -127,13 +128,28 @@ const std::vector<std::string>& X86Names() {
 struct Kind {
   std::string_view name;
   DLDeviceType device;
+  std::string_view labels;  ///< options that targets of the kind may name besides those of all kinds
 };
+constexpr std::string_view kOfNvidia = "mcpu mtriple mattr arch system-lib",
+                           kOfVulkan =
+                               "supports_float16 supports_float32 supports_float64 supports_int8 supports_int16 "
+                               "supports_int32 supports_int64 supports_8bit_buffer supports_16bit_buffer "
+                               "supports_storage_buffer_storage_class supports_push_descriptor "
+                               "supports_dedicated_allocation supports_integer_dot_product "
+                               "supported_subgroup_operations max_block_size_x max_block_size_y max_block_size_z "
+                               "max_push_constants_size max_uniform_buffer_range max_storage_buffer_range "
+                               "max_per_stage_descriptor_storage_buffer device_type device_name driver_name "
+                               "driver_version vulkan_api_version max_spirv_version mattr";
 // Programs name these to choose by them, though no code is made for them.
 constexpr Kind kNamesAlone[] = {
-    {"cuda", kDLCUDA},     {"nvptx", kDLCUDA},      {"rocm", kDLROCM},     {"vulkan", kDLVulkan},
-    {"metal", kDLMetal},   {"hexagon", kDLHexagon}, {"webgpu", kDLWebGPU}, {"ext_dev", kDLExtDev},
-    {"aocl", kDLOpenCL},   {"sdaccel", kDLOpenCL},  {"stackvm", kDLCPU},   {"hybrid", kDLCPU},
-    {"composite", kDLCPU}, {"test", kDLCPU},
+    {"cuda", kDLCUDA, kOfNvidia}, {"nvptx", kDLCUDA, kOfNvidia},
+    {"rocm", kDLROCM, kOfNvidia}, {"vulkan", kDLVulkan, kOfVulkan},
+    {"metal", kDLMetal, ""},      {"hexagon", kDLHexagon, "mcpu mtriple mattr llvm-options vtcm-capacity num-cores"},
+    {"webgpu", kDLWebGPU, ""},    {"ext_dev", kDLExtDev, ""},
+    {"aocl", kDLOpenCL, ""},      {"aocl_sw_emu", kDLOpenCL, ""},
+    {"sdaccel", kDLOpenCL, ""},   {"stackvm", kDLCPU, ""},
+    {"hybrid", kDLCPU, ""},       {"composite", kDLCPU, "devices"},
+    {"test", kDLCPU, ""},
 };
 const Kind* FindName(std::string_view name) {
   for (const Kind& k : kNamesAlone) {
@@ -161,14 +177,24 @@ std::string KindNames() {
   return out;
 }
 /// Descriptive options of a target, for programs to read; they do not affect compilation.
-bool IsLabel(std::string_view key) {
-  for (std::string_view k :
-       {"keys", "device", "model", "libs", "tag", "mfloat-abi", "mabi", "runtime", "executor", "host", "cl-opt",
-        "interface-api", "constants-byte-alignment", "workspace-byte-alignment", "max_num_threads", "thread_warp_size",
-        "max_shared_memory_per_block", "max_threads_per_block"}) {
-    if (key == k) return true;
+constexpr std::string_view kLabels =
+    "keys device model libs tag mfloat-abi mabi march runtime executor host cl-opt interface-api from_device";
+constexpr std::string_view kNumbers =
+    "constants-byte-alignment workspace-byte-alignment max_num_threads thread_warp_size max_shared_memory_per_block "
+    "shared_memory_per_block registers_per_block max_threads_per_block max_function_args texture_spatial_limit "
+    "max_block_size_x max_block_size_y max_block_size_z num-cores";
+std::vector<std::string_view> Words(std::string_view text) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (end) out.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return false;
+  return out;
+}
+bool HasWord(std::string_view text, std::string_view word) {
+  const auto words = Words(text);
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 /// Labels that are on or off: `-system-lib` is `-system-lib=1`.
 bool IsSwitch(std::string_view key) {
@@ -261,6 +287,20 @@ int64_t OptionNumber(std::string_view key, std::string_view value, int64_t lo, i
   return v;
 }
 
+/// `own`: the options of the kind.
+[[noreturn]] void ThrowUnknownOption(std::string_view key, std::string_view own) {
+  std::vector<std::string> names;
+  std::string list;
+  for (std::string_view w : Words(own)) {
+    names.emplace_back(w);
+    list += (list.empty() ? "; there are -" : ", -") + std::string(w);
+  }
+  for (std::string_view all : {kLabels, kNumbers}) {
+    for (std::string_view w : Words(all)) names.emplace_back(w);
+  }
+  throw runtime::ValueError("unknown target option -" + std::string(key) + support::DidYouMean(key, names) + list);
+}
+
 }  // namespace
 
 Target Target::Make(std::string_view text) {
@@ -290,7 +330,10 @@ Target Target::Make(std::string_view text) {
     size_t eq = body.find('=');
     std::string_view key = body.substr(0, eq), value = eq == std::string_view::npos ? "" : body.substr(eq + 1);
     auto number = [&](int64_t lo, int64_t hi) { return OptionNumber(key, value, lo, hi); };
-    if (w[0] == '-' && (!known || IsLabel(key) || IsSwitch(key))) {
+    const std::string_view own = known ? std::string_view() : FindName(kind)->labels;
+    const bool counts = HasWord(kNumbers, key) && !(known && key == "num-cores");
+    if (w[0] == '-' && (counts || HasWord(kLabels, key) || HasWord(own, key) || IsSwitch(key))) {
+      if (counts) number(0, std::numeric_limits<int32_t>::max());
       std::string label = "-" + std::string(body);
       if (IsSwitch(key)) {
         const bool off = value == "0" || value == "False" || value == "false";
@@ -305,6 +348,7 @@ Target Target::Make(std::string_view text) {
     if (w[0] != '-' || eq == std::string_view::npos) {
       throw runtime::ValueError("target options are written -name=value, got \"" + std::string(w) + "\"");
     }
+    if (!known) ThrowUnknownOption(key, own);
     if (key == "mcpu") {
       n.mcpu = String(value);
     } else if (key == "mtriple" || key == "target") {
@@ -316,9 +360,7 @@ Target Target::Make(std::string_view text) {
     } else if (key == "num-cores") {
       n.num_cores = number(0, 4096);
     } else {
-      throw runtime::ValueError("unknown target option -" + std::string(key) +
-                                support::DidYouMean(key, {"mcpu", "mtriple", "mattr", "opt-level", "num-cores"}) +
-                                "; there are -mcpu, -mtriple, -mattr, -opt-level, -num-cores");
+      ThrowUnknownOption(key, "mcpu mtriple mattr opt-level num-cores");
     }
   }
   std::vector<std::string> features;

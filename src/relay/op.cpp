@@ -17,7 +17,7 @@ namespace {
 void ResolveTraits(OpDef* def) {
   OpTraits& t = def->traits;
   if (t.precision == Precision::kDefault) {
-    t.precision = def->pattern <= OpPattern::kInjective    ? Precision::kFollow
+    t.precision = t.shape_only || def->pattern <= OpPattern::kInjective ? Precision::kFollow
                   : def->pattern == OpPattern::kCommReduce ? Precision::kNever
                                                            : Precision::kUnknown;
   }

@@ -147,7 +147,7 @@ ExecutableDesc artifact::ReadDesc(const Json& j) {
   d.arena_bytes = static_cast<uint64_t>(arena);
   d.constants_bytes = static_cast<uint64_t>(constants);
   d.io_alignment = static_cast<uint32_t>(alignment);
-  for (auto [key, text] : {std::pair{"program", &d.program}, {"state", &d.state}}) {
+  for (auto [key, text] : {std::pair{"program", &d.program}, {"state", &d.state}, {"steps", &d.steps}}) {
     if (const Json* found = j.Find(key)) *text = found->AsString();
   }
   return d;

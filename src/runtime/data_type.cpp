@@ -76,6 +76,7 @@ bool TryString2DataType(std::string_view s, DataType* out) {
     int bits = 32;
     if (!s.empty() && s[0] != 'x' && !number(&s, 1, 128, &bits)) return false;
     t = DataType(c.code, bits);
+    if (t == DataType::UInt(1)) t = DataType::Bool();  // as bools were written once
     found = true;
     break;
   }

@@ -6,6 +6,7 @@
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/params.h>
 #include <baton/runtime/registry.h>
+#include <baton/runtime/step_clock.h>
 #include <baton/support/text.h>
 
 #include <atomic>
@@ -29,6 +30,7 @@ class Executor final : public ModuleNode {
     kRun,
     kRunWith,
     kCall,
+    kProfile,
     kSetInput,
     kSetInputZeroCopy,
     kGetOutput,
@@ -65,7 +67,10 @@ class Executor final : public ModuleNode {
   /// `for_call`: the value need not outlive the call in which the model runs.
   void SetShared(size_t i, const ArgValue& v, bool for_call);
   /// Runs on the bound inputs. `all_bound`: all were bound by this call.
-  void Run(bool all_bound = false);
+  /// `clock`: takes the times of its steps.
+  void Run(bool all_bound = false, StepClock* clock = nullptr);
+  /// The times of the steps of calls with inputs behind the number of rounds, and the value.
+  Array<Any> Profile(Args args);
   /// Brings sizes, arena and shapes of the outputs up to date with the inputs.
   void UpdateShapes();
   void GrowArena();
@@ -173,7 +178,7 @@ void Executor::SetShared(size_t i, const ArgValue& v, bool for_call) {
   io_[i] = in.array.data();
 }
 
-void Executor::Run(bool all_bound) {
+void Executor::Run(bool all_bound, StepClock* clock) {
   if (unset_ && !all_bound) [[unlikely]] {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i].array.defined())
@@ -191,9 +196,25 @@ void Executor::Run(bool all_bound) {
     io_[inputs_.size() + i] = outputs_[i].data();
   }
   const int64_t* words = shapes_ ? shapes_->words() : nullptr;
-  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data()), words) != 0) [[unlikely]]
+  auto* arena = static_cast<uint8_t*>(arena_.data());
+  const int32_t code = clock ? clock->Run(0, io_.data(), desc_->constants, arena, words)
+                             : entry_(io_.data(), desc_->constants, arena, words);
+  if (code != 0) [[unlikely]]
     ThrowFromSlot();
   ran_ = true;
+}
+
+Array<Any> Executor::Profile(Args args) {
+  StepClock clock(desc_->steps, args[0].As<int>());
+  clock.AddGraph(code_, desc_->entry, entry_);
+  args = Args{args.values + 1, args.size() - 1};
+  CheckCount(args);
+  const ObjectRef value = clock.Rounds([&](StepClock* now) {
+    for (int i = 0; i < args.size(); ++i) SetShared(static_cast<size_t>(i), args[i], true);
+    Run(true, now);
+    return ResultValue(desc_->result_tree, outputs_);
+  });
+  return clock.Answer(value);
 }
 
 void Executor::GrowArena() {
@@ -267,6 +288,9 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
         *rv = Array<NDArray>(outputs_);
       }
       return;
+    case kProfile:
+      *rv = Profile(args);
+      return;
     case kSetInput: {
       const size_t i = FindTensor(args[0], desc_->inputs, "input");
       if (!args[1].Is<DLTensor*>()) FailInput(i, Cat("expected a tensor, got ", ValueKindName(args[1].raw())));
@@ -326,8 +350,8 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
 
 PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
   static constexpr std::string_view kNames[] = {
-      "run",     "run_with", "call",       "set_input", "set_input_zero_copy", "get_output", "get_input", "load_params",
-      "reserve", "trim",     "get_memory", "get_dims",  "infer_shapes"};
+      "run",         "run_with", "call", "profile",    "set_input", "set_input_zero_copy", "get_output", "get_input",
+      "load_params", "reserve",  "trim", "get_memory", "get_dims",  "infer_shapes"};
   int op = kRun;
   while (op < kQuery && name != kNames[op]) ++op;
   if (op == kQuery) {

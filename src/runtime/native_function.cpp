@@ -78,7 +78,7 @@ void BindTensor(const BatonFunctionSpec* f, int i, const ArgValue& v, void** slo
   slot[1] = t->shape;
 }
 
-void Call(const BatonFunctionSpec* f, const Args& args) {
+void Call(const BatonFunctionSpec* f, const Args& args, RetValue* ret) {
   if (args.size() != f->num_params && args.size() != f->num_required) {
     std::string names;
     for (int i = 0; i < f->num_params; ++i) {
@@ -87,7 +87,7 @@ void Call(const BatonFunctionSpec* f, const Args& args) {
     }
     ThrowArity(f->name, (names + ")").c_str(), f->num_required, args.size());
   }
-  std::string slots(static_cast<size_t>(f->num_params) * 16, '\0');  // aligned as by new
+  std::string slots(static_cast<size_t>(f->num_params + 1) * 16, '\0');  // aligned as by new
   for (int i = 0; i < args.size(); ++i) {
     void** slot = reinterpret_cast<void**>(slots.data()) + 2 * i;
     slot[1] = slots.data();  // given
@@ -107,6 +107,16 @@ void Call(const BatonFunctionSpec* f, const Args& args) {
     }
   }
   if (f->call(reinterpret_cast<void**>(slots.data())) != 0) ThrowFromSlot();
+  const char* result = slots.data() + static_cast<size_t>(f->num_params) * 16;
+  if (f->result == kBatonParamInt) {
+    int64_t value;
+    std::memcpy(&value, result, 8);
+    *ret = value;
+  } else if (f->result == kBatonParamFloat) {
+    double value;
+    std::memcpy(&value, result, 8);
+    *ret = value;
+  }
 }
 
 std::mutex resolve_mutex;
@@ -116,7 +126,7 @@ std::mutex resolve_mutex;
 PackedFunc MakeNativeFunction(const void* spec, ObjectPtr<Object> owner) {
   const auto* f = static_cast<const BatonFunctionSpec*>(spec);
   if (f->version != kBatonFunctionSpecVersion) throw RuntimeError("compiled for another runtime; compile it again");
-  return PackedFunc([f, owner = std::move(owner)](Args args, RetValue*) { Call(f, args); });
+  return PackedFunc([f, owner = std::move(owner)](Args args, RetValue* ret) { Call(f, args, ret); });
 }
 
 Object* ModuleNode::Resolve(const char* name) {

@@ -6,6 +6,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/runtime/scalar.h>
 #include <baton/runtime/string.h>
+#include <baton/support/file.h>
 #include <baton/support/text.h>
 
 #include <charconv>
@@ -13,7 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <new>
+#include <utility>
 
 namespace baton::runtime {
 using support::Cat;
@@ -115,6 +118,12 @@ void CopyTensor(const DLTensor* from, DLTensor* to) {
   CopyStrided(from, to);
 }
 
+void NDArray::EndLent(Object* o) {
+  auto* self = static_cast<NDArrayObj*>(o);
+  if (self->release_) self->release_(self);
+  FreeBlock(self);
+}
+
 NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides, DataType dtype, Device device) {
   if (ndim > kMaxRank) {
     throw ValueError(Cat("a tensor of rank ", ndim, ": expected 0 to ", kMaxRank));
@@ -134,11 +143,7 @@ NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides
   n->dl_tensor = DLTensor{nullptr, device, ndim, dtype, dims, dims + ndim, 0};
   n->numel = elements;
   n->dense = runtime::IsContiguous(&n->dl_tensor);
-  ObjectAccess::Init(n, NDArrayObj::RuntimeTypeIndex(), [](Object* o) {
-    auto* self = static_cast<NDArrayObj*>(o);
-    if (self->release_) self->release_(self);
-    FreeBlock(self);
-  });
+  ObjectAccess::Init(n, NDArrayObj::RuntimeTypeIndex(), EndLent);
   return NDArray(ObjectPtr<Object>(n));
 }
 
@@ -159,14 +164,85 @@ NDArray NDArray::Empty(const std::vector<int64_t>& shape, DataType dtype, Device
   polls.bytes += static_cast<int64_t>(bytes);
   n->owner_ = api;
   // Not the deleter of arrays over elements that others lend: OwnsElements tells them apart by it.
-  ObjectAccess::Init(n, NDArrayObj::RuntimeTypeIndex(), [](Object* o) {
-    auto* self = static_cast<NDArrayObj*>(o);
-    const DataType type = self->dl_tensor.dtype;
-    detail::interrupt_polls.bytes -= self->numel * ((type.bits() + 7) / 8 * type.lanes());
-    static_cast<DeviceAPI*>(self->owner_)->Free(self->dl_tensor.device, self->dl_tensor.data);
-    FreeBlock(self);
-  });
+  ObjectAccess::Init(n, NDArrayObj::RuntimeTypeIndex(), EndOwned);
   return a;
+}
+
+void NDArray::EndOwned(Object* o) {
+  auto* self = static_cast<NDArrayObj*>(o);
+  if (self->source) ObjectAccess::DecRef(self->source);
+  if (!self->away) Free(self);
+  FreeBlock(self);
+}
+
+void NDArray::Free(NDArrayObj* self) {
+  const DataType type = self->dl_tensor.dtype;
+  detail::interrupt_polls.bytes -= self->numel * ((type.bits() + 7) / 8 * type.lanes());
+  static_cast<DeviceAPI*>(self->owner_)->Free(self->dl_tensor.device, self->dl_tensor.data);
+}
+
+NDArray NDArray::Later(const std::vector<int64_t>& shape, DataType dtype, const ObjectRef& source) {
+  TensorBytes(shape, dtype);
+  NDArray a = Allocate(static_cast<int>(shape.size()), shape.data(), nullptr, dtype, Cpu());
+  NDArrayObj* n = a.obj();
+  n->owner_ = DeviceAPI::Get(Cpu());
+  n->away = true;
+  ObjectAccess::Init(n, NDArrayObj::RuntimeTypeIndex(), EndOwned);
+  a.SetSource(source);
+  return a;
+}
+
+void NDArray::SetSource(const ObjectRef& source) const {
+  if (!OwnsElements(*this) || obj()->source) return;
+  ObjectRef kept = source;
+  obj()->source = ObjectAccess::Steal(kept);
+}
+
+void NDArray::Bring() const {
+  static std::mutex bringing;  // two that ask for the same elements; rare beside what making them takes
+  NDArrayObj* n = obj();
+  const PackedFunc make{ObjectPtr<Object>(n->source)};
+  NDArray made = make().As<NDArray>();
+  if (made.same_as(*this) || made.shape() != shape() || !(made.dtype() == dtype()))
+    throw InternalError("the source of an array makes another one");
+  if (!OwnsElements(made) || made.obj()->source) made = made.Copy();
+  const std::lock_guard lock(bringing);
+  if (!n->away) return;
+  n->dl_tensor.data = std::exchange(made.obj()->dl_tensor.data, nullptr);
+  detail::interrupt_polls.bytes += static_cast<int64_t>(nbytes());  // what `made` takes away when it ends
+  __atomic_store_n(&n->away, false, __ATOMIC_RELEASE);
+}
+
+void NDArray::GiveBack() const {
+  NDArrayObj* n = obj();
+  if (!n->source || n->away) return;
+  // The heap keeps what is freed amid it: its pages go first.
+  support::GiveBackPages({static_cast<const char*>(n->dl_tensor.data), nbytes()});
+  Free(n);
+  n->dl_tensor.data = nullptr;
+  n->away = true;
+}
+
+void NDArray::Keep() const {
+  NDArrayObj* n = obj();
+  if (!n->source) return;
+  tensor();
+  ObjectAccess::DecRef(std::exchange(n->source, nullptr));
+}
+
+void NDArray::MoveTo(void* place, ObjectRef owner) const {
+  NDArrayObj* n = obj();
+  if (!n->source) throw InternalError("NDArray::MoveTo: others may know where the elements are");
+  std::memcpy(place, data(), nbytes());
+  GiveBack();
+  ObjectAccess::DecRef(std::exchange(n->source, nullptr));
+  n->dl_tensor.data = place;
+  n->owner_ = ObjectAccess::Steal(owner);
+  n->release_ = [](NDArrayObj* self) {
+    if (self->owner_) ObjectAccess::DecRef(static_cast<Object*>(self->owner_));
+  };
+  n->away = false;
+  ObjectAccess::Init(n, NDArrayObj::RuntimeTypeIndex(), EndLent);
 }
 
 bool OwnsElements(const NDArray& a) {
@@ -218,7 +294,7 @@ NDArray NDArray::ScalarInt(int64_t value, DataType dtype) {
   return a;
 }
 
-size_t NDArray::nbytes() const { return TensorBytes(tensor()->shape, ndim(), dtype()); }
+size_t NDArray::nbytes() const { return TensorBytes((*this)->shape, ndim(), dtype()); }
 
 void NDArray::CopyFrom(const DLTensor* other) const {
   if (obj()->read_only) throw ValueError("copy into a read-only array");
@@ -293,6 +369,7 @@ NDArray NDArray::CreateView(const std::vector<int64_t>& shape, DataType dtype) c
     throw ValueError(Cat("a view as ", TensorTypeString(shape.data(), static_cast<int>(shape.size()), dtype), " of ",
                          TypeText(tensor()), " would go beyond its end"));
   }
+  Keep();
   NDArray a = Wrap(Begin(tensor()), shape, dtype, *this, obj()->read_only);
   a.tensor()->device = device();
   return a;
@@ -340,6 +417,7 @@ namespace {
 
 template <class M>
 M* Export(const NDArray& a) {
+  a.Keep();
   M* m = new M();
   NDArray copy = a;
   m->dl_tensor = *a.tensor();
@@ -468,7 +546,9 @@ bool ValueTraits<DLTensor*>::Is(const BatonValue& v) {
 DLTensor* ValueTraits<DLTensor*>::From(const BatonValue& v) {
   if (v.type_code == kBatonTensor) return v.v_tensor;
   if (!Is(v)) ThrowValueMismatch("NDArray", v);
-  return &static_cast<NDArrayObj*>(reinterpret_cast<Object*>(v.v_obj))->dl_tensor;
+  auto* n = static_cast<NDArrayObj*>(reinterpret_cast<Object*>(v.v_obj));
+  if (__builtin_expect(n->away, false)) return NDArray(ObjectPtr<Object>(n)).tensor();
+  return &n->dl_tensor;
 }
 
 namespace {
@@ -531,8 +611,18 @@ int BatonTensorView(BatonObject* tensor, DLTensor** out) {
     BatonErrorSet("TypeError", "BatonTensorView: not a tensor");
     return -1;
   }
-  *out = &static_cast<NDArrayObj*>(o)->dl_tensor;
-  return 0;
+  if (auto* n = static_cast<NDArrayObj*>(o); !n->source) {
+    *out = &n->dl_tensor;
+    return 0;
+  }
+  try {
+    const NDArray a{ObjectPtr<Object>(o)};
+    a.Keep();
+    *out = a.tensor();
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
 }
 
 int BatonTensorFromDLPack(DLManagedTensorVersioned* tensor, BatonObject** out) {

@@ -11,8 +11,8 @@ const RegisterNodes<VarNode, SizeVarNode, AnyNode, StringImmNode, CastNode, AddN
                     AndNode, OrNode, NotNode, SelectNode, BufferNode, BufferLoadNode, RampNode, BroadcastNode,
                     ShuffleNode, LetNode, CallNode, CommReducerNode, IterVarNode, ReduceNode, ProducerLoadNode>
     registered_exprs;
-const RegisterNodes<StmtNode, BufferStoreNode, AllocateNode, ForNode, IfThenElseNode, SeqStmtNode, EvaluateNode,
-                    LetStmtNode, AttrStmtNode, AssertStmtNode, PrimFuncNode>
+const RegisterNodes<StmtNode, BufferStoreNode, AllocateNode, ForNode, WhileNode, IfThenElseNode, SeqStmtNode,
+                    EvaluateNode, LetStmtNode, AttrStmtNode, AssertStmtNode, PrimFuncNode>
     registered_stmts;
 
 [[noreturn]] void Fail(const std::string& message) { throw runtime::TypeError(message); }

@@ -18,22 +18,69 @@ struct IntrinsicRow {
 };
 
 constexpr std::array kRows = std::to_array<IntrinsicRow>({
-    {"exp", "n"},           {"exp2", "n"},           {"log", "n"},          {"log2", "n"},
-    {"log10", "n"},         {"log1p", "n"},          {"sin", "n"},          {"cos", "n"},
-    {"tan", "n"},           {"sinh", "n"},           {"cosh", "n"},         {"tanh", "n"},
-    {"asin", "n"},          {"acos", "n"},           {"atan", "n"},         {"asinh", "n"},
-    {"acosh", "n"},         {"atanh", "n"},          {"erf", "n"},          {"sigmoid", "n"},
-    {"pow", "nn"},          {"fmod", "nn"},          {"atan2", "nn"},       {"sqrt", "r"},
-    {"rsqrt", "r"},         {"floor", "r"},          {"ceil", "r"},         {"trunc", "r"},
-    {"fabs", "r"},          {"round", "r"},          {"nearbyint", "r"},    {"abs", "r"},
-    {"popcount", "R"},      {"fma", "rrr"},          {"ldexp", "ni"},       {"isnan", "n"},
-    {"isinf", "n"},         {"isfinite", "n"},       {"bitwise_not", "R"},  {"bitwise_and", "RR"},
-    {"bitwise_or", "RR"},   {"bitwise_xor", "RR"},   {"shift_left", "RR"},  {"shift_right", "RR"},
-    {"reinterpret", "x"},   {"if_then_else", "brr"}, {"masked_load", "lb"}, {"masked_store", "lxb"},
-    {"prefetch", "li[ii]"}, {"address_of", "l"},     {"ptr_offset", "hi"},  {"load_handle", "hi"},
-    {"memcpy", "hhi"},      {"call_extern", "s*"},   {"call_packed", "s*"}, {"tvm_call_trace_packed", "sx*"},
-    {"vector_sum", "n"},    {"vector_prod", "n"},    {"vector_min", "n"},   {"vector_max", "n"},
+    {"exp", "n"},
+    {"exp2", "n"},
+    {"log", "n"},
+    {"log2", "n"},
+    {"log10", "n"},
+    {"log1p", "n"},
+    {"sin", "n"},
+    {"cos", "n"},
+    {"tan", "n"},
+    {"sinh", "n"},
+    {"cosh", "n"},
+    {"tanh", "n"},
+    {"asin", "n"},
+    {"acos", "n"},
+    {"atan", "n"},
+    {"asinh", "n"},
+    {"acosh", "n"},
+    {"atanh", "n"},
+    {"erf", "n"},
+    {"sigmoid", "n"},
+    {"pow", "nn"},
+    {"fmod", "nn"},
+    {"atan2", "nn"},
+    {"sqrt", "r"},
+    {"rsqrt", "r"},
+    {"floor", "r"},
+    {"ceil", "r"},
+    {"trunc", "r"},
+    {"fabs", "r"},
+    {"round", "r"},
+    {"nearbyint", "r"},
+    {"abs", "r"},
+    {"popcount", "R"},
+    {"fma", "rrr"},
+    {"dot4", "iir"},
+    {"ldexp", "ni"},
+    {"isnan", "n"},
+    {"isinf", "n"},
+    {"isfinite", "n"},
+    {"bitwise_not", "R"},
+    {"bitwise_and", "RR"},
+    {"bitwise_or", "RR"},
+    {"bitwise_xor", "RR"},
+    {"shift_left", "RR"},
+    {"shift_right", "RR"},
+    {"reinterpret", "x"},
+    {"if_then_else", "brr"},
+    {"masked_load", "lb"},
+    {"masked_store", "lxb"},
+    {"prefetch", "li[ii]"},
+    {"address_of", "l"},
+    {"ptr_offset", "hi"},
+    {"load_handle", "hi"},
+    {"memcpy", "hhi"},
+    {"call_extern", "s*"},
+    {"call_packed", "s*"},
+    {"tvm_call_trace_packed", "sx*"},
+    {"vector_sum", "n"},
+    {"vector_prod", "n"},
+    {"vector_min", "n"},
+    {"vector_max", "n"},
     {"likely", "x"},
+    {"ret", "x"},
 });
 
 const char* WordOf(char letter) {
@@ -115,6 +162,15 @@ std::string Fault(const IntrinsicRow& row, const CallNode* call) {
     if (from.bits() * from.lanes() != to.bits() * to.lanes()) {
       return fmt::format("`tir.reinterpret` of {} as {}: they differ in bits", DataType2String(from),
                          DataType2String(to));
+    }
+  }
+  if (row.name == "dot4") {
+    const DataType t = call->dtype;
+    if (t.element_of() != DataType::Int(32) || call->args[0].dtype() != DataType::UInt(8, 4 * t.lanes()) ||
+        call->args[1].dtype() != DataType::Int(8, 4 * t.lanes())) {
+      return fmt::format("`tir.dot4` of {} and {} into {}: it takes uint8 and int8, four lanes for each of int32",
+                         DataType2String(call->args[0].dtype()), DataType2String(call->args[1].dtype()),
+                         DataType2String(t));
     }
   }
   return "";

@@ -155,6 +155,16 @@ PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c) {
   DataType t = a.dtype();
   return tir::call_intrin(t, "tir.fma", {std::move(a), std::move(b), std::move(c)});
 }
+PrimExpr dot4(PrimExpr a, PrimExpr b, PrimExpr sum) {
+  const int lanes = sum.dtype().lanes();
+  if (sum.dtype().element_of() != DataType::Int(32) || a.dtype() != DataType::UInt(8, 4 * lanes) ||
+      b.dtype() != DataType::Int(8, 4 * lanes)) {
+    Fail(fmt::format("`dot4` takes uint8 and int8 with four lanes for each of the int32 sum, got {}, {} and {}",
+                     TypeName(a), TypeName(b), TypeName(sum)));
+  }
+  const DataType t = sum.dtype();
+  return tir::call_intrin(t, "tir.dot4", {std::move(a), std::move(b), std::move(sum)});
+}
 PrimExpr bitwise_and(PrimExpr a, PrimExpr b) { return BitBinary("tir.bitwise_and", 0, std::move(a), std::move(b)); }
 PrimExpr bitwise_or(PrimExpr a, PrimExpr b) { return BitBinary("tir.bitwise_or", 1, std::move(a), std::move(b)); }
 PrimExpr bitwise_xor(PrimExpr a, PrimExpr b) { return BitBinary("tir.bitwise_xor", 2, std::move(a), std::move(b)); }
@@ -166,26 +176,27 @@ namespace {
 /// Those that programs use are operators from the beginning, so that a saved program can be read by a process that has
 /// made none.
 const bool registered_intrinsics = [] {
-  for (const char* name : {"address_of",   "atan2",       "bitwise_and",
-                           "bitwise_not",  "bitwise_or",  "bitwise_xor",
-                           "call_extern",  "call_packed", "tvm_call_trace_packed",
-                           "ceil",         "cos",         "erf",
-                           "exp",          "exp2",        "fabs",
-                           "floor",        "fma",         "fmod",
-                           "if_then_else", "index_error", "isfinite",
-                           "isinf",        "isnan",       "ldexp",
-                           "load_handle",  "log",         "log10",
-                           "log1p",        "log2",        "masked_load",
-                           "masked_store", "memcpy",      "popcount",
-                           "pow",          "prefetch",    "ptr_offset",
-                           "reinterpret",  "rsqrt",       "shift_left",
-                           "shift_right",  "sigmoid",     "sin",
-                           "sqrt",         "tan",         "sinh",
-                           "cosh",         "asin",        "acos",
-                           "atan",         "asinh",       "acosh",
-                           "atanh",        "trunc",       "round",
-                           "nearbyint",    "tanh",        "vector_max",
-                           "vector_min",   "vector_prod", "vector_sum"}) {
+  for (const char* name : {"address_of",  "atan2",        "bitwise_and",
+                           "bitwise_not", "bitwise_or",   "bitwise_xor",
+                           "call_extern", "call_packed",  "tvm_call_trace_packed",
+                           "ceil",        "cos",          "dot4",
+                           "erf",         "exp",          "exp2",
+                           "fabs",        "floor",        "fma",
+                           "fmod",        "if_then_else", "index_error",
+                           "isfinite",    "isinf",        "isnan",
+                           "ldexp",       "load_handle",  "log",
+                           "log10",       "log1p",        "log2",
+                           "masked_load", "masked_store", "memcpy",
+                           "popcount",    "pow",          "prefetch",
+                           "ptr_offset",  "reinterpret",  "rsqrt",
+                           "shift_left",  "shift_right",  "sigmoid",
+                           "sin",         "sqrt",         "tan",
+                           "sinh",        "cosh",         "asin",
+                           "acos",        "atan",         "asinh",
+                           "acosh",       "atanh",        "trunc",
+                           "round",       "nearbyint",    "tanh",
+                           "vector_max",  "vector_min",   "vector_prod",
+                           "vector_sum",  "ret"}) {
     Op::GetOrCreate(std::string("tir.") + name);
   }
   return true;

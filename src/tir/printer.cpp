@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/structural.h>
+#include <baton/ir/target.h>
 #include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
@@ -15,6 +16,15 @@ namespace {
 
 /// Precedences, loosest first, for parentheses only where needed.
 enum Prec { kTop = 0, kOrPrec, kAndPrec, kNotPrec, kCmp, kAddPrec, kMulPrec, kUnary, kAtom };
+
+/// A hint with `_` for what names do not have.
+std::string Word(std::string_view hint) {
+  std::string word(hint.empty() ? "v" : hint);
+  for (char& c : word) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
+  }
+  return word;
+}
 
 class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunctor<void(const Stmt&)> {
  public:
@@ -34,10 +44,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
   std::string NameOf(const Object* key, std::string_view hint) {
     auto it = names_.find(key);
     if (it != names_.end()) return it->second;
-    std::string base(hint.empty() ? "v" : hint);
-    for (char& c : base) {
-      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
-    }
+    const std::string base = Word(hint);
     std::string name = base;
     for (int& n = counts_[base]; !used_.insert(name).second;) name = base + "_" + std::to_string(++n);
     names_.emplace(key, name);
@@ -126,6 +133,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     if (v.type_code() == kBatonInt || v.type_code() == kBatonBool) return std::to_string(v.As<int64_t>());
     if (v.type_code() == kBatonFloat) return fmt::format("{}", v.As<double>());
     if (v.Is<String>() && !v.is_null()) return '"' + v.As<String>().str() + '"';
+    if (v.Is<Target>() && !v.is_null()) return '"' + v.As<Target>().str() + '"';
     if (v.Is<PrimExpr>() && !v.is_null()) return AsText(v.As<ObjectRef>());
     if (v.object()) return "<" + v.object()->GetTypeKey() + ">";
     return "null";
@@ -347,12 +355,18 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     for (auto [k, v] : op->annotations) out += " " + k.str() + "=" + AttrText(v);
     Block(op->body);
   }
+  void VisitStmt_(const WhileNode* op) final {
+    Pad();
+    out += "while (";
+    Expr(op->condition);
+    out += ')';
+    Block(op->body);
+  }
   void VisitStmt_(const IfThenElseNode* op) final {
     Pad();
     out += "if (";
     Expr(op->condition);
-    out += ')';
-    out += " {\n";
+    out += ") {\n";
     ++indent_;
     Statement(op->then_case);
     --indent_;
@@ -380,15 +394,18 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     out += '\n';
     Statement(op->body);
   }
+  /// The object that an attribute is about.
+  std::string About(const ObjectRef& node) {
+    if (const auto* axis = node.as<IterVarNode>()) return NameOf(axis->var.get(), axis->var->name_hint);
+    if (const auto* var = node.as<VarNode>()) return NameOf(var, var->name_hint);
+    if (const auto* buffer = node.as<BufferNode>()) return NameOf(buffer, buffer->name);
+    const auto* text = node.as<StringImmNode>();
+    return text ? "\"" + text->value.str() + "\"" : node->GetTypeKey();
+  }
   void VisitStmt_(const AttrStmtNode* op) final {
     Pad();
     out += "attr \"" + op->attr_key.str() + "\"";
-    if (const Object* about = op->node.get()) {
-      const auto* axis = op->node.as<IterVarNode>();
-      const auto* var = axis ? axis->var.get() : op->node.as<VarNode>();
-      const auto* buffer = op->node.as<BufferNode>();
-      out += " of " + (var ? NameOf(var, var->name_hint) : buffer ? NameOf(buffer, buffer->name) : about->GetTypeKey());
-    }
+    if (op->node.defined()) out += " of " + About(op->node);
     out += " = ";
     Expr(op->value);
     Block(op->body);

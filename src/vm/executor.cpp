@@ -42,6 +42,31 @@ enum class Keep {
   kAll,      ///< copied; arrays too, which the caller may change afterwards
 };
 
+const Entry& EntryNamed(const Program& program, const runtime::ArgValue& v) {
+  const std::string name = v.As<std::string>();
+  if (const Entry* e = program.Find(name)) return *e;
+  std::vector<std::string> names;
+  for (const Entry& other : program.entries) names.push_back(other.name);
+  throw runtime::Error("AttributeError",
+                       Cat("the program has no function `", name, "`", support::DidYouMean(name, names)));
+}
+
+Array<String> NamesOf(const Program& program) {
+  Array<String> names;
+  for (const Entry& e : program.entries) names.push_back(String(e.name));
+  return names;
+}
+
+/// Of an entry's inputs the names, or the dtypes: "" where one is no tensor.
+Array<String> NamesOf(const Entry& e, bool dtypes) {
+  Array<String> names;
+  for (const TensorInfo& t : e.inputs) {
+    const std::string dtype = dtypes && IsTensor(t) ? runtime::DataType2String(t.dtype) : "";
+    names.push_back(String(dtypes ? dtype : t.name));
+  }
+  return names;
+}
+
 class VmExecutor final : public runtime::ModuleNode {
  public:
   VmExecutor(std::shared_ptr<const Executable> exe, std::vector<Device> devices)
@@ -62,7 +87,7 @@ class VmExecutor final : public runtime::ModuleNode {
 
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     static constexpr std::string_view kNames[] = {
-        "run",          "run_with", "call",        "call_given", "set_input",    "set_input_zero_copy",
+        "run",          "run_with", "call",        "call_given", "profile", "set_input",    "set_input_zero_copy",
         "get_output",   "invoke",   "get_input",   "reserve",    "trim",         "get_memory",
         "infer_shapes", "get_dims", "get_donated", "entries",    "entry_inputs", "entry_dtypes"};
     if (name == "get_devices" && exe_->program.devices.size() > 1) {
@@ -92,6 +117,7 @@ class VmExecutor final : public runtime::ModuleNode {
     kRunWith,
     kCall,
     kCallGiven,
+    kProfile,
     kSetInput,
     kSetInputZeroCopy,
     kGetOutput,
@@ -114,23 +140,8 @@ class VmExecutor final : public runtime::ModuleNode {
     runtime::ExecutorLock lock(op < kGetDims ? &busy_ : nullptr);
     if (op == kInvoke) return Invoke(args, rv);
     if (op >= kReserve && op <= kGetMemory) return Memory(op, args, rv);
-    if (op == kEntries) {
-      Array<String> names;
-      for (const Entry& e : exe_->program.entries) names.push_back(String(e.name));
-      *rv = names;
-      return;
-    }
-    if (op == kEntryInputs) {
-      Array<String> names;
-      for (const TensorInfo& t : Named(args[0]).inputs) names.push_back(String(t.name));
-      *rv = names;
-      return;
-    }
-    if (op == kEntryDtypes) {
-      Array<String> dtypes;
-      for (const TensorInfo& t : Named(args[0]).inputs)
-        dtypes.push_back(String(IsTensor(t) ? runtime::DataType2String(t.dtype) : ""));
-      *rv = dtypes;
+    if (op >= kEntries && op <= kEntryDtypes) {
+      *rv = op == kEntries ? NamesOf(exe_->program) : NamesOf(EntryNamed(exe_->program, args[0]), op == kEntryDtypes);
       return;
     }
     if (!main_) throw RuntimeError("the program has no function `main`; call `invoke(name, values...)`");
@@ -154,9 +165,7 @@ class VmExecutor final : public runtime::ModuleNode {
         [[fallthrough]];
       case kRunWith:
       case kCall:
-        if (args.size() != static_cast<int>(inputs_.size())) {
-          throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
-        }
+        CheckCount(args);
         if (op != kRunWith) {
           *rv = RunLent(args, given);
           return;
@@ -165,6 +174,9 @@ class VmExecutor final : public runtime::ModuleNode {
           inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], Keep::kCopy);
         Run();
         *rv = outputs_;
+        return;
+      case kProfile:
+        *rv = Profile(args);
         return;
       case kSetInput:
       case kSetInputZeroCopy: {
@@ -188,6 +200,11 @@ class VmExecutor final : public runtime::ModuleNode {
       default:
         return;
     }
+  }
+
+  void CheckCount(Args args) const {
+    if (args.size() == static_cast<int>(inputs_.size())) return;
+    throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
   }
 
   /// Asks of the inputs of main what their dimensions promise.
@@ -224,6 +241,23 @@ class VmExecutor final : public runtime::ModuleNode {
       inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], Keep::kForCall);
     CheckShapes();
     return RunGiven(given);
+  }
+
+  /// The times of the steps of calls with inputs behind the number of rounds, and the value.
+  Array<Any> Profile(Args args) {
+    runtime::StepClock clock(exe_->steps, args[0].As<int>());
+    machine_.AddGraphs(&clock);
+    args = Args{args.values + 1, args.size() - 1};
+    CheckCount(args);
+    struct NoClock {
+      Machine* machine;
+      ~NoClock() { machine->SetClock(nullptr); }
+    } end{&machine_};
+    const ObjectRef value = clock.Rounds([&](runtime::StepClock* now) {
+      machine_.SetClock(now);
+      return RunLent(args, 0);
+    });
+    return clock.Answer(value);
   }
 
   /// The value for the inputs that are set. `given`: whose arguments the caller gives away, a bit a donated input. They
@@ -288,9 +322,7 @@ class VmExecutor final : public runtime::ModuleNode {
 
   /// Shapes of the results for shapes of all inputs: rank and extents of one after the other.
   Array<int64_t> InferShapes(Args args) {
-    if (args.size() != static_cast<int>(inputs_.size())) {
-      throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
-    }
+    CheckCount(args);
     const bool open = std::any_of(main_->outputs.begin(), main_->outputs.end(), [](const TensorInfo& t) {
       return !IsTensor(t) || std::count(t.shape.begin(), t.shape.end(), -1) > 0;
     });
@@ -323,17 +355,8 @@ class VmExecutor final : public runtime::ModuleNode {
     return out;
   }
 
-  const Entry& Named(const runtime::ArgValue& v) const {
-    const std::string name = v.As<std::string>();
-    if (const Entry* e = exe_->program.Find(name)) return *e;
-    std::vector<std::string> names;
-    for (const Entry& other : exe_->program.entries) names.push_back(other.name);
-    throw runtime::Error("AttributeError",
-                         Cat("the program has no function `", name, "`", support::DidYouMean(name, names)));
-  }
-
   void Invoke(Args args, RetValue* rv) {
-    const Entry* e = &Named(args[0]);
+    const Entry* e = &EntryNamed(exe_->program, args[0]);
     if (args.size() - 1 != static_cast<int>(e->inputs.size())) {
       throw runtime::TypeError(Cat("`", e->name, "` takes ", e->inputs.size(), " arguments, got ", args.size() - 1));
     }
@@ -451,6 +474,7 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
                      .As<PackedFunc>();
   }
   exe->device_code = DeviceModulesOf(code, exe->program.devices);
+  exe->steps = desc->steps;
   std::vector<Device> devices;
   for (int i = 1; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
   *rv = CreateExecutor(std::move(exe), devices);

@@ -146,10 +146,15 @@ void Machine::RunSteps(size_t kernel) {
     }
     const auto bytes =
         k.steps[i].word < 0 ? k.steps[i].bytes : static_cast<uint64_t>(words[static_cast<size_t>(k.steps[i].word)]);
+    const double begin = clock_ ? runtime::StepClock::Now() : 0;
     if (s.code.defined()) {
       s.code.CallPacked(s.args.data(), static_cast<int>(s.args.size()));
     } else if (bytes) {
       runtime::DeviceAPI::Get(on)->Copy(s.args[0].v_handle, on, s.args[1].v_handle, on, bytes);
+    }
+    if (clock_) {
+      runtime::DeviceAPI::Get(on)->Sync(on);
+      clock_->AddStep(kernel, i, begin);
     }
   }
 }
@@ -355,9 +360,12 @@ size_t Machine::RunKernel(const int32_t* at, size_t base) {
   }
   if (!code_[index]) {
     RunSteps(index);
-  } else if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arenas_[0].data()),
-                          shapes ? shapes->words() : nullptr) != 0) {
-    runtime::ThrowFromSlot();
+  } else {
+    auto* arena = static_cast<uint8_t*>(arenas_[0].data());
+    const int64_t* words = shapes ? shapes->words() : nullptr;
+    const int32_t failed = clock_ ? clock_->Run(index, io_.data(), exe_->constants, arena, words)
+                                  : code_[index](io_.data(), exe_->constants, arena, words);
+    if (failed != 0) runtime::ThrowFromSlot();
   }
   for (size_t i = 0; i < n_in; ++i) Release(base, in[i]);
   for (size_t i = 0; i < n_out; ++i) Reg(base, out[i]) = std::move(held_[n_in + i]);
@@ -376,10 +384,34 @@ size_t Machine::RunPacked(const int32_t* at, size_t base) {
     held_.push_back(Moved(Take(base, at[4 + i]), devices_[0]));
     runtime::ValueTraits<ObjectRef>::To(held_.back(), &values[i]);
   }
+  const double begin = clock_ ? runtime::StepClock::Now() : 0;
   ObjectRef value = slot.function.CallPacked(values.data(), static_cast<int>(n)).As<ObjectRef>();
+  if (clock_) NoteTime(at, slot.name, begin);
   Reg(base, at[2]) = slot.device ? Moved(value, devices_[static_cast<size_t>(slot.device)]) : std::move(value);
   held_.clear();
   return 4 + n;
+}
+
+void Machine::AddGraphs(runtime::StepClock* clock) const {
+  for (size_t k = 0; k < code_.size(); ++k) clock->AddGraph(exe_->code, exe_->program.kernels[k].symbol, code_[k]);
+}
+
+void Machine::NoteTime(const int32_t* at, const std::string& name, double begin) const {
+  for (const Function& f : exe_->program.functions) {
+    if (at < f.code.data() || at >= f.code.data() + f.code.size()) continue;
+    return clock_->AddHost(name, &f - exe_->program.functions.data(), at - f.code.data(), begin);
+  }
+}
+
+size_t Machine::MakeCopy(const int32_t* at, size_t base) {
+  const Device to = devices_[static_cast<size_t>(at[3])];
+  const double begin = clock_ ? runtime::StepClock::Now() : 0;
+  Reg(base, at[1]) = Moved(Take(base, at[2]), to);
+  if (clock_) {
+    for (const Device& d : devices_) runtime::DeviceAPI::Get(d)->Sync(d);
+    NoteTime(at, Cat("copy to ", runtime::Device2String(to)), begin);
+  }
+  return 4;
 }
 
 size_t Machine::MakeTuple(const int32_t* at, size_t base) {
@@ -633,8 +665,7 @@ ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args, std::vecto
         here.pc += MakeView(at, base);
         break;
       case Opcode::kCopy:
-        Reg(base, at[1]) = Moved(Take(base, at[2]), devices_[static_cast<size_t>(at[3])]);
-        here.pc += 4;
+        here.pc += MakeCopy(at, base);
         break;
       case Opcode::kFail:
         throw RuntimeError(Cat("in `", here.function->name, "`: ", p.messages[static_cast<size_t>(at[1])]));

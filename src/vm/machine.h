@@ -2,6 +2,7 @@
 // Runs the functions of a program. One machine runs one call at a time; the program is shared.
 #pragma once
 
+#include <baton/runtime/step_clock.h>
 #include <baton/vm/program.h>
 #include <baton/vm/value.h>
 
@@ -25,6 +26,9 @@ class Machine {
   /// `given`: arrays among `args` which the caller gives away, though it refers to each once.
   ObjectRef Run(int32_t function, std::vector<ObjectRef> args, std::vector<const Object*> given = {});
   const Program& program() const { return exe_->program; }
+  /// Takes the times of what a call does, until it is null again. Its graphs are the program's kernels.
+  void SetClock(runtime::StepClock* clock) { clock_ = clock; }
+  void AddGraphs(runtime::StepClock* clock) const;
 
   // ---- Memory of kernels with sizes that come when the program runs.
   /// Takes it for the dimensions of these names, where a kernel depends on no others, and the pages of it; that of
@@ -54,6 +58,8 @@ class Machine {
   void Forget();  // what a call left
   void ReserveValues(const std::vector<bool>& known);
   void RunSteps(size_t kernel);
+  /// Adds the time since `begin` to the row of an instruction.
+  void NoteTime(const int32_t* at, const std::string& name, double begin) const;
   void* const* InputsOnHost(size_t count);
   /// The memory of an input in `held_` that a kernel's output may take; null where none has it to give.
   NDArray Overwritten(const Kernel& k, const int32_t* in, size_t output, const std::vector<int64_t>& shape) const;
@@ -72,6 +78,7 @@ class Machine {
   // that the instruction has.
   size_t RunKernel(const int32_t* at, size_t base);
   size_t RunPacked(const int32_t* at, size_t base);
+  size_t MakeCopy(const int32_t* at, size_t base);
   size_t MakeTuple(const int32_t* at, size_t base);
   size_t MakeData(const int32_t* at, size_t base);
   size_t MakeClosure(const int32_t* at, size_t base);
@@ -125,6 +132,7 @@ class Machine {
   std::vector<ObjectRef> held_;   // values that live through one instruction
   std::vector<ObjectRef> moved_;  // arguments on their way to a callee
   std::vector<const Object*> given_;
+  runtime::StepClock* clock_ = nullptr;
 };
 
 }  // namespace baton::vm

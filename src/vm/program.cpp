@@ -406,7 +406,7 @@ void Program::Validate() const {
   }
 }
 
-std::string Program::Save(std::string* data) const {
+std::string Program::Save(std::string* data, size_t before) const {
   std::string out;
   support::JsonWriter w(&out);
   w.BeginObject();
@@ -481,9 +481,9 @@ std::string Program::Save(std::string* data) const {
   w.Key("constants");
   w.BeginArray();
   for (const NDArray& c : constants) {
-    data->resize((data->size() + 63) / 64 * 64);
+    data->resize((before + data->size() + 63) / 64 * 64 - before);
     w.BeginArray();
-    w.Int(static_cast<int64_t>(data->size()));
+    w.Int(static_cast<int64_t>(before + data->size()));
     w.String(DataType2String(c.dtype()));
     for (int64_t d : c.shape()) w.Int(d);
     w.EndArray();

@@ -13,6 +13,7 @@
 #include <baton/runtime/executor_queries.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/registry.h>
+#include <baton/runtime/step_clock.h>
 #include <baton/support/growing_memory.h>
 #include <baton/support/json.h>
 #include <baton/support/text.h>
@@ -50,6 +51,7 @@ class Session final : public runtime::ModuleNode {
     kRunWith,
     kCall,
     kCallGiven,
+    kProfile,
     kSetInput,
     kSetInputZeroCopy,
     kGetOutput,
@@ -113,7 +115,22 @@ class Session final : public runtime::ModuleNode {
   /// Shapes of the outputs for shapes of all inputs: rank and extents of one after the other.
   Array<int64_t> InferShapes(Args args) const;
   /// `all_bound`: all inputs were bound by this call. `given`: as of TakeInputs.
-  void Run(bool all_bound, uint64_t given);
+  void Run(bool all_bound, uint64_t given) {
+    const int64_t total = Compute(all_bound, given, nullptr);
+    for (const State& s : states_) {
+      if (s.copied) copied_ += (total - length_) * static_cast<int64_t>(s.row_bytes);
+    }
+    for (Whole& w : wholes_) {
+      std::swap(w.now, w.next);
+      w.begun = true;
+    }
+    length_ = total;
+    ran_ = true;
+  }
+  /// The outputs; states are as they were. Gives how long they would be. `clock`: takes the times of its steps.
+  int64_t Compute(bool all_bound, uint64_t given, runtime::StepClock* clock);
+  /// The times of the steps of calls with inputs behind the number of rounds, and the value; states stay.
+  Array<Any> Profile(Args args);
   void ShapeStates();
   void Grow(int64_t total);
   void Forget(int64_t length);
@@ -418,7 +435,7 @@ void Session::TakeInputs(uint64_t given) {
   }
 }
 
-void Session::Run(bool all_bound, uint64_t given) {
+int64_t Session::Compute(bool all_bound, uint64_t given, runtime::StepClock* clock) {
   ran_ = false;
   desc_->constants_file.RequireUnchanged();
   for (size_t i = 0; i < inputs_.size() && !all_bound; ++i) {
@@ -456,19 +473,27 @@ void Session::Run(bool all_bound, uint64_t given) {
     io_[desc_->inputs.size() + w.output] = w.next.data();
   }
   const int64_t* words = frame_ ? frame_->words() : nullptr;
-  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data()), words) != 0) {
+  auto* arena = static_cast<uint8_t*>(arena_.data());
+  const int32_t code = clock ? clock->Run(0, io_.data(), desc_->constants, arena, words)
+                             : entry_(io_.data(), desc_->constants, arena, words);
+  if (code != 0) {
     if (*BatonErrorMessage() == '\0') throw RuntimeError("the model failed without saying why");
     runtime::ThrowFromSlot();
   }
-  for (const State& s : states_) {
-    if (s.copied) copied_ += (total - length_) * static_cast<int64_t>(s.row_bytes);
-  }
-  for (Whole& w : wholes_) {
-    std::swap(w.now, w.next);
-    w.begun = true;
-  }
-  length_ = total;
-  ran_ = true;
+  return total;
+}
+
+Array<Any> Session::Profile(Args args) {
+  runtime::StepClock clock(desc_->steps, args[0].As<int>());
+  clock.AddGraph(code_, desc_->entry, entry_);
+  args = Args{args.values + 1, args.size() - 1};
+  const ObjectRef value = clock.Rounds([&](runtime::StepClock* now) {
+    BindAll(args);
+    Compute(true, 0, now);
+    begun_ = false;
+    return runtime::ResultValue(tree_, outputs_);
+  });
+  return clock.Answer(value);
 }
 
 void Session::Forget(int64_t length) {
@@ -557,6 +582,9 @@ void Session::Call(Op op, Args args, RetValue* rv) {
         *rv = runtime::ResultValue(tree_, outputs_);
       }
       return;
+    case kProfile:
+      *rv = Profile(args);
+      return;
     case kSetInput:
     case kSetInputZeroCopy:
       return Bind(runtime::FindTensor(args[0], given_, "input"), args[1], false, op == kSetInput);
@@ -620,7 +648,7 @@ void Session::Call(Op op, Args args, RetValue* rv) {
 
 PackedFunc Session::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
   static constexpr std::string_view kNames[] = {
-      "run",         "run_with",     "call",     "call_given", "set_input",  "set_input_zero_copy",
+      "run",         "run_with",     "call",     "call_given", "profile",    "set_input",  "set_input_zero_copy",
       "get_output",  "get_input",    "reserve",  "trim",       "get_memory", "get_dims",
       "get_donated", "infer_shapes", "truncate", "reset",      "length",     "get_states"};
   if (name == "begun") {  // whether a call that failed since got to take what it was given

@@ -10,6 +10,7 @@ import re
 from baton import IRModule, tir
 from baton._ffi import get_global_func
 from baton.ir import GlobalVar, structural_equal
+from baton.target import Target
 
 _TOKEN = re.compile(
     r"""\s*(?:(//[^\n]*)|("(?:[^"\\]|\\.)*")|(\d+\.\d+(?:e[+-]?\d+)?f?|\d+e[+-]?\d+f?|\d+f?)|([A-Za-z_][\w.]*)|(//|==|!=|<=|>=|[-+*/%<>=()\[\]{},:@]))"""
@@ -139,6 +140,8 @@ class _Reader:
         self.expect("=")
         word, kind = self.word, self.kind
         self.advance()
+        if key == "target":
+            return key, Target(word[1:-1])
         return key, word[1:-1] if kind == "string" else float(word) if "." in word else int(word)
 
     def parameter(self):
@@ -200,6 +203,12 @@ class _Reader:
             then = self.block()
             other = self.block() if self.accept("else") and self.accept("{") else None
             return tir.IfThenElse(condition, then, other)
+        if self.accept("while"):
+            self.expect("(")
+            condition = self.expr()
+            self.expect(")")
+            self.expect("{")
+            return tir.While(condition, self.block())
         if self.accept("allocate"):
             name = self.name()
             self.expect(":")
@@ -218,8 +227,10 @@ class _Reader:
             self.advance()
             node = None
             if self.accept("of"):
-                word = self.name()
-                node = self.names[word] if word in self.names else self.names.setdefault(word, tir.Var(word, "int64"))
+                text, word = self.kind == "string", self.word[1:-1] if self.kind == "string" else self.name()
+                if text:
+                    self.advance()
+                node = tir.StringImm(word) if text else self.names[word] if word in self.names else self.names.setdefault(word, tir.Var(word, "int64"))
             self.expect("=")
             value = self.expr()
             self.expect("{")

@@ -28,7 +28,7 @@ def test_it_imports_and_says_what_to_use_instead(path):
     assert isinstance(raised.value, NotImplementedError) and isinstance(raised.value, tvm.TVMError)
 
 
-@pytest.mark.parametrize("name", ["caffe", "caffe2", "coreml", "darknet", "keras", "mxnet", "paddle", "pytorch", "tensorflow", "tflite"])
+@pytest.mark.parametrize("name", ["caffe", "caffe2", "coreml", "darknet", "keras", "mxnet", "paddle", "tensorflow", "tflite"])
 def test_importers(name):
     function = getattr(relay.frontend, f"from_{name}")
     with pytest.raises(tvm.error.UnsupportedError, match="export the model to ONNX"):

@@ -96,15 +96,15 @@ def test_what_gpus_can_do():
             {"mcpu": "cortex-m7", "unpacked-api": True, "interface-api": "c"},
             ["arm_cpu", "cpu"],
         ),
-        ("cuda -max_num_threads=512 -arch=sm_70", {"max_num_threads": 512, "arch": "sm_70"}, ["cuda", "gpu"]),
-        ("opencl -device=mali", {"device": "mali"}, ["mali", "opencl", "gpu"]),
+        ("cuda -max_num_threads=512 -arch=sm_70", {"max_num_threads": 512, "thread_warp_size": 32, "arch": "sm_70"}, ["cuda", "gpu"]),
+        ("opencl -device=mali", {"device": "mali", "max_num_threads": 256, "thread_warp_size": 1}, ["mali", "opencl", "gpu"]),
         ("llvm -model='a machine' -cl-opt=\"-a -b\"", {"model": "a machine", "cl-opt": "-a -b"}, ["cpu"]),
         (
             {"kind": "llvm", "mcpu": "skylake", "mattr": ["+avx2"], "libs": ["mkl"], "system-lib": True},
             {"mcpu": "skylake", "mattr": ["+avx2"], "libs": ["mkl"], "system-lib": True},
             ["cpu"],
         ),
-        ('{"kind": "cuda", "keys": ["mine"], "thread_warp_size": 16}', {"thread_warp_size": 16}, ["mine", "cuda", "gpu"]),
+        ('{"kind": "cuda", "keys": ["mine"], "thread_warp_size": 16}', {"max_num_threads": 1024, "thread_warp_size": 16}, ["mine", "cuda", "gpu"]),
     ],
     ids=str,
 )
@@ -192,3 +192,71 @@ def test_models_of_makers():
     assert tvm.target.cuda(model="1080ti", options="-libs=cublas,cudnn").libs == ["cublas", "cudnn"] and tvm.target.cuda("t4", "sm_75").arch == "sm_75"
     assert tvm.target.intel_graphics().device_name == "intel_graphics" and tvm.target.mali("rk3399").keys[0] == "mali"
     assert set(tvm.target.Target.list_kinds()) >= {"llvm", "c", "cuda", "composite", "hexagon", "ext_dev"}
+
+
+def test_tags_have_what_schedules_ask_for():
+    for name, arch, registers in (("nvidia/geforce-rtx-2080-ti", "sm_75", 65536), ("nvidia/jetson-nano", "sm_53", 32768)):
+        for target in (tvm.target.Target(name), tvm.target.Target("llvm", name).host, tvm.target.Target(f"llvm --host {name}").host):
+            assert target.kind.name == "cuda" and target.attrs["arch"] == arch and target.attrs["registers_per_block"] == registers
+            assert target.attrs["shared_memory_per_block"] == target.max_shared_memory_per_block == 49152
+            assert target.attrs["max_threads_per_block"] == 1024 and target.attrs["thread_warp_size"] == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("llvm -mcpu skylake", "mcpu", "skylake"),
+        ('llvm -mattr="+avx2,+fma"', "mattr", ["+avx2", "+fma"]),
+        ("cuda --libs cublas,cudnn", "libs", ["cublas", "cudnn"]),
+        ("vulkan --supports_float16=True", "supports_float16", 1),
+        ("vulkan --supports_float16=false", "supports_float16", 0),
+        ("vulkan -device_name='Name of GPU with spaces' -device_type=discrete", "device_name", "Name of GPU with spaces"),
+        ("metal -max_function_args=31", "max_function_args", 31),
+        ("c -march=armv7e-m", "march", "armv7e-m"),
+    ],
+)
+def test_forms_of_options(text, name, value):
+    target = tvm.target.Target(text)
+    assert target.attrs[name] == tvm.target.Target(str(target)).attrs[name] == value
+    assert target.max_function_args == target.attrs.get("max_function_args", 0)
+
+
+def test_hosts_in_texts():
+    assert tvm.target.Target("cuda --host llvm").host.kind == "llvm"
+    with_host = tvm.target.Target("cuda --host llvm")
+    assert tvm.target.Target(with_host, with_host.host) == tvm.target.Target(with_host, "llvm") == with_host
+    for act in (lambda: tvm.target.Target(with_host, "cuda"), lambda: tvm.target.Target({"kind": "cuda", "host": "llvm"}, "c")):
+        with pytest.raises(ValueError, match="has the host `llvm"):
+            act()
+    assert with_host.with_host("nvidia/jetson-nano").host.arch == "sm_53"
+    for kind in (ValueError, TypeError):
+        with pytest.raises(kind, match="string or dictionary"):
+            tvm.target.Target(with_host, 12.5)
+
+
+@pytest.mark.parametrize(
+    "given", ["composite --host=llvm --devices=cuda,opencl", {"kind": "composite", "host": "llvm", "devices": ["cuda", {"kind": "opencl"}]}]
+)
+def test_devices_of_a_composite_target(given):
+    target = tvm.target.Target(given)
+    assert target.host.kind == "llvm" and [d.kind.name for d in target.attrs["devices"]] == ["cuda", "opencl"]
+
+
+@pytest.mark.parametrize(
+    "given", ["cuda -foo=1", "cuda --foo 1", {"kind": "cuda", "foo": 1}, "cuda -max_num_threads=many", {"kind": "llvm", "libs": {"a": "b"}}]
+)
+def test_options_that_a_kind_has_not(given):
+    with pytest.raises(ValueError, match="target option"):
+        tvm.target.Target(given)
+
+
+def test_kinds_are_kinds_of_devices():
+    for kind in tvm.target.Target.list_kinds():
+        target = tvm.target.Target(kind)
+        assert target.kind.device_type == target.device_type == tvm.runtime.Device.STR2MASK[kind]
+
+
+def test_microcontrollers():
+    assert tvm.target.micro("stm32f746xx").mcpu == "cortex-m7" and tvm.target.micro("host").mcpu == ""
+    with pytest.raises(ValueError, match="Model unknown-board not supported by tvm.target.micro"):
+        tvm.target.micro("unknown-board")

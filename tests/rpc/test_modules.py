@@ -138,3 +138,6 @@ def test_rpc_005_the_command_line(server, model, verb, capfd):  # RPC-005, RPC-0
     assert answer["outputs"] if verb == "run" else 0 < answer["baton"]["min_ms"] < 100
     if verb == "bench":
         assert main([verb, model[0], "--remote", server.url, "--profile"]) == 2
+        assert main(["profile", model[0], "--remote", server.url, "--json", "--rounds", "1"]) == 0
+        answer = json.loads(capfd.readouterr().out)
+        assert answer["steps"] and answer["peak_gflops"] is None and all(step["us"] > 0 and step["roofline"] is None for step in answer["steps"])

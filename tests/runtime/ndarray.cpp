@@ -202,6 +202,38 @@ TEST_CASE("the C functions") {
   CHECK((*Registry::Get("runtime.NDArrayShape"))(a).As<Array<int64_t>>().size() == 2);
 }
 
+TEST_CASE("elements that are made when they are asked for") {
+  int made = 0;
+  const PackedFunc source([&made](Args, RetValue* rv) { ++made, *rv = Iota({2, 3}); });
+  const NDArray a = NDArray::Later({2, 3}, DataType::Float(32), source);
+  CHECK(a.Away());
+  CHECK(a.nbytes() == 24);
+  CHECK(made == 0);
+  CHECK(a.GetDouble(5) == 5);
+  CHECK(!a.Away());
+  CHECK(made == 1);
+  a.GiveBack();
+  CHECK(a.Away());
+  CHECK(a.ToString() == Iota({2, 3}).ToString());
+  CHECK(made == 2);
+  // What lends them keeps them.
+  const NDArray view = a.View({6}, DataType::Float(32));
+  a.GiveBack();
+  CHECK(!a.Away());
+  CHECK(view.data() == a.data());
+
+  const NDArray b = NDArray::Later({2, 3}, DataType::Float(32), source);
+  const NDArray room = NDArray::Empty({6}, DataType::Float(32));
+  b.MoveTo(room.data(), room);
+  CHECK(b.data() == room.data());
+  CHECK(b.GetDouble(4) == 4);
+  CHECK(!b.HasSource());
+
+  const NDArray c = NDArray::Later({2, 3}, DataType::Float(32), PackedFunc([](Args, RetValue* rv) { *rv = Iota({6}); }));
+  CHECK_THROWS_AS(c.data(), Error);
+  CHECK(c.Away());
+}
+
 TEST_CASE("text of an array") {
   CHECK(Iota({3}).ToString() == "[0, 1, 2]");
   CHECK(Iota({0}).ToString() == "[]");

@@ -12,6 +12,8 @@ FOLDERS = ("src", "include", "python")
 SUFFIXES = (".cpp", ".h", ".py")
 # Names of functions of `topi`, which are spelt as operators are.
 TABLES_OF_OTHERS = {"python/baton/topi/signatures.py"}
+# Rules of PyTorch's converter make calls by an operator's name, as programs do.
+CALLERS = "python/baton/contrib/torch/ops/"
 DEFINED_IN = ("src/relay/op", "src/relay/op.cpp", "src/frontend")
 OPERATOR = r"[a-z]\w*(?:\.[a-z]\w*)*"
 # Where a definition gives its operator's name: a field, a template argument, a row of a table, an argument.
@@ -72,8 +74,8 @@ def pattern(name, known):
     """What a line that knows `name` has: the name as a string, and its identifiers.
 
     An operator is known by its name (`"nn.leaky_relu"`), its constant (`op::leaky_relu`, and where that is declared), the attributes named
-    after it (`LeakyReluAttrs`) and rows of the importers (`{"LeakyRelu", ...`). A program that calls it, as the models of `relay.testing` do, is not
-    a place: it need not change with the operator.
+    after it (`LeakyReluAttrs`) and rows of the importers (`{"LeakyRelu", ...`). A program that calls it, as the models of `relay.testing` and the
+    rules of PyTorch's converter do, is not a place: it need not change with the operator.
     """
     string = rf"[\"'](?:relay\.|relay\._transform\.|tir\.|tir\.transform\.|baton\.)?{re.escape(name)}[\"']"
     if name in known:
@@ -87,7 +89,7 @@ def pattern(name, known):
 def places(name, root=ROOT):
     """The lines that know an operator (`nn.conv2d`), a pass (`FoldConstant`) or a node type (`Let`)."""
     known = operators(root)
-    every = list(sources(root))
+    every = [(path, text) for path, text in sources(root) if not path.startswith(CALLERS)]
     wanted = pattern(name, known)
     found = []
     for path, text in every:

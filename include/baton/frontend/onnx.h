@@ -34,6 +34,8 @@ struct OnnxOptions {
   int64_t opset = 0;
   /// Lengths that stay open become symbols, named as in the model, and all types are expressions of these; else `?`.
   bool symbolic = false;
+  /// Large weights stay in their file until a pass reads them: for an import that a compilation follows at once.
+  bool weights_later = false;
 };
 
 struct OnnxModule {

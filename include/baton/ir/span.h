@@ -30,7 +30,7 @@ struct SpanNode : Node<SpanNode, Object> {
   int64_t end_line = 0;
   int64_t end_column = 0;
   static constexpr void Describe(auto& d) {
-    d(F<&SpanNode::source_name>, "The source.");
+    d(F<&SpanNode::source_name>, "The source; null where it is not known.", kNullable);
     d(F<&SpanNode::line>, "First line, from 1.");
     d(F<&SpanNode::column>, "First column, from 1.");
     d(F<&SpanNode::end_line>, "Last line.");

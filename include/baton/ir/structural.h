@@ -15,7 +15,7 @@ namespace baton {
 /// against %y".
 BATON_DLL bool StructuralEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars = false,
                                std::string* where = nullptr);
-/// Equal objects have equal hashes; the same in every process.
+/// Equal objects have equal hashes; the same in every process, so free variables count by their names.
 BATON_DLL uint64_t StructuralHash(const ObjectRef& a, bool map_free_vars = false);
 
 /// For hash maps keyed by structure.

@@ -139,7 +139,8 @@ struct FuncTypeNode : Node<FuncTypeNode, TypeNode> {
   static constexpr void Describe(auto& d) {
     d(F<&FuncTypeNode::type_params>, "Type parameters, bound in the rest.", runtime::kBinds);
     d(F<&FuncTypeNode::arg_types>, "Types of the arguments.");
-    d(F<&FuncTypeNode::ret_type>, "Type of the result.");
+    d(F<&FuncTypeNode::ret_type>, "Type of the result; null in a type that is not complete, which no program may have.",
+      kNullable);
     d(F<&FuncTypeNode::type_constraints>, "What must hold of them.");
   }
 };

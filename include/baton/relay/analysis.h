@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
+#include <baton/support/pointer_map.h>
 
 #include <string>
 
@@ -25,6 +26,9 @@ BATON_DLL Array<TypeVar> AllTypeVars(const ObjectRef& expr_or_type);
 BATON_DLL Array<Pattern> UnmatchedCases(const Match& match, const IRModule& mod);
 /// The kind of a type; a CompileError says what makes no sense. `mod` (may be null) has the data types.
 BATON_DLL TypeKind CheckKind(const Type& type, const IRModule& mod);
+/// The first fault of that kind, or "". Types in `seen`, which live on, are not looked at again: they are parts of one
+/// another.
+std::string KindProblem(const Type& type, const IRModule& mod, PointerSet* seen);
 /// Whether each value that several blocks use (bodies, branches, clauses) is bound by a let in the block around them.
 BATON_DLL bool IsBasicBlockNormalForm(const Expr& expr);
 /// Number of nodes of an expression; shared ones count once.

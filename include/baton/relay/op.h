@@ -31,7 +31,7 @@ enum class OpPattern : int32_t {
 enum class Fold : int32_t { kAlways = 0, kNever = 1 };
 /// What an operator does in a program that computes in a narrow floating type. The numbers are Relay's.
 enum class Precision : int32_t {
-  kAlways = 0,   ///< takes narrow operands: it is faster, and its sums are wide
+  kAlways = 0,   ///< takes narrow operands: it is faster
   kFollow = 1,   ///< narrow where its operands are narrow
   kNever = 2,    ///< leaves the range of a narrow type, or loses its digits
   kUnknown = 3,  ///< nothing is known; ToMixedPrecision reports it

@@ -17,7 +17,7 @@ struct TextOptions {
   /// that are many levels deep are said by number then, so that the text of nested functions has no more than a line's
   /// worth of each.
   Map<String, Any>* objects = nullptr;
-  /// Say the inferred type of each call, as a comment.
+  /// Say types of calls and constants that are known, and names of their spans, as comments.
   bool types = false;
   /// Gives what is to be said of a call, as a comment behind it; nothing if the text is empty. Null for no comments.
   std::string (*annotate)(const CallNode* call, void* context) = nullptr;

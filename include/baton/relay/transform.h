@@ -113,7 +113,7 @@ struct ToMixedPrecisionOptions : PassOptions<ToMixedPrecisionOptions> {
   int64_t missing_op_mode = 1;
   bool keep_orig_output_dtype = false;
   static constexpr void Describe(auto& d) {
-    d(F<&ToMixedPrecisionOptions::mixed_precision_type>, "float16 or bfloat16.");
+    d(F<&ToMixedPrecisionOptions::mixed_precision_type>, "float16, bfloat16 or float64.");
     d(F<&ToMixedPrecisionOptions::missing_op_mode>,
       "What becomes of operators without a rule: 0 makes them an error, 1 and 2 leave them as they are.");
     d(F<&ToMixedPrecisionOptions::keep_orig_output_dtype>,
@@ -190,7 +190,9 @@ inline constexpr const char* kState = "state";
 inline constexpr const char* kStateInputs = "state_inputs";
 BATON_DLL Pass StateToBuffers();
 BATON_DLL Pass NarrowWeights();
+BATON_DLL Pass LiftWeightScales();
 BATON_DLL Pass WidenHalfFloats();
+BATON_DLL Pass IntegerProducts();
 BATON_DLL Pass IntegersInFloat();
 
 struct FuseOpsOptions : PassOptions<FuseOpsOptions> {

@@ -57,7 +57,7 @@ BATON_DLL int BatonBackendCallFunction(void* function, const BatonValue* args, i
  *     const BatonFunctionSpec baton_spec_NAME
  * and the runtime checks the arguments against it, fills two slots for each parameter and calls. Slots of a tensor:
  * address of the first element, address of the shape (int64_t). Of a number: its int64_t or double, and 1 if it was
- * given, 0 if it was left out. Of a pointer: itself, and 1.
+ * given, 0 if it was left out. Of a pointer: itself, and 1. Behind them are two for the result, an int64_t or double.
  */
 enum { kBatonParamTensor = 0, kBatonParamInt = 1, kBatonParamFloat = 2, kBatonParamPointer = 3 };
 typedef struct {
@@ -72,7 +72,7 @@ typedef struct {
   int32_t version; /* kBatonFunctionSpecVersion */
   int32_t num_params;
   int32_t num_required; /* those behind are sizes, which may be left out: they are read from the tensors */
-  int32_t zero;
+  int32_t result;       /* kBatonParamInt or kBatonParamFloat; 0: none */
   const char* name;
   const BatonParamSpec* params;
   int (*call)(void** slots);

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace baton::runtime {
@@ -75,6 +76,8 @@ struct ExecutableDesc {
   std::string target;
   /// What numbers of inputs and outputs stand for, as JSON for bindings; empty where they are numbers.
   std::string forms;
+  /// What the steps of the code are, for profiles (step_clock.h), as JSON; empty where it was not kept.
+  std::string steps;
 };
 
 /// Throws RuntimeError that names the first feature that is unknown or that this processor lacks.
@@ -90,6 +93,7 @@ BATON_DLL void CheckFeatures(const std::vector<std::string>& features, const std
 ///   get_input_name(index)  get_output_name(index)  get_input_info(index)  get_output_info(index): [name, shape, dtype]
 ///   run_with(tensors in the order of the inputs...)   run without copies; the array of outputs
 ///   call(tensors in the order of the inputs...)   the same; the value, with its tuples as arrays
+///   profile(rounds, tensors in the order of the inputs...)   the times of a call's steps and the value (step_clock.h)
 /// A second thread that calls while the executor runs gets a RuntimeError: make an executor for each thread, they share
 /// code and weights.
 BATON_DLL Module CreateExecutor(const Module& code, Device device = Cpu());
@@ -97,9 +101,10 @@ BATON_DLL Module CreateExecutor(const Module& code, Device device = Cpu());
 /// The artifact file: an ELF shared object, then the constants, then the manifest (JSON), then its length and a digest
 /// over all before it. A truncated or modified file is rejected before any code is loaded. Writes the file, whole or
 /// not at all. `desc.constants` go into the file; `elf` must export `desc.entry` and, if it calls the runtime,
-/// `baton_backend_api` (c_backend_api.h). `guards`: what `sizes` asks of dimensions, for people.
+/// `baton_backend_api` (c_backend_api.h). `guards`: what `sizes` asks of dimensions, for people. `last_constants`: the
+/// last of `desc.constants_bytes`, where they lie elsewhere.
 BATON_DLL void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
-                             const std::vector<std::string>& guards = {});
+                             const std::vector<std::string>& guards = {}, std::string_view last_constants = {});
 /// The manifest text of an artifact, after all checks but without loading code.
 BATON_DLL std::string ReadManifest(const std::string& path);
 

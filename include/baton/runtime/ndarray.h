@@ -21,6 +21,8 @@ class BATON_DLL NDArrayObj : public Object {
   DLTensor dl_tensor;
   bool read_only = false;
   bool dense = false;  ///< row-major without gaps
+  bool away = false;   ///< without elements in memory; NDArray::data makes them again
+  Object* source = nullptr;  ///< a PackedFunc that makes them; null for nearly all arrays
   int64_t numel = 0;
 
   BATON_DECLARE_FINAL_OBJECT_INFO(NDArrayObj, Object)
@@ -38,7 +40,10 @@ class BATON_DLL NDArray : public ObjectRef {
   NDArray() = default;
   explicit NDArray(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
   const DLTensor* operator->() const { return &static_cast<const NDArrayObj*>(data_.get())->dl_tensor; }
-  DLTensor* tensor() const { return &obj()->dl_tensor; }
+  DLTensor* tensor() const {
+    if (__builtin_expect(obj()->away, false)) Bring();
+    return &obj()->dl_tensor;
+  }
   NDArrayObj* obj() const { return static_cast<NDArrayObj*>(data_.get()); }
 
   /// Uninitialised elements, aligned to 64 bytes. Throws ValueError for a negative or overflowing shape and
@@ -50,6 +55,20 @@ class BATON_DLL NDArray : public ObjectRef {
   /// A CPU array over external memory, which `owner` keeps alive (null: it lives for ever).
   static NDArray Wrap(void* data, const std::vector<int64_t>& shape, DataType dtype, ObjectRef owner,
                       bool read_only = false);
+  /// An array whose elements are made when they are asked for: `source`, a PackedFunc without arguments, returns an equal
+  /// array.
+  static NDArray Later(const std::vector<int64_t>& shape, DataType dtype, const ObjectRef& source);
+  /// Notes how the elements of an array that owns them can be made again.
+  void SetSource(const ObjectRef& source) const;
+  bool HasSource() const { return obj()->source != nullptr; }
+  bool Away() const { return obj()->away; }
+  /// Frees the elements of an array with a source until they are asked for again; does nothing to others. For a caller
+  /// that knows of no pointers to them: what lends them (views, DLPack, the C interface) drops the source.
+  void GiveBack() const;
+  /// The elements stay in memory from now on.
+  void Keep() const;
+  /// Moves the elements of an array with a source to `place`, which `owner` keeps alive.
+  void MoveTo(void* place, ObjectRef owner) const;
   /// An array of rank 0; the value is converted to the type.
   template <class T>
   static NDArray Scalar(T value, DataType dtype) {
@@ -72,7 +91,10 @@ class BATON_DLL NDArray : public ObjectRef {
   bool contiguous() const { return obj()->dense; }
   bool IsContiguous() const { return contiguous(); }
   /// First element, with the byte offset applied.
-  void* data() const { return static_cast<char*>((*this)->data) + (*this)->byte_offset; }
+  void* data() const {
+    const DLTensor* t = tensor();
+    return static_cast<char*>(t->data) + t->byte_offset;
+  }
   template <class T>
   T* ptr() const {
     return static_cast<T*>(data());
@@ -114,6 +136,10 @@ class BATON_DLL NDArray : public ObjectRef {
   std::string ToString() const;
 
  private:
+  void Bring() const;
+  static void Free(NDArrayObj* self);
+  static void EndOwned(Object* o);
+  static void EndLent(Object* o);
   static NDArray ScalarDouble(double value, DataType dtype);
   static NDArray ScalarInt(int64_t value, DataType dtype);
   static NDArray Allocate(int ndim, const int64_t* shape, const int64_t* strides, DataType dtype, Device device);

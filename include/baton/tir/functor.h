@@ -22,7 +22,7 @@ namespace baton::tir {
   X(StringImm)                 \
   X(Any) X(Cast) X(Not) X(Select) X(BufferLoad) X(Ramp) X(Broadcast) X(Shuffle) X(Let) X(Call) X(Reduce) X(ProducerLoad)
 #define BATON_TIR_STMT_LIST(X) \
-  X(BufferStore) X(Allocate) X(For) X(IfThenElse) X(SeqStmt) X(Evaluate) X(LetStmt) X(AttrStmt) X(AssertStmt)
+  X(BufferStore) X(Allocate) X(For) X(While) X(IfThenElse) X(SeqStmt) X(Evaluate) X(LetStmt) X(AttrStmt) X(AssertStmt)
 
 enum class NodeKind : uint8_t {
   kNone = 0,

@@ -53,6 +53,12 @@ struct PackedApi {
   PrimFunc caller;  ///< (slots): reads pointers, numbers and sizes (see BatonFunctionSpec), checks shapes, calls
   int64_t num_required = 0;
 };
+/// Whether the function gives a value by `tir.ret`; 0 where it ends without.
+BATON_DLL bool GivesValue(const PrimFunc& f);
+/// Such a function with one more parameter, the last: a buffer of one int64, or float64, to which `tir.ret` writes.
+/// Throws CompileError for integers beside floats, UnsupportedError for what is no number and for `tir.ret` in parallel
+/// loops.
+BATON_DLL PrimFunc ResultToParameter(const PrimFunc& f);
 /// Sizes in shapes that are no parameters become parameters at the end; those need not be given in a call. `var` names
 /// the function that the caller calls. Throws CompileError where a size cannot be read from any argument.
 BATON_DLL PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func);
@@ -65,6 +71,7 @@ inline constexpr const char* kPackedCallPrefix = "baton_call_";
 namespace attr {
 constexpr const char* kPackedOf = "packed_of";        ///< PrimFunc: what this caller calls
 constexpr const char* kNumRequired = "num_required";  ///< int: arguments that a call must have
+constexpr const char* kResultKind = "result_kind";    ///< int: kBatonParamInt or kBatonParamFloat; without, no result
 constexpr const char* kWorkspaceBytes = "tir.workspace_bytes";
 constexpr const char* kDisplayName = "display_name";  ///< String: what a profiler shows, as "nn.conv2d + nn.relu"
 }  // namespace attr

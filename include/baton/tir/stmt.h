@@ -78,6 +78,21 @@ class For : public RefTo<ForNode, Stmt> {
   using RefTo::RefTo;
 };
 
+/// The body as long as the condition, asked before each round, holds.
+struct WhileNode : Node<WhileNode, StmtNode> {
+  static constexpr const char* _type_key = "tir.While";
+  PrimExpr condition;
+  Stmt body;
+  static constexpr void Describe(auto& d) {
+    d(F<&WhileNode::condition>, "Bool; reads what the body writes.");
+    d(F<&WhileNode::body>, "What is repeated.");
+  }
+};
+class While : public RefTo<WhileNode, Stmt> {
+ public:
+  using RefTo::RefTo;
+};
+
 struct IfThenElseNode : Node<IfThenElseNode, StmtNode> {
   static constexpr const char* _type_key = "tir.IfThenElse";
   PrimExpr condition;

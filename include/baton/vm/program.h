@@ -137,7 +137,8 @@ struct BATON_DLL Program {
   /// Throws RuntimeError for an operand, register, jump or function that is out of bounds.
   void Validate() const;
   /// JSON; constants are written to `*data` (aligned to 64 bytes each) and appear as offsets in it.
-  std::string Save(std::string* data) const;
+  /// `before`: bytes of other constants that lie in front of `data`.
+  std::string Save(std::string* data, size_t before = 0) const;
   /// Reads what Save wrote, validated; `data` must outlive the program. Throws RuntimeError for anything else.
   static Program Load(std::string_view text, const uint8_t* data, uint64_t data_bytes, const ObjectRef& owner);
   /// The bytecode for people, a line an instruction.
@@ -178,6 +179,7 @@ struct Executable {
   ObjectRef constants_owner;
   runtime::FileMark constants_file;  ///< each call asks whether it is as it was
   std::vector<Module> device_code;   ///< of each of the program's devices; null for those of the host
+  std::string steps;                 ///< as ExecutableDesc::steps
 };
 
 /// An executor: the functions of runtime::CreateExecutor over the entry "main" (where extents may differ from run to

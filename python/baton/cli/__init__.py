@@ -17,7 +17,8 @@ from .errors import Failure, exit_code, report
 VERBS = {  # in the order that help shows them; each is the module of that name here, with _ for -
     "run": "compile a model in memory, or load a compiled one, and run it once",
     "compile": "write a compiled model, or a stage on the way to it, to a file",
-    "bench": "time a model, alone or in turns with ONNX Runtime",
+    "bench": "time a model, alone or in turns with others that run it",
+    "profile": "say where the time of a call goes: each kernel, its operators, the node of the model that it comes from",
     "opt": "run passes on Relay text: text in, text out",
     "explain-pipeline": "say of each pass why it ran, was inserted or was skipped",
     "explore": "write a page that shows what each pass did to a model",

@@ -184,7 +184,7 @@ def named_option(text: str) -> tuple[str, object]:
         return name, {"true": True, "false": False}.get(value, value)
 
 
-def add_model(parser: Parser, what: str = "ONNX file, Relay text (.relay), or what `baton compile` wrote (.so)") -> None:
+def add_model(parser: Parser, what: str = "ONNX file, program of torch.export (.pt2), Relay text (.relay), or what `baton compile` wrote (.so)") -> None:
     parser.add_argument("model", metavar="MODEL", help=what).complete = "file"
 
 
@@ -405,7 +405,8 @@ def read_text(path: str) -> str:
 
 
 def kind_of_file(path: str) -> str:
-    """`artifact`, `relay` or `onnx`, from the first bytes and, for text, the name; errors for what cannot be a model."""
+    """`artifact`, `relay`, `torch` or `onnx`, from the first bytes and, for text and PyTorch's archives, the name; errors for what cannot
+    be a model."""
     try:
         if os.path.isdir(path):
             raise Failure(f"`{path}` is a directory; a model file is needed")
@@ -422,4 +423,4 @@ def kind_of_file(path: str) -> str:
         raise Failure(f"`{path}` is no shared library", "compile the model again: baton compile MODEL -o FILE.so")
     if suffix in (".relay", ".txt") or head.lstrip().startswith((b"#[version", b"def @", b"//")):
         return "relay"
-    return "onnx"
+    return "torch" if suffix == ".pt2" else "onnx"

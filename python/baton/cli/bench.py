@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`baton bench`: latency, compile time and memory, alone or in turns with a peer."""
+"""`baton bench`: latency, compile time and memory, alone or in turns with others."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import time
 from . import arguments, capsules
 from .errors import Failure, UsageError
 from .measure import interleave
+from .peers import PEERS, load
+from .profile import add_top_option, taken
+from .profile import show as show_profile
 from .run import obtain, outputs_of, prepare
-from .terminal import Progress
+from .terminal import Progress, painter
 
-PEERS = ("onnxruntime",)
 _ALARM = 1e-2  # relative difference beyond which a comparison of times means nothing
 
 
@@ -24,15 +26,19 @@ def add_parser(verbs, verb, text):
         verbs, verb, text,
         "  baton bench model.onnx\n"
         "  baton bench model.onnx --vs onnxruntime --threads 2\n"
+        "  baton bench model.onnx --vs onnxruntime,openvino,torch,tvm\n"
         "  baton bench model.onnx --profile\n"
         "  baton bench model.onnx --remote unix:/run/user/1000/board\n"
         "  baton bench model.onnx --dim batch=1 --dim seq=128 --json",
     )  # fmt: skip
     arguments.add_model(parser)
-    parser.add_argument("--vs", choices=PEERS, help="a peer to run in turns with, on the same inputs and threads")
+    parser.add_argument(
+        "--vs", type=named_peers, default=[], metavar="PEER,...",
+        help=f"others to run in turns with, on the same inputs and threads: {', '.join(PEERS)}",
+    )  # fmt: skip
     parser.add_argument("--rounds", type=arguments.positive, default=10, help="turns each has (default: %(default)s)")
-    parser.add_argument("--profile", action="store_true", help="time each kernel too: Relay operators, share, GFLOP/s, share of the roofline")
-    parser.add_argument("--top", type=arguments.positive, default=25, metavar="N", help="rows of the profile (default: %(default)s)")
+    parser.add_argument("--profile", action="store_true", help="time each step of a call too, as `baton profile` does")
+    add_top_option(parser)
     arguments.add_run_options(parser)
     arguments.add_remote(parser)
     arguments.add_input_options(parser)
@@ -51,25 +57,51 @@ def peak_memory() -> float | None:
         return None
 
 
-def peer_session(model: str, threads: int):
-    try:
-        import onnxruntime
-    except ImportError:
-        raise Failure("ONNX Runtime is not installed", "python -m pip install onnxruntime") from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise Failure(f"ONNX Runtime does not take `{model}`: {str(error).splitlines()[0]}") from None
+def named_peers(text: str) -> list[str]:
+    """The peers of `onnxruntime,openvino`, each once."""
+    names = list(dict.fromkeys(filter(None, text.replace(" ", "").split(","))))
+    unknown = [name for name in names if name not in PEERS]
+    if unknown or not names:
+        raise argparse.ArgumentTypeError(f"`{unknown[0] if unknown else text}` is no peer; there are {', '.join(PEERS)}")
+    return names
+
+
+def beside(args, answer: dict, inputs: dict, ours: dict) -> dict:
+    """Functions that run the peers of --vs, by name. Notes in the answer how long each took to load the model, and how far its outputs are."""
+    runs = {}
+    for name in args.vs:
+        with Progress(f"loading into {PEERS[name].title}", args.quiet):
+            start = time.perf_counter()
+            run = load(name, args.model, inputs, args.threads)
+            seconds = time.perf_counter() - start
+        answer.setdefault("peers", {})[name] = {"compile_seconds": seconds, "difference": difference(name, ours, run())}
+        runs[name] = run
+    return runs
+
+
+def difference(name: str, ours: dict, theirs: list) -> float:
+    """The largest difference of outputs, relative to the largest value of each; inf where one side has a value that is no number."""
+    import numpy as np
+
+    if len(ours) != len(theirs):
+        raise Failure(f"baton gives {len(ours)} outputs, {name} {len(theirs)}")
+    worst = 0.0
+    for got, want in zip(ours.values(), theirs, strict=True):
+        if got.dtype.kind != "f":
+            continue
+        want = np.asarray(want)
+        if got.shape != want.shape:
+            raise Failure(f"baton gives an output of shape {got.shape}, {name} of {want.shape}")
+        apart = np.abs(got.astype(np.float64) - want).max(initial=0)
+        worst = float(np.maximum(worst, apart / max(np.abs(want).max(initial=0), 1e-30)))
+    return worst
 
 
 def run(args: argparse.Namespace) -> int:
     threads = args.threads or len(os.sched_getaffinity(0))
     args.threads = threads
     if args.vs and arguments.kind_of_file(args.model) != "onnx":
-        raise Failure(f"--vs {args.vs} needs the ONNX file, `{args.model}` is none")
+        raise Failure(f"--vs {','.join(args.vs)} needs the ONNX file, `{args.model}` is none")
     if args.remote and (args.vs or args.profile):
         raise UsageError(f"--{'vs' if args.vs else 'profile'} is about this machine, --remote about another")
     executable, seconds = obtain(args)
@@ -90,21 +122,7 @@ def run(args: argparse.Namespace) -> int:
         "peak_mb": memory,
     }
     if args.vs:
-        import numpy as np
-
-        start = time.perf_counter()
-        session = peer_session(args.model, threads)
-        answer["peer_compile_seconds"] = time.perf_counter() - start
-        theirs = session.run(None, inputs)  # in the order of the graph, as ours
-        worst = 0.0
-        if len(ours) != len(theirs):
-            raise Failure(f"baton gives {len(ours)} outputs, {args.vs} {len(theirs)}")
-        for got, want in zip(ours.values(), theirs, strict=True):
-            if got.dtype.kind == "f":
-                apart = np.abs(got.astype(np.float64) - want).max(initial=0)
-                worst = float(np.maximum(worst, apart / max(np.abs(want).max(initial=0), 1e-30)))
-        answer["difference"] = worst
-        runs[args.vs] = lambda: session.run(None, inputs)
+        runs |= beside(args, answer, inputs, ours)
     with Progress("timing", args.quiet) as progress:
         timings = interleave(runs, args.rounds, progress=lambda done, total: progress.step(done, total, "rounds,"))
     for name, timing in timings.items():
@@ -114,12 +132,11 @@ def run(args: argparse.Namespace) -> int:
             "p99_ms": timing.percentile(0.99),
             "samples": len(timing.samples),
         }
-    if args.vs:
-        answer["ratio_median"] = timings["baton"].median / timings[args.vs].median
-        answer["ratio_min"] = timings["baton"].min / timings[args.vs].min
+    for name, peer in answer.get("peers", {}).items():
+        peer["ratio_median"] = timings["baton"].median / timings[name].median
+        peer["ratio_min"] = timings["baton"].min / timings[name].min
     if args.profile:
-        with Progress("profiling", args.quiet):
-            answer["profile"] = executable.profile(**inputs)
+        answer["profile"] = taken(executable, inputs, quiet=args.quiet)
     if args.json:
         json.dump(answer, sys.stdout, indent=1)
         print()
@@ -128,8 +145,9 @@ def run(args: argparse.Namespace) -> int:
         if args.profile:
             print()
             show_profile(answer["profile"], args.top)
-    if args.vs and not answer["difference"] <= _ALARM:
-        raise Failure(f"the outputs differ from {args.vs}'s by {answer['difference']:.1e} of the largest value")
+    for name, peer in answer.get("peers", {}).items():
+        if not peer["difference"] <= _ALARM:
+            raise Failure(f"the outputs differ from {name}'s by {peer['difference']:.1e} of the largest value")
     return 0
 
 
@@ -162,22 +180,9 @@ def show(answer: dict, names: list[str]) -> None:
     for name in names:
         times = answer[name]
         print(f"{name:<{width}}  min {times['min_ms']:.3f} ms  median {times['median_ms']:.3f} ms  99 % {times['p99_ms']:.3f} ms  ({times['samples']} runs)")
-    if "ratio_median" in answer:
-        peer = names[1]
-        print(f"baton takes {answer['ratio_median']:.2f} times {peer}'s median, {answer['ratio_min']:.2f} times its minimum")
-        print(f"largest difference of outputs {answer['difference']:.1e}, relative to the largest value")
-
-
-def show_profile(profile: dict, top: int) -> None:
-    """The kernels that take most, one a row; what is left out is summed up in the last."""
-    print(
-        f"{len(profile['steps'])} kernels one by one take {profile['steps_us']:.1f} us, the model {profile['total_us']:.1f} us; "
-        f"this machine: {profile['peak_gflops']:.0f} GFLOP/s, {profile['bandwidth_gb']:.1f} GB/s, {profile['threads']} threads"
-    )
-    print(f"{'us':>10} {'share':>6} {'GFLOP/s':>8} {'roofline':>8}  operators (source)")
-    steps = sorted(profile["steps"], key=lambda step: -step["min_us"])
-    for step in steps[:top]:
-        source = f"  ({step['source']})" if step["source"] else ""
-        print(f"{step['min_us']:>10.1f} {step['share']:>6.1%} {step['gflops']:>8.1f} {step['roofline']:>8.0%}  {step['operators']}{source}")
-    if rest := steps[top:]:
-        print(f"{sum(s['min_us'] for s in rest):>10.1f} {sum(s['share'] for s in rest):>6.1%} {'':>8} {'':>8}  {len(rest)} more")
+    paint = painter(sys.stdout)
+    for name, peer in answer.get("peers", {}).items():
+        ratio = paint(f"{peer['ratio_median']:.2f}", "green" if peer["ratio_median"] <= 1 else "red")
+        print(f"baton takes {ratio} times {name}'s median, {peer['ratio_min']:.2f} times its minimum; outputs differ by {peer['difference']:.1e} of the largest value")
+        if PEERS[name].note:
+            print(paint(f"  {PEERS[name].note}", "dim"))

@@ -32,6 +32,11 @@ class Timing:
         ordered = sorted(self.samples)
         return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
+    def _repr_html_(self) -> str:
+        from ..runtime import html
+
+        return html.times(self.samples)
+
 
 def interleave(
     runs: Mapping[str, Callable[[], object]],
@@ -39,12 +44,14 @@ def interleave(
     block_seconds: float = 0.15,
     pause_seconds: float = 0.02,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    clock: Callable[[], int] = time.perf_counter_ns,
 ) -> dict[str, Timing]:
     """Times the runs in turns: rounds of A B A B, each turn about `block_seconds` long.
 
     A turn starts with a pause, in which the other's threads stop spinning, and with untimed calls, which wake its own
     and bring its weights back into the caches. The machine's clock and its other tenants change over seconds; turns
-    this short let both sides see the same machine.
+    this short let both sides see the same machine. `clock`: nanoseconds; that of the process (`time.process_time_ns`) does not count what others
+    take from it, and adds up the threads.
     """
     calls = {}
     for name, run in runs.items():
@@ -65,9 +72,9 @@ def interleave(
                 for _ in range(max(1, calls[name] // 20)):
                     run()
                 for _ in range(calls[name]):
-                    start = time.perf_counter_ns()
+                    start = clock()
                     run()
-                    samples.append((time.perf_counter_ns() - start) * 1e-6)
+                    samples.append((clock() - start) * 1e-6)
             order.reverse()  # A B B A: neither always follows the other
     finally:
         if collecting:

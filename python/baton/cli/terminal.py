@@ -72,6 +72,19 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
+_COLORS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "bold": 1, "dim": 2}
+
+
+def painter(stream):
+    """The function (text, colour) -> text for a stream; it adds nothing where the stream is no terminal, TERM is dumb, or NO_COLOR is set."""
+    shown = stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+
+    def paint(text: str, color: str) -> str:
+        return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if shown and color else text
+
+    return paint
+
+
 def note(text: str, quiet: bool = False) -> None:
     """Something worth knowing that is not the answer."""
     if not quiet:

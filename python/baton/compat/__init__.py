@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec
 # Path of a module -> the module.
 MODULES = {
     "baton._ffi.libinfo": "baton.compat.libinfo",
+    "baton._ffi.object_generic": "baton.runtime.object",
     "baton._ffi.runtime_ctypes": "baton.compat.runtime_ctypes",
     "baton.arith._ffi_api": "baton.compat.ffi_apis",
     "baton.arith.pattern": "baton.arith.bound",
@@ -34,14 +35,23 @@ MODULES = {
     "baton.ir.adt": "baton.relay.adt",
     "baton.ir.affine_type": "baton.ir",
     "baton.ir.container": "baton.runtime.container",
+    "baton.ir._ffi_instrument_api": "baton.compat.ffi_apis",
+    "baton.ir._ffi_transform_api": "baton.compat.ffi_apis",
     "baton.ir.json_compact": "baton.ir.json_upgrade",
+    "baton.ndarray": "baton.runtime.ndarray",
     "baton.parser": "baton.relay.parser",
     "baton.relay.analysis.analysis": "baton.relay.analysis",
     "baton.relay.analysis.annotated_regions": "baton.relay.annotated_regions",
     "baton.relay.analysis.call_graph": "baton.relay.call_graph",
     "baton.relay.analysis.sparse_dense": "baton.compat.sparse_dense",
-    "baton.relay.analysis_ffi_api": "baton.compat.relay_analysis_api",
+    "baton.relay.analysis._ffi_api": "baton.compat.relay_analysis_api",
+    "baton.relay._build_module": "baton.compat.relay_backend",
+    "baton.relay._ffi_api": "baton.compat.relay_backend",
+    "baton.relay._make": "baton.relay.op",
+    "baton.relay.backend._aot": "baton.compat.relay_backend",
     "baton.relay.backend._backend": "baton.compat.relay_backend",
+    "baton.relay.backend._vm": "baton.compat.relay_backend",
+    "baton.relay.backend.runtime": "baton.compat.backend_options",
     "baton.relay.backend.compile_engine": "baton.driver.te_compiler",
     "baton.relay.backend.executor": "baton.driver.executors",
     "baton.relay.backend.executor_factory": "baton.compat.executor_factory",
@@ -91,6 +101,9 @@ MODULES = {
     "baton.topi.bifrost": "baton.compat.topi_targets",
     "baton.topi.broadcast": "baton.topi",
     "baton.topi.cuda": "baton.compat.topi_targets",
+    "baton.topi.cuda.conv2d_nhwc_winograd": "baton.compat.topi_winograd_tiles",
+    "baton.topi.cuda.conv2d_winograd": "baton.compat.topi_winograd_tiles",
+    "baton.topi.cuda.conv3d_winograd": "baton.compat.topi_winograd_tiles",
     "baton.topi.generic": "baton.compat.topi_targets",
     "baton.topi.hexagon": "baton.compat.topi_targets",
     "baton.topi.hls": "baton.compat.topi_targets",
@@ -102,6 +115,7 @@ MODULES = {
     "baton.topi.nn.winograd_util": "baton.compat.topi_winograd",
     "baton.topi.reduction": "baton.topi",
     "baton.topi.rocm": "baton.compat.topi_targets",
+    "baton.topi.sparse.utils": "baton.compat.topi_sparse_utils",
     "baton.topi.tensor": "baton.topi",
     "baton.topi.transform": "baton.topi",
     "baton.topi.vision.rcnn": "baton.compat.topi_vision",
@@ -112,6 +126,7 @@ MODULES = {
 # Module -> name -> "module:name" of what it is, or the path of a module.
 NAMES = {
     "baton": {
+        "context": "baton.compat.names:context",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
@@ -212,6 +227,8 @@ NAMES = {
         "extern": "baton.te:extern",
     },
     "baton.topi.nn": {
+        "conv2d_winograd_weight_transform": "baton.compat.topi_winograd:conv2d_winograd_weight_transform",
+        "conv3d_winograd_weight_transform": "baton.compat.topi_winograd:conv3d_winograd_weight_transform",
         "concatenate": "baton.topi:concatenate",
         "equal_const_int": "baton.topi.utils:equal_const_int",
         "get_const_int": "baton.topi.utils:get_const_int",
@@ -225,12 +242,15 @@ NAMES = {
         "simulated_quantize": "baton.compat.topi_qnn:simulated_quantize",
         "strided_slice": "baton.topi:strided_slice",
     },
+    "baton.topi.testing": {"compare_numpy_tvm": "baton.compat.topi_testing:compare_numpy_tvm"},
     "baton.topi.vision": {"reorg": "baton.compat.topi_vision:reorg"},
     "baton.tir": {
         "comm_reducer": "baton.te:comm_reducer",
         "sum": "baton.te:sum",
     },
     "baton.runtime": {
+        "TVMContext": "baton.runtime.devices:Device",
+        "context": "baton.compat.names:context",
         "const": "baton.tir:const",
         "TypeCode": "baton.compat.runtime_ctypes:ArgTypeCode",
         "cl": "baton.runtime.devices:opencl",
@@ -243,6 +263,8 @@ NAMES = {
         "mtl": "baton.runtime.devices:metal",
     },
     "baton.runtime.ndarray": {
+        "TVMContext": "baton.runtime.devices:Device",
+        "context": "baton.compat.names:context",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
@@ -259,6 +281,7 @@ _SHIP_IT = "compile for the other machine with target=\"llvm -mtriple=...\", exp
 ABSENT = {
     "baton.auto_scheduler": _NO_TUNING,
     "baton.autotvm": _NO_TUNING,
+    "baton.contrib.blocksparse": _NO_LIBRARY,
     "baton.contrib.binutil": "target=\"c\" writes C code for small machines",
     "baton.contrib.binutils": "target=\"c\" writes C code for small machines",
     "baton.contrib.coreml_runtime": _NO_LIBRARY,
@@ -288,11 +311,11 @@ ABSENT = {
     "baton.contrib.tf_op": _BY_ONNX,
     "baton.contrib.tflite_runtime": _BY_ONNX,
     "baton.contrib.thrust": _NO_LIBRARY,
-    "baton.contrib.torch": _BY_ONNX,
     "baton.contrib.tvmjs": _NO_SUCH_DEVICE,
     "baton.contrib.verilator": _NO_SUCH_DEVICE,
     "baton.contrib.xcode": _NO_SUCH_DEVICE,
-    "baton.driver.tvmc": "baton.compile and the command `baton` compile, run and tell of models",
+    "baton.driver.tvmc": "baton.compile(\"model.onnx\") compiles a file, baton.load loads what was saved, and the command `baton` does both",
+    "baton.exec.autotvm_log_editor": _NO_TUNING,
     "baton.exec.measure_peak": "bench/ in the repository measures kernels",
     "baton.exec.popen_worker": "testing.PopenPoolExecutor runs functions in processes",
     "baton.ir.memory_pools": "memory is planned by the compiler",
@@ -309,12 +332,17 @@ ABSENT = {
     "baton.relay.frontend.mxnet": _BY_ONNX,
     "baton.relay.frontend.oneflow": _BY_ONNX,
     "baton.relay.frontend.paddlepaddle": _BY_ONNX,
-    "baton.relay.frontend.pytorch": _BY_ONNX,
     "baton.relay.frontend.qnn_torch": _BY_ONNX,
     "baton.relay.frontend.tensorflow": _BY_ONNX,
     "baton.relay.frontend.tensorflow2": _BY_ONNX,
     "baton.relay.frontend.tensorflow_parser": _BY_ONNX,
     "baton.relay.frontend.tflite": _BY_ONNX,
+    "baton.relay.frontend.tflite_flexbuffer": _BY_ONNX,
+    "baton.relay.frontend.tensorflow_ops": _BY_ONNX,
+    "baton.relay.frontend.tensorflow2_ops": _BY_ONNX,
+    "baton.relay.frontend.pytorch_utils": _BY_ONNX,
+    "baton.relay.frontend.nnvm_common": _BY_ONNX,
+    "baton.relay.frontend.mxnet_qnn_op_utils": _BY_ONNX,
     "baton.relay.op.contrib.bnns": _NO_LIBRARY_TAKES,
     "baton.relay.op.contrib.clml": _NO_LIBRARY_TAKES,
     "baton.relay.op.contrib.cmsisnn": _NO_LIBRARY_TAKES,
@@ -333,7 +361,6 @@ ABSENT = {
     "baton.relay.transform.memory_alloc": "relay.vm.compile plans memory itself",
     "baton.relay.transform.memory_plan": "relay.vm.compile plans memory itself",
     "baton.rpc.server_ios_launcher": _NO_SUCH_DEVICE,
-    "baton.rpc.testing": "functions of a program are registered with register_func before the server starts",
     "baton.runtime.executor": "contrib.graph_executor runs what relay.build gives",
     "baton.script": "loops are written with tir.ir_builder, or with te",
     "baton.target.arm_isa": _NO_SUCH_DEVICE,
@@ -360,7 +387,6 @@ NAMES["baton.relay.frontend"] = {"ChangeDatatype": "baton.compat.change_datatype
         "mxnet": "mxnet",
         "oneflow": "oneflow",
         "paddle": "paddlepaddle",
-        "pytorch": "pytorch",
         "tensorflow": "tensorflow",
         "tflite": "tflite",
     }.items()
@@ -374,10 +400,14 @@ def instead_of(module):
     return ABSENT.get(module)
 
 
+# Module -> one that registers what programs of it call by name.
+_REGISTERS = {"baton.te": "baton.compat.packed_functions"}
 # Packages whose files have paths: `deep_paths` has them.
 _WITH_FILES = frozenset(
-    "baton.compat.op_strategy baton.compat.topi_targets baton.relay.analysis baton.relay.op baton.relay.quantize baton.relay.testing baton.rpc baton.target "
-    "baton.te.hybrid baton.tir.transform baton.topi baton.topi.image baton.topi.nn baton.topi.sparse baton.topi.testing baton.topi.vision".split()
+    "baton.compat.op_strategy baton.compat.topi_targets baton.compat.topi_vision baton.ir.diagnostics baton.relay baton.relay.analysis baton.relay.data_dep_optimization "
+    "baton.relay.dataflow_pattern baton.relay.op baton.relay.qnn.op baton.relay.quantize baton.relay.testing baton.rpc baton.target baton.te.hybrid "
+    "baton.tir.analysis baton.tir.transform baton.topi baton.topi.image baton.topi.nn baton.topi.random baton.topi.sparse baton.topi.testing "
+    "baton.topi.vision".split()
 )
 for _path in _WITH_FILES:
     NAMES.setdefault(_path, {})
@@ -402,9 +432,15 @@ def _show_names(module):
             value = find(module.__name__, name)
             setattr(module, name, value)
             return value
-        if own_getattr is None:
-            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-        return own_getattr(name)
+        try:
+            if own_getattr is None:
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            return own_getattr(name)
+        except AttributeError:
+            found = import_module("baton.compat.deep_paths").below(module, name) if module.__name__ in _WITH_FILES else None
+            if found is None:
+                raise
+            return found
 
     def __dir__():
         return sorted({*(vars(module) if own_dir is None else own_dir()), *old})
@@ -444,6 +480,38 @@ class _WithNames:
         _show_names(module)
         if module.__name__ in _WITH_FILES:
             import_module("baton.compat.deep_paths").enter(module)
+        if module.__name__ in _REGISTERS:
+            import_module(_REGISTERS[module.__name__])
+
+
+class _Shared:
+    """Loads a module of the package by its path under another name of the package: it stays the one object that it is."""
+
+    @staticmethod
+    def create_module(spec):
+        module = import_module("baton" + spec.name[spec.name.index(".") :])
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module):
+        name = module.__spec__.name
+        _Alias.exec_module(module)
+        # Paths that are no attributes of the module would become such if they were loaded, and hide what it has by that name.
+        own = f"baton{name[name.index('.') :]}."
+        for path, found in list(sys.modules.items()):
+            if path.startswith(own):
+                sys.modules.setdefault(f"{name}.{path.removeprefix(own)}", found)
+
+
+def serve(name="tvm"):
+    """Lets `import tvm`, and any path below it, give this package, of which no module is loaded twice. For programs that are run unchanged, and
+    packages that import them: call it before. `sys.modules["tvm"] = baton` does the same. Raises ImportError where another package of that name
+    is in use."""
+    found = sys.modules.setdefault(name, import_module("baton"))
+    if found is not import_module("baton"):
+        raise ImportError(f"the package `{name}` is loaded already, from {getattr(found, '__file__', 'memory')}; baton.compat.serve comes before it")
+    return found
 
 
 class _Finder:
@@ -451,8 +519,11 @@ class _Finder:
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
+        head, _, rest = name.partition(".")
+        if rest and head != "baton" and sys.modules.get(head) is sys.modules["baton"]:
+            return cls._shared(name, rest)
         if name in MODULES:
-            return ModuleSpec(name, _Alias)
+            return ModuleSpec(name, _Alias, is_package=True)
         if instead_of(name) is not None:
             return ModuleSpec(name, import_module("baton.compat.absent"), is_package=True)
         if name not in NAMES:
@@ -463,6 +534,16 @@ class _Finder:
                 spec.loader = _WithNames(spec.loader)
                 return spec
         return None
+
+    @staticmethod
+    def _shared(name, rest):
+        try:
+            module = import_module("baton." + rest)
+        except ModuleNotFoundError as e:
+            if e.name is None or not f"baton.{rest}".startswith(e.name):
+                raise  # another module is missing, of which this one knows
+            return None
+        return ModuleSpec(name, _Shared, is_package=hasattr(module, "__path__"))
 
 
 # Before all others: modules are to be found with their old names.

@@ -2,6 +2,7 @@
 """Modules that are not there. Programs import them, and often use no more of them than a `with` that chooses tuned kernels: that does
 nothing and says so once. Any other use is an UnsupportedError that says what to use instead."""
 
+import copy
 import types
 import warnings
 
@@ -94,7 +95,7 @@ def _gives(value):
     def made(path):
         def call(*args, **kwargs):
             _say(path, f"gives {value}")
-            return value
+            return copy.deepcopy(value)
 
         return call
 
@@ -125,6 +126,12 @@ _HARMLESS = {
         "register_topi_schedule": _decorator,
         "template": _decorator,
         "register_customized_task": _decorator,
+        "extract_from_program": _gives([]),
+        "extract_from_multiple_program": _gives([]),
+        "measure_option": _gives(None),
+        "LocalBuilder": _context,
+        "LocalRunner": _context,
+        "RPCRunner": _context,
     },
     "auto_scheduler": {
         "ApplyHistoryBest": _context,
@@ -132,10 +139,12 @@ _HARMLESS = {
         "register_workload": _decorator,
         "register_task_input_check_func": _decorator,
         "is_auto_scheduler_enabled": _gives(False),
+        "extract_tasks": _gives(([], [])),
     },
     "relay": {
         name: _gives(False) for name in ("ethosn_available", "is_arm_compute_runtime_enabled", "is_tensorrt_runtime_enabled", "is_ethosu_runtime_enabled")
     },
+    "contrib": {name: _gives(False) for name in ("can_use_thrust", "can_use_rocthrust")},
     "meta_schedule": {"ApplyHistoryBest": _context},
     "micro": {},
     "script": {},

@@ -3,12 +3,14 @@
 
 import re
 
+from .. import error as errors
+
 
 def _words(name, what):
     if not name:
-        raise ValueError(f"{what} name is empty")
+        raise errors.ValueError(f"{what} name is empty")
     if not name.startswith("TVM"):
-        raise ValueError(f"{what} not TVM prefixed: {name!r}; see prefix_name and prefix_generated_name")
+        raise errors.ValueError(f"{what} not TVM prefixed: {name!r}; see prefix_name and prefix_generated_name")
     return name.split("_")
 
 
@@ -30,9 +32,9 @@ def to_c_constant_style(original_name):
 def _prefixed(prefix, names):
     names = [names] if isinstance(names, str) else list(names)
     if not names:
-        raise ValueError("Name segments empty")
+        raise errors.ValueError("Name segments empty")
     if not all(names):
-        raise ValueError("Name segment is empty")
+        raise errors.ValueError("Name segment is empty")
     return "_".join([prefix, *names])
 
 
@@ -49,7 +51,7 @@ def prefix_generated_name(names):
 def sanitize_name(name):
     """The name with every character that C does not have in names replaced by `_`."""
     if not name:
-        raise ValueError("Name is empty")
+        raise errors.ValueError("Name is empty")
     return re.sub(r"\W", "_", name, flags=re.ASCII)
 
 

@@ -4,6 +4,22 @@
 
 from .. import topi
 from ..topi.schedules import plain_schedule
+from . import topi_sort, topi_vision
+
+# Names of a target's own that are operators of all.
+_OTHERS = {
+    "argsort_thrust": lambda: topi.argsort,
+    "dense_nopack": lambda: topi.nn.dense,
+    "dense_pack": lambda: topi.nn.dense,
+    "dense_small_batch": lambda: topi.nn.dense,
+    "exclusive_scan": lambda: topi_sort.exclusive_scan,
+    "inclusive_scan": lambda: topi_sort.inclusive_scan,
+    "scan_thrust": lambda: topi_sort.scan_thrust,
+    "sort_by_key": lambda: topi_sort.sort_by_key,
+    "sort_thrust": lambda: topi.sort,
+    "stable_sort_by_key_thrust": lambda: topi_sort.sort_by_key,
+    "topk_thrust": lambda: topi.topk,
+}
 
 
 def __getattr__(name):
@@ -11,9 +27,9 @@ def __getattr__(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name.startswith("schedule_") or name == "default_schedule":
         value = plain_schedule
-    elif name in ("dense_nopack", "dense_pack"):
-        value = topi.nn.dense
+    elif name in _OTHERS:
+        value = _OTHERS[name]()
     else:
-        value = getattr(topi.nn, name, None) or getattr(topi, name)
+        value = next((found for home in (topi.nn, topi.vision, topi_vision) if (found := getattr(home, name, None)) is not None), None) or getattr(topi, name)
     globals()[name] = value
     return value

@@ -5,9 +5,12 @@ import functools
 import os
 import shutil
 import subprocess
+import tarfile
+import tempfile
 
 from ..error import RuntimeError
 from ..runtime.object_file import finish_library
+from .tar import untar
 
 
 def get_cc():
@@ -34,6 +37,31 @@ def create_shared(output, objects, options=None, cc=None):
     objects = [objects] if isinstance(objects, (str, os.PathLike)) else list(objects)
     _run(output, objects, ["-shared", "-fPIC", *(options or [])], cc)
     finish_library(output, objects)
+
+
+def linked(data):
+    """The bytes of the shared library that an object file, or an archive (`contrib.tar`) of some, is linked to; those of a library are given back.
+    Raises ValueError for other bytes."""
+    kind = data[16:18] if data[:4] == b"\x7fELF" else b""
+    if kind == b"\x03\x00":
+        return data
+    with tempfile.TemporaryDirectory() as folder:
+        source, made, parts = (os.path.join(folder, name) for name in ("source.o", "library.so", "parts"))
+        with open(source, "wb") as out:
+            out.write(data)
+        if tarfile.is_tarfile(source):
+            untar(source, parts)
+            objects = sorted(os.path.join(parts, name) for name in os.listdir(parts))
+            if len(objects) == 1:
+                with open(objects[0], "rb") as only:
+                    return linked(only.read())
+        elif kind == b"\x01\x00":
+            objects = [source]
+        else:
+            raise ValueError("neither a library nor an object file nor an archive of some")
+        create_shared(made, objects)
+        with open(made, "rb") as library:
+            return library.read()
 
 
 def create_executable(output, objects, options=None, cc=None):

@@ -74,7 +74,7 @@ class GraphModule:
             info = self.module["get_input_info"]
             rows = [info(i) for i in range(self.get_num_inputs())]
             self._dtypes = {k: str(row[2]) for i, row in enumerate(rows) for k in (i, str(row[0]))}
-        return fitted(_array(value), self._dtypes.get(key))
+        return fitted(_array(value), self._dtypes.get(key), str(key))
 
     def set_input_zero_copy(self, key=None, value=None, **params):
         """Lets an input refer to an array, which must stay as it is until the run is over."""

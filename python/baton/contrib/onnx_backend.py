@@ -13,7 +13,7 @@ from ..error import UnsupportedError
 
 def _arrays(value):
     """A result as upstream compares it: NumPy arrays, and lists of them for sequences."""
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, list)):
         return [_arrays(v) for v in value]
     return value.numpy() if hasattr(value, "numpy") else value
 

@@ -13,10 +13,11 @@ def __getattr__(name):
         from .compiler import compile
 
         return compile
-    if name in ("build", "lower"):
-        from . import build_module
+    if name in ("build", "build_module", "lower"):
+        from importlib import import_module
 
-        return getattr(build_module, name)
+        module = import_module(".build_module", __name__)
+        return module if name == "build_module" else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .._ffi import get_global_func
 from .._ffi.base import load_compiler
+from .._ffi.hook import Hook
 from ..error import CompileError, RuntimeError, UnsupportedError
 from . import forms, passes
 from .dims import Dim, OpenShapes
@@ -19,6 +20,7 @@ from .options import Options, capsule
 from .session import paired
 
 load_compiler()
+_torch_program = Hook("driver.torch_program")  # the Relay module of a program of torch.export, or of its file
 
 
 class Source:
@@ -34,7 +36,7 @@ class Source:
 
     @staticmethod
     def of(source) -> Source:
-        """Tells by what it is: a path, bytes or a ModelProto of ONNX, Relay text, an IRModule, a Relay function."""
+        """Tells by what it is: a path, bytes or a ModelProto of ONNX, Relay text, an IRModule, a Relay function, a program of torch.export."""
         if isinstance(source, bytes) and _is_file(source):
             source = os.fsdecode(source)
         if isinstance(source, (bytes, bytearray, memoryview)):
@@ -49,6 +51,8 @@ class Source:
                 raise RuntimeError(f"`{path}` is a directory; a model file is needed")
             if os.path.splitext(path)[1] in (".relay", ".txt"):
                 return Source("relay", _read_text(path), path)
+            if os.path.splitext(path)[1] == ".pt2":
+                return Source("module", _torch_program(path), path)
             return Source("onnx", path, path)
         from ..ir import IRModule
         from ..relay import Function
@@ -57,7 +61,11 @@ class Source:
             return Source("module", source)
         if isinstance(source, Function):
             return Source("module", IRModule.of_main(source))
-        raise TypeError(f"a model is a path, bytes, an ONNX ModelProto, Relay text, an IRModule or a Relay function, not {type(source).__name__}")
+        if type(source).__module__ == "torch.export.exported_program":
+            return Source("module", _torch_program(source))
+        if any(c.__module__.startswith("torch.nn.modules.module") for c in type(source).__mro__):
+            raise TypeError("a torch.nn.Module says nothing of its inputs: compile torch.export.export(module, (x,)), or torch.compile(module, backend=\"baton\")")
+        raise TypeError(f"a model is a path, bytes, an ONNX ModelProto, Relay text, an IRModule, a Relay function or an ExportedProgram, not {type(source).__name__}")
 
     def read(self, shapes: Mapping[str, tuple[int, ...]]):
         """The Relay module with inputs of these shapes, weights in it."""
@@ -67,7 +75,7 @@ class Source:
             def read():
                 if isinstance(self.what, bytes):
                     return get_global_func("relay.frontend.from_onnx_bytes")(self.what, given, True, 0, self.folder)[0]
-                return get_global_func("relay.frontend.from_onnx_file")(self.what, given, True, 0)[0]
+                return get_global_func("relay.frontend.read_onnx_file")(self.what, given)[0]
 
             return self._donating(self._with_bodies(read))
         return self._donating(get_global_func("driver.BindShapes")(self.module(), given, False))
@@ -84,7 +92,7 @@ class Source:
             def read():
                 if isinstance(self.what, bytes):
                     return get_global_func("relay.frontend.open_onnx_bytes")(self.what, given, self.folder)
-                return get_global_func("relay.frontend.open_onnx_file")(self.what, given)
+                return get_global_func("relay.frontend.open_onnx_file")(self.what, given, True)
 
             module = self._with_bodies(read)
         else:
@@ -214,8 +222,8 @@ def compile(  # noqa: A001 - the name users expect
         model = baton.compile("model.onnx")
         y = model(x)
 
-    source: a path of an ONNX file or of Relay text (.relay), the bytes of an ONNX file, a ModelProto, Relay text, an
-    IRModule, or a Relay function. shape: input name to shape, for inputs whose dimensions the model leaves open: an int,
+    source: a path of an ONNX file, of Relay text (.relay) or of a program that torch.export saved (.pt2), the bytes of an ONNX file, a
+    ModelProto, Relay text, an IRModule, a Relay function, or a program of torch.export. shape: input name to shape, for inputs whose dimensions the model leaves open: an int,
     or for one that stays open a name or a `baton.Dim` with bounds, or None for the model's own. A model with open
     dimensions is compiled once for all shapes. target: as "llvm
     -mcpu=skylake" or "opencl"; a dict by device, or a list, for a program on several devices. device: where it runs, if not

@@ -19,6 +19,7 @@ from ..runtime import (
 from .dims import MAX_EXTENT, Dim
 from .donation import Given, put_all_back, taken, untake
 from .limits import Limits
+from .profile import Profile, take
 from .session import Session
 
 
@@ -238,7 +239,8 @@ class Executable:
             raise UnsupportedError("the model keeps no state; compile it with state=..., as state={'past_*': 'present_*'}")
         executor = self._make()
         runner = self._runner(executor)
-        return Session(executor, lambda args, kwargs: self._call(runner, args, kwargs), self._sizes_of)
+        profile = lambda args, kwargs, rounds: self._profile(executor, self._arguments(args, kwargs), rounds)  # noqa: E731
+        return Session(executor, lambda args, kwargs: self._call(runner, args, kwargs), self._sizes_of, profile)
 
     def __call__(self, *args, **kwargs):
         if self._stateful:
@@ -361,31 +363,37 @@ class Executable:
         """The code as text: relay, tir, llvm or asm. UnsupportedError where it was not kept."""
         return str(self._module.get_source(kind))
 
-    def profile(self, *args, rounds: int = 20, **kwargs) -> dict:
-        """Where the time goes: runs the kernels one by one on these inputs, which are given as in a call.
+    def profile(self, *args, rounds: int = 20, **kwargs) -> Profile:
+        """Where the time of a call goes: runs the model on these inputs, which are given as in a call, `rounds` times as it is and as often with
+        a clock around each of its steps. The answer is a `Profile`: a dict with a row for each kernel and host function of this very model, a
+        table for terminals and a plot for notebooks. Its `result` is the value of the call.
 
-        The answer has `threads`, `rounds`, `total_us` (the model in one), `steps_us` (the sum of its steps), what this
-        machine can do at best (`peak_gflops`, `bandwidth_gb`, measured), and `steps` in the order they run: `kernel`,
-        `operators` (of Relay, fused), `source` (ONNX node, or file:line), `min_us`, `median_us`, `share`, `gflop`, `mb`
-        (of inputs, weights and outputs), `gflops`, and `roofline`: the least time that arithmetic and memory allow, as a
-        share of the time taken.
+            print(model.profile(x))
+
+        A model with states is profiled in a session of its own; `Session.profile` takes one with what it holds.
         """
-        import json
+        if self._stateful:
+            return self.session().profile(*args, rounds=rounds, **kwargs)
+        return self._profile(self._within(self._make), self._arguments(args, kwargs), rounds)
 
-        from ..runtime import NDArray
+    _here = True  # whether it runs on this machine
 
+    def _profile(self, executor, arrays, rounds: int) -> Profile:
         try:
-            run = self._module["profile"]
+            executor["profile"]  # noqa: B018 - asks whether there is one
         except AttributeError:
-            raise UnsupportedError(
-                "this model cannot be profiled kernel by kernel: it was loaded from a file without its graph, or it is "
-                "interpreted because its shapes are open; compile it from its source with fixed shapes"
-            ) from None
-        arrays = [value if isinstance(value, NDArray) else _as_array(value) for value in self._bind(args, kwargs)]
-        if self.dynamic and self._specialize is not None:
-            shapes = {info.name: tuple(array.shape) for info, array in zip(self.inputs, arrays, strict=True)}
-            return self.specialize(shapes).profile(*arrays, rounds=rounds)
-        return json.loads(str(run(arrays, rounds)))
+            raise UnsupportedError("this model runs where no times of its steps can be taken; profile it on the machine that has it") from None
+        given = arrays
+        if self._forms is not None:
+            arrays = self._forms.encode(arrays, self._order)
+        try:
+            taken = take(executor, arrays, rounds, self._here)
+        except Exception as error:
+            self._explain(given, error)
+            raise
+        value = _tuples(taken.result) if isinstance(taken.result, Array) else taken.result
+        taken.result = value if self._forms is None else self._forms.decode(value)
+        return taken
 
     def describe(self) -> dict:
         """Facts for people: inputs, outputs, open dimensions with what must hold of them, and where it is known target and version."""
@@ -425,6 +433,19 @@ class Executable:
         needs += [f"libbaton_{str(Device(kind, 0)).partition('(')[0]}" for kind, _, _, code in program.get("devices", []) if code]
         known["needs"] = needs
         return known
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: inputs, outputs, open dimensions, facts."""
+        from ..runtime import html
+
+        told = self.describe()
+        rows = [("input", i.name, str(i).partition(" ")[2]) for i in self.inputs] + [("output", i.name, str(i).partition(" ")[2]) for i in self.outputs]
+        dims = [("dimension", d.name, f"{d.min} to {d.max if d.max < MAX_EXTENT else 'any'}") for d in self.dims]
+        known = ("target", "constant_bytes", "workspace_bytes", "version", "states", "needs")
+        text = lambda value: f"{value:,}" if isinstance(value, int) else ", ".join(value) if isinstance(value, list) else str(value)  # noqa: E731
+        facts = [(k.replace("_", " "), text(told[k])) for k in known if told.get(k) not in (None, "", [])]
+        facts += [("holds", guard) for guard in self.guards[:20]] + [("file", self.artifact)] * bool(self.artifact)
+        return html.facts("baton.Executable", facts, html.table(("", "name", "type"), rows + dims))
 
     def __repr__(self) -> str:
         sides = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))

@@ -6,15 +6,16 @@ from .._core import Array
 from .._ffi import get_global_func
 from ..ir import FuncType, GlobalVar, IRModule, RelayExpr, RelayRefType, TensorType, TupleType, TypeCall
 from ..relay import analysis
-from ..relay.expr import Constant, const
+from ..relay.expr import const
 from ..relay.function import Function
 from ..relay.transform import InferType, InlineCompilerFunctions
 from ..runtime import NDArray
 from ..runtime import ndarray as nd
-from ..runtime.values import constant_array, fitted, to_value
+from ..runtime.values import to_value
 from ..runtime.vm import VirtualMachine, flat
 from ..target import Target
 from ..tir import IntImm
+from .arguments import as_kind
 
 
 class Executor:
@@ -46,7 +47,8 @@ class Executor:
         types = [p.type_annotation for p in func.params]
 
         def call(*args, **kwargs):
-            values = [_as(kind, a) for kind, a in zip(types, _in_order(names, args, kwargs), strict=True)]
+            given = zip(names, types, _in_order(names, args, kwargs), strict=True)
+            values = [as_kind(mod, kind, value, name, i) for i, (name, kind, value) in enumerate(given)]
             for i, (name, kind, value) in enumerate(zip(names, types, values, strict=True)):
                 if kind is not None and self._checks(kind) and not _fits(kind, value):
                     raise errors.ValueError(f"input {i} `{name}`: expected {kind}, got {_shown(value)}")
@@ -74,19 +76,6 @@ class Executor:
 
 def _constant(value):
     return value if isinstance(value, RelayExpr) else const(value)
-
-
-def _as(kind, arg):
-    """An argument for a parameter of a type: a number of Python gets its dtype, a tuple stays one."""
-    if isinstance(kind, TupleType) and isinstance(arg, (list, tuple)) and len(arg) == len(kind.fields):
-        return [_as(field, a) for field, a in zip(kind.fields, arg, strict=True)]
-    if isinstance(arg, Constant):
-        arg = arg.data
-    if isinstance(kind, TensorType):
-        if type(arg) in (bool, int, float) and not kind.shape:
-            return constant_array(arg, str(kind.dtype))
-        return fitted(constant_array(arg) if isinstance(arg, (list, tuple)) else to_value(arg), kind.dtype)
-    return to_value(arg)
 
 
 def _fits(kind, value):
@@ -118,15 +107,16 @@ def _shown(value):
 
 
 def _in_order(names, args, kwargs):
-    """The arguments in the order of the parameters, of which several may have one name: these are told apart by position alone."""
+    """The arguments in the order of the parameters, of which several may have one name: these are told apart by position alone. Keywords that are
+    no parameters are ignored, so that one dict of values serves several functions."""
     if len(args) > len(names):
         raise errors.TypeError(f"the function takes {len(names)} arguments, got {len(args)}")
     rest = names[len(args) :]
     for key in kwargs:
         if names.count(key) > 1:
             raise errors.TypeError(f"the function has {names.count(key)} parameters `{key}`; give them by position")
-        if key not in rest:
-            raise errors.TypeError(f"the function has no parameter `{key}`, or got it twice; it has {', '.join(names)}")
+        if key in names and key not in rest:
+            raise errors.TypeError(f"the function got its parameter `{key}` twice, by position and by name; it has {', '.join(names)}")
     missing = [n for n in rest if n not in kwargs]
     if missing:
         raise errors.TypeError(f"the function needs `{'`, `'.join(missing)}`")

@@ -16,30 +16,80 @@ def text_hash(text: str | bytes) -> int:
     return h - (1 << 64) if h >> 63 else h
 
 
-def _strings(value):
-    """An array of the bytes of strings (str or bytes), of any kind of array or nested lists. Nothing else is made into strings."""
+def _hashes_of(texts: list[bytes]) -> list[int]:
+    """`text_hash` of each; many at a time, byte by byte."""
+    import numpy as np
+
+    if len(texts) < 8:
+        return [text_hash(text) for text in texts]
+    lengths = np.array([len(text) for text in texts])
+    order = np.argsort(-lengths, kind="stable")
+    data, starts = np.frombuffer(b"".join(texts), "uint8"), (np.cumsum(lengths) - lengths)[order]
+    hashes, longest = np.full(len(texts), 0xCBF29CE484222325, "uint64"), lengths[order]
+    count = len(texts)
+    for at in range(int(longest[0]) if count else 0):
+        count = int(np.searchsorted(-longest[:count], -at, side="left"))  # those that are longer than `at`
+        hashes[:count] = (hashes[:count] ^ data[starts[:count] + at]) * np.uint64(0x100000001B3)
+    out = np.empty(len(texts), "uint64")
+    out[order] = hashes
+    return out.view("int64").tolist()
+
+
+class _Hashes(dict):
+    """The hashes of texts that were seen; begins anew when there are many."""
+
+    most = 1 << 16
+
+    def of(self, texts: list) -> list[int]:
+        """The hash of each; TypeError where one is neither str nor bytes."""
+        found = list(map(self.get, texts))
+        if None in found:
+            new = {text for text, known in zip(texts, found, strict=True) if known is None}
+            if len(self) + len(new) > self.most:
+                self.clear()
+                new = set(texts)
+            new = list(new)
+            # `encode` of what is neither raises TypeError.
+            self.update(zip(new, _hashes_of([text if isinstance(text, bytes) else str.encode(text) for text in new]), strict=True))
+            found = list(map(self.__getitem__, texts))
+            if len(self) > self.most:
+                self.clear()
+        return found
+
+
+def _array_of_texts(value):
+    """An array of objects of any kind of array or nested lists; each should be str or bytes."""
     import numpy as np
 
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype.kind not in "USOT" and value.size:
             raise TypeError(f"strings are wanted, got an array of {value.dtype}")
-        texts = np.asarray(value, object)
-    else:
-        try:
-            texts = np.array(value, dtype=object)
-        except ValueError as error:
-            raise ValueError(f"the lists of strings differ in length: {error}") from None
-    out = np.empty(texts.shape, object)
+        return np.asarray(value, object)
+    try:
+        return np.array(value, dtype=object)
+    except ValueError as error:
+        raise ValueError(f"the lists of strings differ in length: {error}") from None
+
+
+def _bytes_of(texts):
+    """The bytes of each string of an array of objects, row by row. Nothing else is made into strings."""
+    import numpy as np
+
+    flat = texts.reshape(-1).tolist()
+    try:
+        return [text if isinstance(text, bytes) else str.encode(text) for text in flat]
+    except (TypeError, UnicodeEncodeError):
+        pass
     for at, text in np.ndenumerate(texts):
         if not isinstance(text, (str, bytes)):
             where = f" at {list(at)}" if at else ""
             what = "; lists of strings that differ in length are no tensor" if isinstance(text, (list, tuple)) else ""
             raise TypeError(f"strings are wanted, got {type(text).__name__}{where}: {text!r:.80}{what}")
         try:
-            out[at] = text if isinstance(text, bytes) else text.encode()
+            text if isinstance(text, bytes) else text.encode()
         except UnicodeEncodeError as error:
             raise ValueError(f"a string that is no Unicode text{f' at {list(at)}' if at else ''}: {error}") from None
-    return out
+    raise AssertionError("unreachable: some string had no bytes")
 
 
 class Form:
@@ -47,8 +97,12 @@ class Form:
 
     def __init__(self, said: dict):
         self.kind = said["kind"]
+        self._known = _Hashes()
         self.of = Form(said["of"]) if "of" in said else None
         self.shape = tuple(said["shape"]) if "shape" in said else None
+        if self.kind == "list":  # a sequence whose length is known: a tuple of tensors to compiled code
+            self.dtype = ""
+            return
         if self.kind in ("tensor", "sequence", "optional", "text"):
             self.dtype = "string" if self.kind == "text" else said["dtype"] if self.of is None else f"{self.kind}({self.of.dtype})"
             return
@@ -85,31 +139,31 @@ class Form:
 
         from ..runtime.ndarray import array
 
-        texts = _strings(value)
+        texts = _array_of_texts(value)
+        parts = _bytes_of(texts)
         if self.shape is not None and (len(self.shape) != texts.ndim or any(d is not None and d != n for d, n in zip(self.shape, texts.shape, strict=True))):
             raise ValueError(f"strings of shape {tuple('?' if d is None else d for d in self.shape)} are wanted, got {texts.shape}")
-        parts = texts.reshape(-1).tolist()
         ends = np.cumsum([len(p) for p in parts], dtype="int64") if parts else np.zeros(0, "int64")
         return [array(v) for v in (np.frombuffer(b"".join(parts), "uint8"), ends, np.array(texts.shape, "int64"))]
 
     def _hashes(self, value):
         import numpy as np
 
-        texts = _strings(value)
-        known: dict = {}
-        out = np.empty(texts.shape, "int64")
-        for at, text in np.ndenumerate(texts):
-            if text not in known:
-                known[text] = text_hash(text)
-            out[at] = known[text]
-        return out
+        texts = _array_of_texts(value)
+        try:
+            hashes = self._known.of(texts.reshape(-1).tolist())
+        except (TypeError, UnicodeEncodeError):
+            hashes = _hashes_of(_bytes_of(texts))  # which says what is wrong
+        return np.array(hashes, "int64").reshape(texts.shape)
 
     def decode(self, value):
-        """Labels as a NumPy array of strings; rows as a list of dicts; a sequence as a tuple; None for an optional without a value."""
+        """Labels as a NumPy array of strings; rows as a list of dicts; a sequence as a list; None for an optional without a value."""
         if self.kind == "tensor":
             return value
+        if self.kind == "list":
+            return list(value)
         if self.kind == "sequence":
-            return tuple(self.of.decode(v) for v in value)
+            return [self.of.decode(v) for v in value]
         if self.kind == "optional":
             return self.of.decode(value[0]) if len(value) else None
         import numpy as np
@@ -158,6 +212,8 @@ class Forms:
         """(inputs, outputs) of a signature, with the words for what is no number."""
 
         def said(infos, forms):
+            if any(form is not None and form.kind == "list" for form in forms):
+                return infos  # an entry for each element of a sequence
             return tuple(i if form is None else i._replace(dtype=form.dtype, shape=form.shape or (i.shape[:1] if form.kind == "maps" else i.shape))
                          for form, i in self._beside(forms, infos))  # fmt: skip
 

@@ -25,15 +25,15 @@ def _module(mod):
 
 def _bind(mod, params):
     types = {p.name_hint: p.type_annotation for p in mod["main"].params}
-    values = {k: _param(v, types[k]) for k, v in (params or {}).items() if k in types}
+    values = {k: _param(k, v, types[k]) for k, v in (params or {}).items() if k in types}
     return get_global_func("driver.BindParams")(mod, values) if values else mod
 
 
-def _param(value, kind):
+def _param(name, value, kind):
     """A value for a parameter of a type, as an array."""
     array = value.data if isinstance(value, Constant) else value
     array = array if isinstance(array, NDArray) else nd.array(array)
-    return fitted(array, kind.dtype) if isinstance(kind, TensorType) else array
+    return fitted(array, kind.dtype, name) if isinstance(kind, TensorType) else array
 
 
 def build(

@@ -23,12 +23,16 @@ class Session:
     A call takes the inputs that are no states and gives the outputs that are none. A call that fails leaves the states as they were.
     """
 
-    def __init__(self, executor, call: Callable, sizes: Callable[[Mapping[str, int]], list[int]]):
-        self._executor, self._call, self._sizes = executor, call, sizes
+    def __init__(self, executor, call: Callable, sizes: Callable[[Mapping[str, int]], list[int]], profile: Callable):
+        self._executor, self._call, self._sizes, self._profile = executor, call, sizes, profile
         self._length = executor["length"]
 
     def __call__(self, *args, **kwargs):
         return self._call(args, kwargs)
+
+    def profile(self, *args, rounds: int = 20, **kwargs):
+        """As `Executable.profile`, of the call that would come next. The states stay as they are."""
+        return self._profile(args, kwargs, rounds)
 
     @property
     def length(self) -> int:

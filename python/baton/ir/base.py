@@ -100,7 +100,11 @@ class StructuralMismatch(tuple):
 
 
 def structural_hash(node, map_free_vars=False) -> int:
-    """A number that structurally equal objects share, in every process."""
+    """A number that structurally equal objects share; others differ in it but for chance.
+
+    It is the same in every process, unless the object has free variables and `map_free_vars` is False: each such variable is
+    equal to itself alone, so its number is of this process.
+    """
     return get_global_func("node.StructuralHash")(node, map_free_vars)
 
 
@@ -118,12 +122,12 @@ def load_json(json_str):
 
 def astext(node, show_meta_data=True, annotate=None, show_types=False):
     """Text form of any object. `annotate(call)` gives what a comment behind each call of a Relay expression is to say; none for
-    an empty text. `show_types` puts the type of each call that is known into a comment, `/* ty=int32 */`. The text reads back as without
-    comments."""
-    if show_types:
-        return _typed_text(node, show_meta_data)
+    an empty text. Without it `show_types` puts the types of calls and constants that are known into comments, `/* ty=int32 */`. The text
+    reads back as without comments."""
     if annotate is not None:
         return _annotated_text(node, show_meta_data, lambda call: str(annotate(call) or ""))
+    if show_types:
+        return _typed_text(node, show_meta_data)
     return get_global_func("ir.AsText")(node, show_meta_data)
 
 

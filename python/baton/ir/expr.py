@@ -11,6 +11,7 @@ make_call = Hook("ir.make_call")
 _make_loop_call = Hook("ir.make_loop_call")
 _arithmetic = Hook("ir.arithmetic")
 _text_of = Hook("ir.prim_expr_text")
+_annotated_text_of = Hook("ir.prim_expr_annotated_text")
 
 
 class BaseExpr(Object, key="BaseExpr"):
@@ -18,7 +19,7 @@ class BaseExpr(Object, key="BaseExpr"):
 
     __slots__ = ()
 
-    def astext(self, show_meta_data=True, annotate=None, show_types=False):
+    def astext(self, show_meta_data=True, annotate=None, show_types=True):
         """The text form."""
         return astext(self, show_meta_data, annotate, show_types)
 
@@ -32,6 +33,11 @@ def in_types(x):
     """A variable of narrow integers as it stands in the shapes of types, which are int64."""
     is_var = isinstance(x, PrimExpr) and x.type_key in ("tir.Var", "tir.SizeVar") and x.dtype != "int64" and x.dtype.startswith("int")
     return get_global_func("ir.WideExtent")(x) if is_var else x
+
+
+def _is_tensor(value):
+    """Whether a value takes arithmetic with expressions itself: a tensor of tensor expressions."""
+    return getattr(value, "takes_arithmetic", False)
 
 
 class EqualOp:
@@ -76,29 +82,32 @@ class PrimExpr(BaseExpr, key="PrimExpr"):
     __slots__ = ()
 
     def __str__(self):
+        return _annotated_text_of(self)
+
+    def __repr__(self):
         return _text_of(self)
 
-    __repr__ = __str__
-
     def __add__(self, other):
-        return _arithmetic("add", self, other)
+        return NotImplemented if _is_tensor(other) else _arithmetic("add", self, other)
 
     def __radd__(self, other):
         return _arithmetic("add", other, self)
 
     def __sub__(self, other):
-        return _arithmetic("sub", self, other)
+        return NotImplemented if _is_tensor(other) else _arithmetic("sub", self, other)
 
     def __rsub__(self, other):
         return _arithmetic("sub", other, self)
 
     def __mul__(self, other):
-        return _arithmetic("mul", self, other)
+        return NotImplemented if _is_tensor(other) else _arithmetic("mul", self, other)
 
     def __rmul__(self, other):
         return _arithmetic("mul", other, self)
 
     def _divide(self, a, b):
+        if _is_tensor(b):
+            return NotImplemented
         if self.dtype.startswith(("int", "uint")):
             raise DivisionAmbiguityError("`/` of integers: say which, as a // b (floor) or tir.truncdiv(a, b)")
         return _arithmetic("div", a, b)
@@ -182,6 +191,11 @@ class RelayExpr(BaseExpr, key="RelayExpr"):
     """Base of all expressions of Relay."""
 
     __slots__ = ()
+
+    @property
+    def _checked_type_(self):
+        """The type that inference found; None before."""
+        return self.checked_type_
 
     @property
     def checked_type(self):

@@ -13,6 +13,7 @@ from .type import GlobalTypeVar
 # An expression as a function of its free variables, and the standard library: both are Relay's.
 _function_of = Hook("ir.function_of")
 _import_std = Hook("ir.import_std")
+_enter = Hook("ir.enter")  # what the standard library has under a name that the module has not: whether something was added
 
 
 def _global_var(name):
@@ -50,10 +51,16 @@ class IRModule(Object, key="IRModule"):
     def __getitem__(self, var):
         """A function by name or global variable; a data type by its variable."""
         if isinstance(var, str):
-            return _ffi_api.Module_Lookup_str(self, var)
+            return _ffi_api.Module_Lookup_str(self, self._entered(var))
         if isinstance(var, GlobalVar):
             return _ffi_api.Module_Lookup(self, var)
         return _ffi_api.Module_LookupDef(self, var)
+
+    def _entered(self, name):
+        """The name of a function, which is added where it belongs to the tensors of the prelude and is asked for."""
+        if name.startswith("tensor_") and not _ffi_api.Module_ContainGlobalVar(self, name):
+            _enter(self, name)
+        return name
 
     def __contains__(self, var):
         return bool(_ffi_api.Module_ContainGlobalVar(self, var if isinstance(var, str) else var.name_hint))
@@ -86,7 +93,7 @@ class IRModule(Object, key="IRModule"):
 
     def get_global_var(self, name) -> "GlobalVar":
         """The global variable of a name. Raises ValueError that lists those there are."""
-        return _ffi_api.Module_GetGlobalVar(self, name)
+        return _ffi_api.Module_GetGlobalVar(self, self._entered(name))
 
     def get_global_vars(self):
         """All global variables, in order of insertion."""
@@ -94,6 +101,8 @@ class IRModule(Object, key="IRModule"):
 
     def get_global_type_var(self, name):
         """The variable of a data type's name."""
+        if name.startswith("tensor_") and all(var.name_hint != name for var in self.type_definitions):
+            _enter(self, name)
         return _ffi_api.Module_GetGlobalTypeVar(self, name)
 
     def get_global_type_vars(self):
@@ -148,9 +157,9 @@ class IRModule(Object, key="IRModule"):
         """Adds a file of the standard library: the prelude."""
         _import_std(self, file_to_import)
 
-    def astext(self, show_meta_data=True, annotate=None, show_types=False):
-        """The text form, which `baton.relay.parse` reads. `annotate(call)` gives a comment for each call, `show_types` the types that are
-        known."""
+    def astext(self, show_meta_data=True, annotate=None, show_types=True):
+        """The text form, which `baton.relay.parse` reads. `annotate(call)` gives a comment for each call; without it, comments say the types
+        of calls and constants that are known, and the names of nodes of imported models, unless `show_types` is False."""
         return astext(self, show_meta_data, annotate, show_types)
 
     def __repr__(self):
@@ -158,6 +167,12 @@ class IRModule(Object, key="IRModule"):
         return astext(self, all(func.type_key != "tir.PrimFunc" for func in self.functions.values()))
 
     __str__ = __repr__
+
+    def _repr_html_(self):
+        """The text for notebooks, coloured."""
+        from ..runtime import html
+
+        return html.program(self.script(), f"IRModule of {', '.join(sorted('@' + v.name_hint for v in self.get_global_vars())[:8])}")
 
     def script(self):
         """The text form without bulky constants."""

@@ -3,18 +3,22 @@
 
 import operator
 
+from .. import error as errors
 from .._ffi import get_global_func
 from .expr import PrimExpr
 from .type import Type
 
 
 def _extent(dim):
-    """A dimension as types hold it: whatever counts as an int is one, of whatever width its literal was."""
-    if isinstance(dim, PrimExpr) and not hasattr(dim, "value"):
+    """A dimension as types hold it: whatever counts as an int is one, of whatever width its literal was. A TypeError else."""
+    if isinstance(dim, PrimExpr) and not isinstance(getattr(dim, "value", None), int):  # no literal
         if dim.dtype != "int64":
             dim = get_global_func("ir.WideExtent")(dim)
         return get_global_func("ir.CanonicalExtent")(dim)  # equal sums and products are one expression
-    return operator.index(dim)
+    try:
+        return operator.index(dim)
+    except TypeError:
+        raise errors.TypeError(f"a dimension is an int, a TIR expression or relay.Any(), not {dim!r}") from None
 
 
 class TensorType(Type, key="relay.TensorType"):
@@ -25,7 +29,7 @@ class TensorType(Type, key="relay.TensorType"):
     def __init__(self, shape, dtype="float32", span=None):
         shape = list(shape)
         if any(d is None for d in shape):
-            raise TypeError(f"the shape {tuple(shape)} has None; a dimension that is not known is relay.Any()")
+            raise errors.TypeError(f"the shape {tuple(shape)} has None; a dimension that is not known is relay.Any()")
         super().__init__(shape=[_extent(d) for d in shape], dtype=str(dtype), span=span)
 
     @property

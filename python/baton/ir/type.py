@@ -104,7 +104,8 @@ class TypeConstraint(Type, key="TypeConstraint"):
 
 
 class FuncType(Type, key="FuncType"):
-    """`fn<type_params>(arg_types) -> ret_type where type_constraints`."""
+    """`fn<type_params>(arg_types) -> ret_type where type_constraints`. A `ret_type` of None makes a type that is not complete: it can be
+    printed and saved, and no program may have it."""
 
     __slots__ = ()
 

@@ -134,7 +134,8 @@ def check_constant(expr):
 
 
 def check_basic_block_normal_form(expr):
-    """Whether each block's bindings are a chain of lets."""
+    """True if each value that several blocks (bodies, branches, clauses) use is bound by a let in the block around them; an error
+    else."""
     return bool(_api("check_basic_block_normal_form")(expr))
 
 

@@ -136,8 +136,8 @@ class ExprWithOp(RelayExpr):
         """A call of the value, which is a function."""
         return Call(self, args)
 
-    def astext(self, show_meta_data=True, annotate=None, show_types=False):
-        """The text form. `annotate(call)` gives a comment for each call."""
+    def astext(self, show_meta_data=True, annotate=None, show_types=True):
+        """The text form, as that of a module."""
         return astext(self, show_meta_data, annotate, show_types)
 
 

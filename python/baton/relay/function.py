@@ -3,6 +3,7 @@
 
 from .._ffi import get_global_func
 from ..ir import BaseFunc, FuncType, make_node
+from ..ir.base import astext
 from .expr import Call
 
 
@@ -26,6 +27,12 @@ class Function(BaseFunc, key="relay.Function"):
     def __call__(self, *args):
         """A call of the function."""
         return Call(self, args)
+
+    def _repr_html_(self):
+        """The text for notebooks, coloured."""
+        from ..runtime import html
+
+        return html.program(astext(self, False))
 
 
 def function_of(expr):

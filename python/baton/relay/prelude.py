@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The prelude: lists, trees and options with their functions, written in Relay."""
 
+import re
+
 from .._ffi import get_global_func
 from ..ir import IRModule
 from .parser import parse
@@ -188,7 +190,7 @@ class Prelude:
         """A constructor by name; with a dtype of what belongs to tensors of it."""
         if dtype is not None:
             ops = self._tensors(dtype)
-            return self.get_ctor(ops.get_name(type_name), ops.get_name(name))
+            return self.get_ctor(ops.get_name(type_name) if type_name == "tensor_t" else type_name, ops.get_name(name))
         for constructor in self.mod.get_type(type_name)[1:]:
             if constructor.name_hint == name:
                 return constructor
@@ -222,7 +224,7 @@ class Prelude:
     def get_ctor_static(self, type_name, name, dtype, shape):
         """A constructor of a data type of tensors of a shape."""
         ops = self._static(dtype, shape)
-        return self.get_ctor(ops.get_name(type_name), ops.get_name(name))
+        return self.get_ctor(ops.get_name(type_name) if type_name == "tensor_t" else type_name, ops.get_name(name))
 
     def get_tensor_ctor_static(self, name, dtype, shape):
         """A constructor of tensors of a shape: "tensor_constructor" or "tensor_nil"."""
@@ -232,6 +234,22 @@ class Prelude:
         ops = StaticTensorArrayOps(self, dtype, shape, batch_dim)
         ops.register()
         return ops
+
+
+_OF_TENSORS = re.compile(r"tensor_(?P<type>(?:float|int|uint)\d+)_t|tensor_\w+_(?P<function>(?:float|int|uint)\d+)")
+
+
+def enter(mod, name):
+    """Adds what belongs to tensors of a dtype to a module that has the prelude, where a name says so, as `tensor_array_float32` and
+    `tensor_float32_t`. Whether it did: the name may still be missing."""
+    found = _OF_TENSORS.fullmatch(name)
+    if found is None or "iterate" not in mod or not any(var.name_hint == "List" for var in mod.type_definitions):
+        return False
+    dtype = found["type"] or found["function"]
+    if f"tensor_array_{dtype}" in mod:
+        return False
+    TensorArrayOps(Prelude(mod), dtype).register()
+    return True
 
 
 def import_std(mod, name="prelude.rly"):

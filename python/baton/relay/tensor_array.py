@@ -3,13 +3,20 @@
 
 from ..ir import GlobalVar, TensorType
 from .adt import Clause, Constructor, Match, PatternConstructor, PatternVar, PatternWildcard, TypeData
-from .expr import If, Var, const
+from .expr import If, Let, Var, const
 from .function import Function
 from .ty import Any, GlobalTypeVar, scalar_type
 
 
 def _words(shape):
     return "_".join("any" if isinstance(d, Any) else str(int(d)) for d in shape) or "scalar"
+
+
+def _count(of):
+    """How many rows a tensor has."""
+    from . import op
+
+    return op.take(op.shape_of(of, dtype="int32"), const(0), axis=0)
 
 
 class StaticTensorArrayOps:
@@ -22,9 +29,11 @@ class StaticTensorArrayOps:
 
     A tensor is a value of the data type `tensor_t`: its constructor `tensor_constructor` holds the data, `tensor_nil` none. Functions:
     `tensor_array(size)`, `tensor_array_read(array, i)`, `tensor_array_write(array, i, tensor)`, `tensor_array_unstack(data)` of one more
-    dimension, `tensor_get_data(tensor)`, `tensor_expand_dims(tensor)`; where the shape is known `tensor_array_stack(array)`,
-    `tensor_array_gather(array, indices)`, `tensor_array_scatter(array, indices, tensors)`; where it has a dimension
-    `tensor_take(tensor, lower, upper)` and `tensor_concatenate(a, b)`.
+    dimension, `tensor_get_data(tensor)`, `tensor_expand_dims(tensor)`, `tensor_array_stack(array)`, `tensor_array_gather(array, indices)`,
+    `tensor_array_scatter(array, indices, tensors)`; where the shape has a dimension `tensor_take(tensor, lower, upper)`,
+    `tensor_concatenate(a, b)`, and, of arrays of tensors whose first dimension is `Any`, `tensor_array_concat(array)` and
+    `tensor_array_split(array, tensor, lengths)`. `define_` and the name of one of them adds it alone; without `Any` in the shape a stack of no
+    tensors has no rows, with it it is an error.
     """
 
     def __init__(self, prelude, dtype, shape, batch_dim=None):
@@ -63,11 +72,18 @@ class StaticTensorArrayOps:
             return
         self._elements()
         self._unstack()
-        if not any(isinstance(d, Any) for d in self.shape):
-            self._stack()
-            self._gather()
+        self._stack()
+        self._gather()
+        self.define_tensor_array_scatter()
         if self.shape:
             self._parts()
+            self.define_tensor_array_concat()
+            self.define_tensor_array_split()
+
+    def __getattr__(self, name):
+        if not name.startswith("define_tensor_"):
+            raise AttributeError(f"'StaticTensorArrayOps' object has no attribute '{name}'")
+        return lambda *_: self.register()
 
     # ---- What the functions are made of
 
@@ -94,7 +110,8 @@ class StaticTensorArrayOps:
 
     def _define(self, canonical, params, body, ret_type):
         name = self.get_name(canonical)
-        self.prelude.mod[self._variables.setdefault(name, GlobalVar(name))] = Function(params, body, ret_type)
+        var = self.get_global_var(canonical) if name in self.prelude.mod else self._variables.setdefault(name, GlobalVar(name))
+        self.prelude.mod[var] = Function(params, body, ret_type)
 
     def _open(self, tensor, make):
         """Applies `make` to the data in a tensor."""
@@ -137,45 +154,108 @@ class StaticTensorArrayOps:
         rows, array = Var("rows", self._data(Any())), Var("array", self._many())
         head, tail = Var("head", self._one()), Var("tail", self._many())
         row = self._open(head, lambda d: op.expand_dims(d, 0))
+        full = stacked.get_ctor("tensor_constructor")
+        if any(isinstance(d, Any) for d in self.shape):  # no tensor of no rows can be made: the first one begins
+            array = Var("array", self._many())
+            last = Var("last", self._one())
+            one = PatternConstructor(p.cons, [PatternVar(last), PatternConstructor(p.nil, [])])
+            more = op.concatenate([row, self._call("tensor_array_rows", tail)], axis=0)
+            both = [
+                Clause(one, self._open(last, lambda d: op.expand_dims(d, 0))),
+                Clause(PatternConstructor(p.cons, [PatternVar(head), PatternVar(tail)]), more),
+            ]
+            self._define("tensor_array_rows", [array], Match(array, both, complete=False), self._data(Any()))
+            array = Var("array", self._many())
+            self._define("tensor_array_stack", [array], full(self._call("tensor_array_rows", array)), stacked._one())
+            return
         more = self._call("tensor_array_rows", tail, op.concatenate([rows, row], axis=0))
         clauses = [Clause(PatternConstructor(p.cons, [PatternVar(head), PatternVar(tail)]), more), Clause(PatternWildcard(), rows)]
         self._define("tensor_array_rows", [array, rows], Match(array, clauses), self._data(Any()))
         array = Var("array", self._many())
         none = op.zeros((0, *self.shape), self.dtype)
-        self._define("tensor_array_stack", [array], stacked.get_ctor("tensor_constructor")(self._call("tensor_array_rows", array, none)), stacked._one())
+        self._define("tensor_array_stack", [array], full(self._call("tensor_array_rows", array, none)), stacked._one())
 
     def _gather(self):
         from . import op
 
-        p, i32, numbers = self.prelude, scalar_type("int32"), TensorType((Any(),), "int32")
+        p = self.prelude
         stacked = self._of((Any(), *self.shape))
-
-        def variables():
-            return Var("array", self._many()), Var("indices", numbers), Var("at", i32), Var("end", i32)
-
-        def count(of):
-            return op.take(op.shape_of(of, dtype="int32"), const(0), axis=0)
-
-        array, indices, at, end = variables()
+        array, indices, at, end = self._walked((Any(),))
         more = p.cons(p.nth(array, op.take(indices, at, axis=0)), self._call("tensor_array_pick", array, indices, op.add(at, const(1)), end))
         self._define("tensor_array_pick", [array, indices, at, end], If(op.equal(at, end), p.nil(), more), self._many())
-        array, indices, _, _ = variables()
-        picked = self._call("tensor_array_pick", array, indices, const(0), count(indices))
+        array, indices, _, _ = self._walked((Any(),))
+        picked = self._call("tensor_array_pick", array, indices, const(0), _count(indices))
         self._define("tensor_array_gather", [array, indices], self._call("tensor_array_stack", picked), stacked._one())
 
-        array, indices, at, end = variables()
+    def _walked(self, numbers):
+        """Variables of an array, indices of it, a place among them and their end."""
+        i32 = scalar_type("int32")
+        return Var("array", self._many()), Var("indices", TensorType(numbers, "int32")), Var("at", i32), Var("end", i32)
+
+    def define_tensor_array_scatter(self, indices_shape=None, force_update=False):
+        """Adds `tensor_array_scatter`; with `force_update` anew, for indices of a shape."""
+        from . import op
+
+        if self.get_name("tensor_array_scatter") in self.prelude.mod and not force_update:
+            return
+        p, numbers = self.prelude, tuple(indices_shape or (Any(),))
+        array, indices, at, end = self._walked(numbers)
         values = Var("values", self._many())
         written = p.update(array, op.take(indices, at, axis=0), p.nth(values, at))
         more = self._call("tensor_array_scatter_from", written, indices, values, op.add(at, const(1)), end)
         self._define("tensor_array_scatter_from", [array, indices, values, at, end], If(op.equal(at, end), array, more), self._many())
-        array, indices, _, _ = variables()
+        array, indices, _, _ = self._walked(numbers)
         values = Var("values", self._many())
         self._define(
             "tensor_array_scatter",
             [array, indices, values],
-            self._call("tensor_array_scatter_from", array, indices, values, const(0), count(indices)),
+            self._call("tensor_array_scatter_from", array, indices, values, const(0), _count(indices)),
             self._many(),
         )
+
+    def _of_any_length(self):
+        """The same of tensors whose first dimension is `Any`."""
+        return self if isinstance(self.shape[0], Any) else self._of((Any(), *self.shape[1:]))
+
+    def define_tensor_array_concat(self):
+        """Adds `tensor_array_concat`: the tensors of an array, whose first dimensions may differ, behind each other."""
+        from . import op
+
+        if self.get_name("tensor_array_concat") in self.prelude.mod:
+            return
+        p, of = self.prelude, self._of_any_length()
+        full = of.get_ctor("tensor_constructor")
+        array, head, tail, rest = Var("array", of._many()), Var("head", of._one()), Var("tail", of._many()), Var("rest", of._one())
+        joined = of._open(head, lambda d: Let(rest, self._call("tensor_array_concat", tail), of._open(rest, lambda e: full(op.concatenate([d, e], axis=0)))))
+        last = Var("last", of._one())
+        one = PatternConstructor(p.cons, [PatternVar(last), PatternConstructor(p.nil, [])])
+        clauses = [Clause(one, last), Clause(PatternConstructor(p.cons, [PatternVar(head), PatternVar(tail)]), joined)]
+        self._define("tensor_array_concat", [array], Match(array, clauses, complete=False), of._one())
+
+    def define_tensor_array_split(self, value_shape=None, lengths_shape=None, force_update=False):
+        """Adds `tensor_array_split(array, tensor, lengths)`, which writes parts of a tensor, of so many rows each, to the places of an array. The
+        tensor has the shape of this class, or `value_shape`."""
+        from . import op
+
+        if self.get_name("tensor_array_split") in self.prelude.mod and not force_update:
+            return
+        p, i32, of = self.prelude, scalar_type("int32"), self._of_any_length()
+        value = self._of(tuple(value_shape)) if value_shape is not None else self
+        lengths_type = TensorType(tuple(lengths_shape or (Any(),)), "int32")
+
+        def variables():
+            return Var("array", of._many()), Var("x", value._one()), Var("lengths", lengths_type)
+
+        array, x, lengths = variables()
+        at, end, lower, upper = (Var(n, i32) for n in ("at", "end", "lower", "upper"))
+        full = of.get_ctor("tensor_constructor")
+        part = value._open(x, lambda d: full(op.take(d, op.arange(lower, upper, const(1), dtype="int32"), axis=0)))
+        more = self._call("tensor_array_split_from", p.update(array, at, part), x, lengths, op.add(at, const(1)), end, upper)
+        stepped = Let(upper, op.add(lower, op.take(lengths, at, axis=0)), more)
+        self._define("tensor_array_split_from", [array, x, lengths, at, end, lower], If(op.equal(at, end), array, stepped), of._many())
+        array, x, lengths = variables()
+        begun = self._call("tensor_array_split_from", array, x, lengths, const(0), _count(lengths), const(0))
+        self._define("tensor_array_split", [array, x, lengths], begun, of._many())
 
     def _parts(self):
         from . import op

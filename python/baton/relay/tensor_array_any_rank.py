@@ -124,6 +124,12 @@ class TensorArrayOps:
         """A constructor, as "tensor2"."""
         return self.prelude.get_ctor(self.get_name("tensor_t"), self.get_name(canonical))
 
+    def __getattr__(self, name):
+        # `define_` and the name of a function adds all of them.
+        if not name.startswith("define_tensor_"):
+            raise AttributeError(f"'TensorArrayOps' object has no attribute '{name}'")
+        return lambda *_: self.register()
+
     def register(self):
         """Adds the data type and the functions, unless they are there."""
         if self.get_name("tensor_array") not in self.prelude.mod:

@@ -7,6 +7,12 @@ import tempfile
 from ..driver.executable import Executable
 
 
+class _Deployed(Executable):
+    """A model on another machine: what this one can do at best says nothing of its times."""
+
+    _here = False
+
+
 def deploy(session, model, device=None):
     """The model on the remote: an `Executable` (of `baton.compile`) whose calls run there. Results lie there; `.numpy()` copies them.
 
@@ -19,12 +25,12 @@ def deploy(session, model, device=None):
     device = device or session.cpu()
     if not isinstance(model, Executable):
         session.upload(model)
-        return Executable(session.load_module(os.path.basename(os.fsdecode(model))), device=device)
+        return _Deployed(session.load_module(os.path.basename(os.fsdecode(model))), device=device)
     with tempfile.TemporaryDirectory(prefix="baton-deploy-") as folder:
         path = os.path.join(folder, "model.so")
         model.save(path)
         session.upload(path)
-    return Executable(session.load_module("model.so"), device=device)
+    return _Deployed(session.load_module("model.so"), device=device)
 
 
 def timed(executable, device, inputs, number=1, repeat=10, min_repeat_ms=0):

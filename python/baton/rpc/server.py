@@ -2,6 +2,7 @@
 """Servers: a process that accepts connections, and one for each session."""
 
 import contextlib
+import importlib
 import os
 import signal
 import sys
@@ -123,6 +124,7 @@ class Server:
         code = 1
         try:
             os.setsid()
+            importlib.import_module(".testing", __package__)
             if prepare:
                 prepare()
             self._module["serve"]({**options, "lifeline": alive, "fork": _fork})

@@ -7,12 +7,17 @@ import tempfile
 
 from .._core import Device
 from .._ffi import get_global_func
+from .._ffi.hook import Hook
+from ..error import RPCError
 from ..error import ValueError as BatonValueError
 from ..runtime import module
 from .library import function
 from .server import program
 
 _TYPES = {"cpu": 1, "cuda": 2, "cl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "ext_dev": 12, "hexagon": 16, "webgpu": 15}
+
+
+_linked = Hook("rpc.linked")  # (bytes of a library, an object file or an archive of some) -> those of a library
 
 
 class _Devices:
@@ -109,6 +114,11 @@ class RPCSession(_Devices):
         """The bytes of a file on the remote."""
         return bytearray(self._call["download"](path))
 
+    def download_linked_module(self, path):
+        """The bytes of a library that was uploaded: of a library itself, of an object file or an archive (`contrib.tar`) of some what they are
+        linked to, here, by the compiler that `contrib.cc` finds."""
+        return bytearray(_linked(bytes(self.download(path))))
+
     def remove(self, path):
         """Removes a file of the session."""
         self._call["remove"](path)
@@ -193,7 +203,7 @@ def _by_way(constructor, host=None, port=None, key="", *_):
     if constructor == "rpc.LocalSession":
         return {}
     if constructor != "rpc.Connect":
-        raise BatonValueError(
+        raise RPCError(
             f"session_constructor_args: there are rpc.Connect (host, port, key) and rpc.LocalSession, not {constructor}; upload a compiled model "
             "and load it: each session of a server is a process of its own"
         )
@@ -237,6 +247,8 @@ class LocalSession(_Devices):
         """The bytes of a file of the session."""
         with open(self._path(path), "rb") as file:
             return bytearray(file.read())
+
+    download_linked_module = RPCSession.download_linked_module
 
     def remove(self, path):
         """Removes a file of the session."""

@@ -67,6 +67,8 @@ class DataType(str):
     def __new__(cls, name="void"):
         if cls is DataType and name not in _known and not _is_known(str(name)):
             raise ValueError(f"there is no element type {str(name)!r}")
+        if name[:5] == "uint1" and name[5:6] in ("", "x"):  # as bools were written once
+            name = "bool" + name[5:]
         return str.__new__(_NoType if cls is DataType and name == "void" else cls, name)
 
     def _parts(self):

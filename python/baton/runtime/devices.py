@@ -74,7 +74,13 @@ def _attribute(name, doc):
 
 def _numbers():
     names = ("cpu", "llvm", "c", "cuda", "nvptx", "opencl", "cl", "vulkan", "metal", "vpi", "rocm", "ext_dev", "hexagon", "webgpu")
-    return {name: Device(name).device_type for name in names}
+    found = {name: Device(name).device_type for name in names}
+    # Kinds of targets that are no kinds of devices.
+    return {
+        **found,
+        **dict.fromkeys(("stackvm", "test", "hybrid", "composite"), found["cpu"]),
+        **dict.fromkeys(("aocl", "aocl_sw_emu", "sdaccel"), found["cl"]),
+    }
 
 
 Device.STR2MASK = _numbers()

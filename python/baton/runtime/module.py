@@ -288,6 +288,12 @@ class BenchmarkResult:
 
     __str__ = __repr__
 
+    def _repr_html_(self):
+        """How the times are spread, for notebooks."""
+        from . import html
+
+        return html.times([s * 1e3 for s in self.results], "BenchmarkResult")
+
 
 ProfileResult = collections.namedtuple("ProfileResult", ["mean", "results"])
 

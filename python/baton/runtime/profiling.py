@@ -93,5 +93,13 @@ class Report:
 
     __repr__ = __str__
 
+    def _repr_html_(self):
+        """The table for notebooks."""
+        from . import html
+
+        rows = [(c["Name"], f"{c['Duration (us)']:.2f}", c.get("Count", 1)) for c in sorted(self.calls, key=lambda c: -c["Duration (us)"])]
+        rows += [(f"Total on {device}", f"{m['Duration (us)']:.2f}", m.get("Count", 1)) for device, m in self.device_metrics.items()]
+        return html.box(html.table(("name", "\u00b5s", "count"), rows, (1, 2)))
+
 
 __all__ = ["Count", "Duration", "Percent", "Report"]

@@ -41,21 +41,37 @@ def to_value(arg):
     return arg
 
 
-def fitted(value, dtype):
-    """A value for a tensor of a dtype: converted where NumPy converts so ("same_kind": floats to floats and integers to either, of any
-    width), else as it is."""
+def fitted(value, dtype, name="", index=None):
+    """A value for a tensor of a dtype. Floats become floats of any width; whole numbers and bools become any dtype that holds each of
+    them, so int64 may come for uint8, and float64 for int64. An element that `dtype` does not hold is a ValueError with its place, which
+    names the input `name`, number `index`. A value of a dtype that NumPy has not is given back as it is.
+
+        fitted(np.array([1, 2]), "uint8")  # uint8
+        fitted(np.array([1.0, 2.5]), "int64")  # ValueError: 2.5 at [1] is no int64
+    """
     import numpy as np
 
     have = getattr(value, "dtype", None)
     if not dtype or have is None or str(have) == str(dtype):
         return value
     try:
-        want = numpy_dtype(str(dtype))
-        if not np.can_cast(numpy_dtype(str(have)), want, "same_kind"):
-            return value
-    except (TypeError, ValueError):  # a dtype that NumPy has not
+        want, have = numpy_dtype(str(dtype)), numpy_dtype(str(have))
+    except (TypeError, ValueError, AttributeError, ImportError):  # a dtype that NumPy has not
         return value
-    made = (value.numpy() if isinstance(value, NDArray) else np.asarray(value)).astype(want)
+    given = value.numpy() if isinstance(value, NDArray) else np.asarray(value)
+    if want.kind in "biu" and have.kind in "biuf":
+        with np.errstate(invalid="ignore"):
+            made = given.astype(want)
+        kept = (made.astype(have) == given) & ((made < 0) == (given < 0))
+        if not kept.all():
+            at = tuple(int(i) for i in np.argwhere(~np.asarray(kept))[0])
+            what = f"input {f'{index} ' if index is not None else ''}`{name}`: " if name else ""
+            place = f" at {list(at)}" if at else ""
+            raise ValueError(f"{what}expected {dtype}, got {have} with {given[at]}{place}, which {dtype} does not hold")
+    elif np.can_cast(have, want, "same_kind"):
+        made = given.astype(want)
+    else:
+        return value
     return array(made, value.device) if isinstance(value, NDArray) else array(made)
 
 

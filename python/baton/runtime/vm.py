@@ -154,8 +154,11 @@ class VirtualMachine:
             self.set_input(func_name, *args, **kwargs)
         values = [to_value(v) for v in self._inputs[func_name]]
         dtypes = list(self._dtypes(func_name))
+        if len(dtypes) != len(values) == 1:  # the fields of a tuple
+            values = flat(values)
         if len(dtypes) == len(values):
-            values = [fitted(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
+            names = self._names(func_name)
+            values = [fitted(v, dtype, name, i) for i, (v, dtype, name) in enumerate(zip(values, dtypes, names, strict=True))]
         self._outputs = self._call(func_name, *values)
         return self._outputs
 

@@ -23,6 +23,11 @@ class TargetKind(str):
         """The kind itself."""
         return str(self)
 
+    @property
+    def device_type(self):
+        """DLPack's number of the devices that its code is for."""
+        return Target(str(self)).device_type
+
 
 class Target(Object, key="Target"):
     """What code is generated for, as "llvm -mcpu=skylake"; "llvm" is this machine. Entered by `with`.
@@ -52,11 +57,11 @@ class Target(Object, key="Target"):
 
     @property
     def attrs(self):
-        """The options that differ from their defaults, by name; `keys`, `tag` and `host` stand beside them."""
+        """The options that differ from their defaults, and the limits of a GPU, by name; `keys`, `tag` and `host` have properties of their own."""
         found = options.options_of(self._text())
         if "devices" in found:
             found["devices"] = [Target(text) for text in found["devices"]]
-        return {name: value for name, value in found.items() if name not in ("host", "keys", "tag")}
+        return {**options.LIMITS.get(str(self.kind), {}), **{name: value for name, value in found.items() if name not in ("host", "keys", "tag")}}
 
     def export(self):
         """The target as a dict, which `Target` takes."""
@@ -114,7 +119,16 @@ class Target(Object, key="Target"):
     @property
     def max_shared_memory_per_block(self):
         """Bytes that the threads of a block share; None where that is not known."""
-        return self._limit("max_shared_memory_per_block")
+        return self._limit("max_shared_memory_per_block") or self._limit("shared_memory_per_block")
+
+    @property
+    def max_function_args(self):
+        """Arguments that a function of the device's code can have; 0 where the target does not say it."""
+        return int(self.attrs.get("max_function_args", 0))
+
+    def get_kind_attr(self, attr_name):
+        """An attribute of the kind; None, for kinds have none."""
+        return None
 
     @property
     def supports_integer_dot_product(self):
@@ -129,7 +143,7 @@ class Target(Object, key="Target"):
 
     def with_host(self, host=None):
         """The same target with another host."""
-        return Target(self, host)
+        return Target(options.without_host(self._text()), host)
 
     @property
     def device_type(self):
@@ -268,9 +282,31 @@ def vta(model="unknown", options=None):
     return _made("ext_dev -device=vta -keys=vta,cpu", f"-model={model}", options)
 
 
+_MICRO_MODELS = {
+    "host": "",
+    "atsamd51": "-mcpu=cortex-m4",
+    "cxd5602gg": "-mcpu=cortex-m4",
+    "esp32": "",
+    "imxrt10xx": "-mcpu=cortex-m7",
+    "mps2_an521": "-mcpu=cortex-m33",
+    "mps3_an547": "-mcpu=cortex-m55",
+    "nrf52840": "-mcpu=cortex-m4",
+    "nrf5340dk": "-mcpu=cortex-m33",
+    "rp2040": "-mcpu=cortex-m0",
+    "sam3x8e": "-mcpu=cortex-m3",
+    "stm32f746xx": "-mcpu=cortex-m7 -march=armv7e-m",
+    "stm32h7xx": "-mcpu=cortex-m7",
+    "stm32l4r5zi": "-mcpu=cortex-m4",
+    "stm32u5xx": "-mcpu=cortex-m33",
+    "zynq_mp_r5": "-mcpu=cortex-r5",
+}
+
+
 def micro(model="unknown", options=None):
-    """A microcontroller: C code. `model`: "host", or a processor as LLVM knows it ("cortex-m7")."""
-    about = "" if model in ("host", "unknown") else f"-mcpu={model}"
+    """A microcontroller: C code. `model`: a chip by name, as "stm32f746xx", "host", or a processor as LLVM knows it ("cortex-m7")."""
+    if model != "unknown" and model not in _MICRO_MODELS and not model.startswith("cortex-"):
+        raise ValueError(f"Model {model} not supported by tvm.target.micro: there are {', '.join(_MICRO_MODELS)}, and processors, as cortex-m7")
+    about = _MICRO_MODELS.get(model, "" if model == "unknown" else f"-mcpu={model}")
     return _made("c -keys=cpu -link-params=1", f"-model={model}", about, options)
 
 

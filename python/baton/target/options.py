@@ -18,6 +18,7 @@ KEYS = {
     "hexagon": ("hexagon",),
     "ext_dev": ("ext_dev",),
     "aocl": ("aocl", "hls"),
+    "aocl_sw_emu": ("aocl", "hls"),
     "sdaccel": ("sdaccel", "hls"),
     "stackvm": ("cpu",),
 }
@@ -34,8 +35,18 @@ LIMITS = {
 }
 
 
+_FEW_REGISTERS = ("sm_20", "sm_21", "sm_53", "sm_62")  # their blocks have half of the registers that others have
+
+
 def _nvidia(arch):
-    return {"kind": "cuda", "arch": arch, "max_shared_memory_per_block": 49152, "max_threads_per_block": 1024, "thread_warp_size": 32}
+    return {
+        "kind": "cuda",
+        "arch": arch,
+        "shared_memory_per_block": 49152,
+        "registers_per_block": 32768 if arch in _FEW_REGISTERS else 65536,
+        "max_threads_per_block": 1024,
+        "thread_warp_size": 32,
+    }
 
 
 def _raspberry(triple, cpu):
@@ -74,6 +85,28 @@ TAGS = {
             "nvidia-a100": "sm_80",
             "jetson-nano": "sm_53",
             "jetson-tx2": "sm_62",
+            **dict.fromkeys("tesla-k80".split(), "sm_37"),
+            **dict.fromkeys("tesla-k40 tesla-k20 geforce-gtx-780-ti geforce-gtx-780 geforce-gtx-titan geforce-gtx-titan-black".split(), "sm_35"),
+            **dict.fromkeys("geforce-gtx-750-ti geforce-gtx-750 geforce-940m geforce-gtx-860m".split(), "sm_50"),
+            **dict.fromkeys(
+                "tesla-m60 tesla-m40 tesla-m6 geforce-gtx-titan-x geforce-gtx-980-ti geforce-gtx-980 geforce-gtx-970 geforce-gtx-960 geforce-gtx-950 "
+                "quadro-m6000 quadro-m5000 quadro-m4000".split(),
+                "sm_52",
+            ),
+            **dict.fromkeys("quadro-gp100".split(), "sm_60"),
+            **dict.fromkeys(
+                "tesla-p40 tesla-p4 geforce-gtx-1070-ti geforce-gtx-1070 geforce-gtx-1060 geforce-gtx-1050-ti geforce-gtx-1050 nvidia-titan-xp "
+                "quadro-p6000 quadro-p5000 quadro-p4000 quadro-p2000 quadro-p1000".split(),
+                "sm_61",
+            ),
+            **dict.fromkeys("nvidia-titan-v quadro-gv100".split(), "sm_70"),
+            **dict.fromkeys(
+                "nvidia-titan-rtx geforce-rtx-2080-super geforce-rtx-2070-super geforce-rtx-2060-super geforce-gtx-1660-ti geforce-gtx-1660 "
+                "geforce-gtx-1650 quadro-rtx-8000 quadro-rtx-6000 quadro-rtx-5000 quadro-rtx-4000".split(),
+                "sm_75",
+            ),
+            "nvidia-a30": "sm_80",
+            **dict.fromkeys("geforce-rtx-3080-ti geforce-rtx-3070-ti geforce-rtx-3060-ti geforce-rtx-3060 nvidia-a40 nvidia-a10".split(), "sm_86"),
         }.items()
     },
 }
@@ -94,6 +127,8 @@ def _word(name, value):
         value = text_of(value)
     elif isinstance(value, (list, tuple)) or type(value).__name__ == "Array":
         value = ",".join(map(str, value))
+    elif not isinstance(value, (str, int, float)):
+        raise ValueError(f"the target option {name} is a text, a number or a list, not a {type(value).__name__}")
     value = str(value)
     if "\"" in value and "'" in value:
         raise ValueError(f"the target option {name} has quotes of both kinds: {value}")
@@ -116,19 +151,73 @@ def text_of(target, host=None):
             del target["keys"]
         text = " ".join([kind, *(_word(name, value) for name, value in target.items() if value not in ("", None))])
     elif isinstance(target, str):
-        text = target
+        text = _regular(target)
     elif hasattr(target, "_text"):
         text = target._text()
     else:
-        raise TypeError(f"a target is a text, a dict or a Target, not {type(target).__name__}")
-    return text if host is None else f"{without_host(text)} {_word('host', host)}"
+        raise NoTarget(f"a target has to be a string or dictionary, or a Target, not {type(target).__name__}")
+    if host is None:
+        return text
+    given = options_of(text).get("host")
+    word = _word("host", host)
+    if given is not None and _word("host", given) != word:
+        raise ValueError(f"the target has the host `{given}` already, and is given `{word.removeprefix('-host=')}`; with_host replaces the host")
+    return text if given is not None else f"{text} {word}"
+
+
+class NoTarget(TypeError, ValueError):
+    """A value that is no form of a target."""
+
+
+def _tokens(text):
+    """(name, value) of each option of a text as it is written; the value is None where it is left out, the name where a word is no option."""
+    words = shlex.split(text)[1:]
+    at = 0
+    while at < len(words):
+        word, at = words[at], at + 1
+        if not word.startswith("-"):
+            yield None, word
+            continue
+        name, has, value = word.lstrip("-").partition("=")
+        if not has and at < len(words) and not words[at].startswith("-"):  # `--key value`
+            value, at = words[at], at + 1
+            has = True
+        yield name, value if has else None
+
+
+def _regular(text):
+    """A text with its options written `-name=value`, tags of hosts and devices replaced by what they stand for."""
+    try:
+        tokens = list(_tokens(text))
+    except ValueError as e:
+        raise ValueError(f"the target `{text}`: {e}") from None
+    if not tokens:
+        return text
+    words = [text.split()[0]]
+    for name, value in tokens:
+        if name is None or value is None:
+            words.append(value if name is None else f"-{name}")
+        elif name == "devices":
+            words.append(_word(name, _devices(value)))
+        elif name in _ANY_CASE or value.lower() not in ("true", "false"):
+            words.append(_word(name, value))
+        else:
+            words.append(_word(name, int(value.lower() == "true")))
+    return " ".join(words)
+
+
+_ANY_CASE = ("model", "device", "tag", "device_name", "driver_name")
+
+
+def _devices(value):
+    """The targets that the option `devices` names: by ";", or, where none has options of its own, by ","."""
+    return [v.strip() for v in value.split(";" if ";" in value or " " in value else ",")]
 
 
 def words_of(text):
     """(name, value) of each option of a text."""
-    for word in shlex.split(text)[1:]:
-        name, has, value = word.lstrip("-").partition("=")
-        yield name, value if has else "1"
+    for name, value in _tokens(text):
+        yield (value, "1") if name is None else (name, "1" if value is None else value)
 
 
 def options_of(text):
@@ -138,7 +227,7 @@ def options_of(text):
         if name in _LISTS:
             value = [v for v in value.split(",") if v]
         elif name == "devices":
-            value = value.split(";")
+            value = _devices(value)
         elif name in _SWITCHES or name.startswith("fast-math-"):
             value = value not in ("0", "False", "false")
         elif value.removeprefix("-").isdigit() and name not in ("mcpu", "model", "device", "arch"):

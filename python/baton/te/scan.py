@@ -20,8 +20,9 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
         further = te.compute((m, n), lambda t, i: state[t - 1, i] + X[t, i])
         sums = te.scan(first, further, state, inputs=[X])    # of the rows so far
 
-    init, update, state_placeholder: a tensor, or a list of one for each result. inputs: what else the rows are computed from. A schedule of
-    the scan has stages of the first and of the further rows too, whose loops over an element's place may be split, parallel and so on.
+    init, update, state_placeholder: a tensor, or a list of one for each result. inputs: what else the rows are computed from; it is
+    found where it is not given. A schedule of the scan has stages of the first and of the further rows too, whose loops over an element's place
+    may be split, parallel and so on.
     """
     first, further, states = ([x] if isinstance(x, Tensor) else list(x) for x in (init, update, state_placeholder))
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs or [])
@@ -32,6 +33,7 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
             raise ValueError(f"scan: result {i} has init, update and state of different dtype or rank")
         if not (isinstance(a.op, ComputeOp) and isinstance(b.op, ComputeOp)):
             raise UnsupportedError("scan: init and update are computed by te.compute")
+    inputs += [t for t in _read_from_outside([*first, *further], states) if t not in inputs]
     cell = Cell(first, further, states, inputs)
     ins = [Buffer(list(t.shape), str(t.dtype), t.op.name) for t in inputs]
     outs = [Buffer(list(t.shape), str(t.dtype), name) for t in states]
@@ -47,6 +49,27 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
     )
     results = [made.output(i) for i in range(len(outs))]
     return results if len(results) > 1 else results[0]
+
+
+def _follows(operation, states):
+    """Whether an operation computes of the states of a scan."""
+    return any(t in states or isinstance(t.op, ComputeOp) and _follows(t.op, states) for t in operation.input_tensors)
+
+
+def _read_from_outside(tensors, states):
+    """The tensors that are the same for each row, which rows are computed from, in the order in which they are met."""
+    found, seen = [], set()
+    rest = [t for tensor in reversed(tensors) for t in reversed(list(tensor.op.input_tensors))]
+    while rest:
+        tensor = rest.pop()
+        if tensor in seen or tensor in states:
+            continue
+        seen.add(tensor)
+        if isinstance(tensor.op, ComputeOp) and _follows(tensor.op, states):
+            rest += reversed(list(tensor.op.input_tensors))
+        else:
+            found.append(tensor)
+    return found
 
 
 class Cell:
@@ -65,12 +88,9 @@ class Cell:
     def _schedule(self, results, within):
         schedule = Schedule([t.op for t in results], given=[*self.states, *self.inputs])
         for stage in schedule.stages if within and len(results) == 1 else ():
-            if stage.body and not stage.is_output and self._follows(stage.op):
+            if stage.body and not stage.is_output and _follows(stage.op, self.states):
                 stage.compute_at(schedule[results[0]], results[0].op.axis[0])
         return schedule
-
-    def _follows(self, operation):
-        return any(t in self.states or isinstance(t.op, ComputeOp) and self._follows(t.op) for t in operation.input_tensors)
 
     def find(self, operation):
         """The stage of an operation of a row; None if it is none."""

@@ -2,12 +2,16 @@
 """Tensors of tensor expressions, and the operations that compute them."""
 
 import numbers
+import operator as _operator
 
 from .._core import Object
 from .._ffi.hook import Hook
 from ..error import TypeError
-from ..ir import PrimExpr, make_node
+from ..ir import PrimExpr, Range, make_node
 from ..tir.expr import IterVar
+from ..tir.op import cast
+from ..tir.stmt import For, Stmt
+from ..tir.stmt_functor import _parts
 from . import _ffi_api
 from .reads import tensors_read
 
@@ -36,11 +40,22 @@ class PlaceholderOp(Operation, key="te.PlaceholderOp"):
     __slots__ = ()
     input_tensors = ()
 
+    def __repr__(self):
+        return f"placeholder({self.name}, {self.handle:#x})"
+
+    __str__ = __repr__
+
 
 class ComputeOp(Operation, key="te.ComputeOp"):
     """A value for each element."""
 
     __slots__ = ()
+
+    def __repr__(self):
+        body, axes, reduced = ([str(x) for x in xs] for xs in (map(repr, self.body), self.axis, self.reduce_axis))
+        return f"compute({self.name}, body=[{', '.join(body)}], axis=[{', '.join(axes)}], reduce_axis=[{', '.join(reduced)}], tag={self.tag}, attrs={dict(self.attrs)})"
+
+    __str__ = __repr__
 
     @property
     def num_outputs(self):
@@ -62,7 +77,16 @@ class ExternOp(Operation, key="te.ExternOp"):
     """A statement over whole buffers."""
 
     __slots__ = ()
-    axis = reduce_axis = ()
+    reduce_axis = ()
+
+    @property
+    def axis(self):
+        """The loops of a script, in the order in which they are written; none of another statement."""
+        if "script" not in self.attrs:
+            return []
+        found = []
+        _visit_loops(self.body, found.append)
+        return [IterVar(Range.from_min_extent(_wide(f.min), _wide(f.extent)), f.loop_var, IterVar.DataPar) for f in found]
 
     @property
     def num_outputs(self):
@@ -80,6 +104,20 @@ class ExternOp(Operation, key="te.ExternOp"):
         return make_node("te.Tensor", shape=list(buffer.shape), dtype=str(buffer.dtype), op=self, value_index=index)
 
 
+def _wide(e):
+    return e if str(e.dtype) == "int64" else cast("int64", e)
+
+
+def _visit_loops(stmt, f):
+    """Calls `f` on each loop, those outside first."""
+    stack = [stmt]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, For):
+            f(node)
+        stack += reversed([p for p in _parts(node) if isinstance(p, Stmt)])
+
+
 class TensorSlice:
     """A tensor with some of its indices: `A[i]` of a matrix, waiting for the rest."""
 
@@ -88,6 +126,13 @@ class TensorSlice:
 
     def __getitem__(self, indices):
         return self.tensor[(*self.indices, *(indices if isinstance(indices, tuple) else (indices,)))]
+
+    def _with(self, name, other, swapped=False):
+        mine, other = self.asobject(), other.asobject() if isinstance(other, TensorSlice) else other
+        if isinstance(other, Tensor):
+            return other._with(name, mine, not swapped)
+        operator = getattr(_operator, name)
+        return operator(other, mine) if swapped else operator(mine, other)
 
     def asobject(self):
         """The element, once there are enough indices."""
@@ -103,6 +148,7 @@ class Tensor(Object, key="te.Tensor"):
     """One output of an operation. `A[i, j]` and `A(i, j)` are an element."""
 
     __slots__ = ()
+    takes_arithmetic = True  # of expressions with it
 
     @property
     def ndim(self):
@@ -131,33 +177,11 @@ class Tensor(Object, key="te.Tensor"):
         return self(*indices) if len(indices) >= self.ndim else TensorSlice(self, indices)
 
     def _with(self, name, other, swapped=False):
-        if not isinstance(other, (Tensor, numbers.Number)):
+        if isinstance(other, (IterVar, TensorSlice)):
+            other = other.var if isinstance(other, IterVar) else other.asobject()
+        if not isinstance(other, (Tensor, numbers.Number, PrimExpr)):
             return NotImplemented
         return _arithmetic(name, other, self) if swapped else _arithmetic(name, self, other)
-
-    def __add__(self, other):
-        return self._with("add", other)
-
-    def __radd__(self, other):
-        return self._with("add", other, swapped=True)
-
-    def __sub__(self, other):
-        return self._with("subtract", other)
-
-    def __rsub__(self, other):
-        return self._with("subtract", other, swapped=True)
-
-    def __mul__(self, other):
-        return self._with("multiply", other)
-
-    def __rmul__(self, other):
-        return self._with("multiply", other, swapped=True)
-
-    def __truediv__(self, other):
-        return self._with("divide", other)
-
-    def __rtruediv__(self, other):
-        return self._with("divide", other, swapped=True)
 
     def __neg__(self):
         return _arithmetic("negative", self)
@@ -175,3 +199,16 @@ class Tensor(Object, key="te.Tensor"):
 
     def __hash__(self):
         return hash((self.op, self.value_index))
+
+
+def _lend_operators():
+    """Gives `+ - * /` to tensors and to their elements that wait for indices."""
+    names = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide"}
+    for cls in (Tensor, TensorSlice):
+        for word, long in names.items():
+            name = long if cls is Tensor else word
+            setattr(cls, f"__{word}__", lambda self, other, _name=name: self._with(_name, other))
+            setattr(cls, f"__r{word}__", lambda self, other, _name=name: self._with(_name, other, swapped=True))
+
+
+_lend_operators()

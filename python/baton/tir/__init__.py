@@ -67,6 +67,7 @@ from .stmt import (
     SeqStmt,
     Stmt,
     Store,
+    While,
     stmt_list,
     stmt_seq,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "StringImm",
     "Sub",
     "Var",
+    "While",
     "absent",
     "analysis",
     "bijective_layout",

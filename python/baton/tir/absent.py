@@ -22,7 +22,6 @@ class _Stmt:
     """Base of statements that are not there. No Stmt: it has no node."""
 
 
-While = _absent("While", _Stmt, "a loop has a bound: tir.For, and tir.IfThenElse within it")
 Prefetch = _absent("Prefetch", _Stmt, "processors prefetch by themselves")
 BufferRealize = _absent("BufferRealize", _Stmt, "tir.Allocate makes a buffer for the time of a statement")
 ProducerStore = _absent("ProducerStore", _Stmt, _PRODUCERS)
@@ -53,5 +52,4 @@ __all__ = [
     "ScheduleState",
     "StmtSRef",
     "TensorIntrin",
-    "While",
 ]

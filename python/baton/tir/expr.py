@@ -451,6 +451,12 @@ class CommReducer(Object, key="tir.CommReducer"):
     def __init__(self, lhs, rhs, result, identity_element, span=None):
         super().__init__(lhs=list(lhs), rhs=list(rhs), result=list(result), identity_element=list(identity_element))
 
+    def __repr__(self):
+        parts = ", ".join(f"{name}={list(getattr(self, name))}" for name in ("result", "lhs", "rhs", "identity_element"))
+        return f"comm_reducer({parts})"
+
+    __str__ = __repr__
+
     def __call__(self, lhs, rhs):
         """The combination of two lists of values."""
         values = dict(zip([*self.lhs, *self.rhs], [*lhs, *rhs], strict=True))

@@ -5,7 +5,8 @@ from .._ffi import get_global_func
 from ..ir import BaseFunc, TupleType, make_node
 from . import _ffi_api
 from .buffer import Buffer
-from .expr import Var
+from .expr import PrimExpr, Var
+from .stmt import Evaluate
 
 
 class PrimFunc(BaseFunc, key="tir.PrimFunc"):
@@ -23,7 +24,14 @@ class PrimFunc(BaseFunc, key="tir.PrimFunc"):
             variables.append(p)
         if isinstance(attrs, dict):
             attrs = make_node("DictAttrs", dict=attrs)
+        body = Evaluate(body) if isinstance(body, PrimExpr) else body
         self.__init_handle_by_constructor__(_ffi_api.PrimFunc, variables, body, buffers, attrs)
+
+    def _repr_html_(self):
+        """The text for notebooks, coloured."""
+        from ..runtime import html
+
+        return html.program(str(self))
 
     @property
     def ret_type(self):

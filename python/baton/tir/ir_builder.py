@@ -4,7 +4,7 @@
 from . import op
 from .buffer import Buffer
 from .expr import BufferLoad, PrimExpr, SizeVar, Var
-from .stmt import Allocate, AttrStmt, BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt
+from .stmt import Allocate, AttrStmt, BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, While
 
 _KINDS = {
     "serial": ForKind.SERIAL,
@@ -137,10 +137,9 @@ class IRBuilder:
         return WithScope(var, close)
 
     def while_loop(self, condition):
-        """PrimFuncs have no loops of unknown length."""
-        from ..error import UnsupportedError
-
-        raise UnsupportedError("PrimFuncs have no `while`; use for_range with a bound and if_scope")
+        """A scope that is repeated as long as a condition holds, which is asked before each round."""
+        self._open()
+        return WithScope(None, lambda: self.emit(While(op.convert(condition), self._close())))
 
     def if_scope(self, cond):
         """A scope that runs if a condition holds."""

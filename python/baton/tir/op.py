@@ -192,11 +192,10 @@ def _print_values(*values):
     return values[-1]
 
 
-def ret(val):
-    """Not supported: a PrimFunc writes its results to buffers."""
-    from ..error import UnsupportedError
-
-    raise UnsupportedError("tir.ret: a PrimFunc writes its results to buffers; give it one more, of shape (1,)")
+def ret(val, span=None):
+    """Leaves the function with a number, which a call of it gives; as a statement: `tir.Evaluate(tir.ret(a + b))`."""
+    val = convert(val)
+    return call_intrin(val.dtype, "tir.ret", val)
 
 
 def multiply(lhs, rhs, span=None):

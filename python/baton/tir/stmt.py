@@ -118,6 +118,15 @@ class For(Stmt, key="tir.For"):
         return None
 
 
+class While(Stmt, key="tir.While"):
+    """`while condition: body`; the condition is asked before each round, and reads what the body writes."""
+
+    __slots__ = ()
+
+    def __init__(self, condition, body, span=None):
+        super().__init__(condition=op.convert(condition), body=body, span=span)
+
+
 class IfThenElse(Stmt, key="tir.IfThenElse"):
     """`if condition: then_case else: else_case`."""
 

@@ -1,16 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of expressions, as `str` gives it."""
 
+import re
+
 from .._ffi import get_global_func
 
 _MOST_NODES = 20_000  # of expressions that are written here; others are written by C++, which shares what occurs often
 _INFIX = {"Add": " + ", "Sub": " - ", "Mul": "*", "Div": "/", "Mod": " % ", "EQ": " == ", "NE": " != ", "LT": " < ", "LE": " <= ", "GT": " > ", "GE": " >= ",
           "And": " && ", "Or": " || "}  # fmt: skip
+_VARIABLES = ("Var", "SizeVar")
 _FUNCTIONS = {"Min": "min", "Max": "max", "FloorDiv": "floordiv", "FloorMod": "floormod"}
 
 
-def text(expr):
-    """The text of an expression."""
+def annotated(expr):
+    """The text of an expression. In those of operators a variable has its dtype where it first occurs: `(x: int32 < (x + 1))`; a variable alone is
+    its name, and calls and casts stay as `text` writes them."""
+    if _kind(expr) not in _WITH_DTYPES:
+        return text(expr)
+    seen = set()
+
+    def name(mark):
+        dtype = "" if mark[2] in seen else f": {mark[3]}"
+        seen.add(mark[2])
+        return mark[1] + dtype
+
+    return re.sub("\x01(.*?)\x02(.*?)\x02(.*?)\x01", name, text(expr, lambda e: f"\x01{e.name_hint}\x02{e.handle}\x02{e.dtype}\x01"))
+
+
+def text(expr, variable=lambda e: str(e.name_hint)):
+    """The text of an expression; `variable` gives that of a variable."""
     from ..ir import PrimExpr
     from .stmt_functor import _parts
 
@@ -27,15 +45,19 @@ def text(expr):
             stack.append((node, parts))
             stack += [(p, None) for p in parts]
         else:
-            done[node.handle] = _one(node, [done[p.handle] for p in parts])
+            done[node.handle] = variable(node) if _kind(node) in _VARIABLES else _one(node, [done[p.handle] for p in parts])
             if len(done[node.handle]) > 50 * _MOST_NODES:
                 return get_global_func("tir.AsText")(expr)
     return done[expr.handle]
 
 
+def _kind(e):
+    return e.type_key.rpartition(".")[2]
+
+
 def _one(e, parts):
     """The text of a node of these parts' texts, which stand in the order of fields."""
-    kind = e.type_key.rpartition(".")[2]
+    kind = _kind(e)
     if kind in _INFIX:
         return f"({parts[0]}{_INFIX[kind]}{parts[1]})"
     if kind in _FUNCTIONS:
@@ -64,8 +86,6 @@ def _reduce(e, parts):
 
 
 _WRITERS = {
-    "Var": lambda e, parts: str(e.name_hint),
-    "SizeVar": lambda e, parts: str(e.name_hint),
     "IntImm": _int,
     "FloatImm": _float,
     "StringImm": lambda e, parts: '"' + str(e.value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"',
@@ -82,4 +102,6 @@ _WRITERS = {
     "Reduce": _reduce,
 }
 
-__all__ = ["text"]
+_WITH_DTYPES = {*_INFIX, *_FUNCTIONS, "Not", "Select", "Ramp"}
+
+__all__ = ["annotated", "text"]

@@ -78,6 +78,12 @@ def adv_index(data, indices):
     return apply(lambda *tensors: find_operator("adv_index")(list(tensors)), data, *indices)
 
 
+def ceil_log2(x):
+    """The least whole power of two that is not less than a number: its exponent, in the dtype of `x`."""
+    of = find_operator
+    return apply(lambda v: of("cast")(of("ceil")(of("log2")(of("cast")(v, "float64"))), str(x.dtype)), x)
+
+
 def shape(array, dtype="int32"):
     """The extents of a tensor."""
     return apply(find_operator("shape_of"), array, dtype)
@@ -86,6 +92,7 @@ def shape(array, dtype="int32"):
 __all__ = [
     "adv_index",
     "apply",
+    "ceil_log2",
     "collapse_sum",
     "div",
     "einsum",

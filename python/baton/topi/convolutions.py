@@ -16,19 +16,34 @@ def _reshape(x, shape):
     return apply(find_operator("reshape"), x, shape)
 
 
+def margins(padding, kernel, layout, dilation=1):
+    """Padding of a convolution by the layout of its weight: of "SAME" half the window, of "VALID" none, before and behind each dimension of space;
+    numbers stay. Raises ValueError for other words."""
+    if not isinstance(padding, str):
+        return padding
+    if padding not in ("VALID", "SAME"):
+        raise ValueError(f'padding is "{padding}"; it is numbers, "VALID" or "SAME"')
+    window = [int(kernel.shape[layout.index(x)]) for x in "DHW" if x in layout]
+    steps = [dilation] * len(window) if isinstance(dilation, int) else [int(d) for d in dilation]
+    whole = [0 if padding == "VALID" else (n - 1) * d for n, d in zip(window, steps, strict=True)]
+    return [(n + 1) // 2 for n in whole] + [n // 2 for n in whole]
+
+
 def conv1d_ncw(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=None):
     """A convolution of (N, C, W) with (O, I, W)."""
-    return apply(_relay().conv1d, data, kernel, strides, 0 if padding == "VALID" else padding, dilation, out_dtype=out_dtype or "")
+    padding = margins(padding, kernel, "OIW", dilation)
+    return apply(_relay().conv1d, data, kernel, strides, padding, dilation, out_dtype=out_dtype or "")
 
 
 def conv1d_nwc(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=None):
     """A convolution of (N, W, C) with (W, I, O)."""
+    padding = margins(padding, kernel, "WIO", dilation)
     return apply(
         _relay().conv1d,
         data,
         kernel,
         strides,
-        0 if padding == "VALID" else padding,
+        padding,
         dilation,
         data_layout="NWC",
         kernel_layout="WIO",
@@ -38,11 +53,13 @@ def conv1d_nwc(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=N
 
 def conv1d_transpose_ncw(data, kernel, stride, padding, out_dtype, output_padding=(0,)):
     """A transposed convolution, (N, C, W) with (I, O, W)."""
+    padding = margins(padding, kernel, "IOW")
     return apply(_relay().conv1d_transpose, data, kernel, stride, padding, output_padding=output_padding, out_dtype=out_dtype or "")
 
 
 def conv2d_hwcn(Input, Filter, stride, padding, dilation, out_dtype=None):  # noqa: N803
     """A convolution of (H, W, C, N) with (H, W, I, O)."""
+    padding = margins(padding, Filter, "HWIO", dilation)
     data = apply(find_operator("transpose"), Input, (3, 2, 0, 1))
     made = apply(_relay().conv2d, data, Filter, stride, padding, dilation, kernel_layout="HWIO", out_dtype=out_dtype or "")
     return apply(find_operator("transpose"), made, (2, 3, 1, 0))
@@ -50,6 +67,7 @@ def conv2d_hwcn(Input, Filter, stride, padding, dilation, out_dtype=None):  # no
 
 def conv2d_NCHWc(data, kernel, stride, padding, dilation, layout, out_layout, out_dtype="float32"):  # noqa: N802
     """A convolution of (N, C / c, H, W, c) with (O / o, I / i, H, W, i, o)."""
+    padding = margins(padding, kernel, "OIHWio", dilation)
     split = _dims(kernel)
     return apply(
         _relay().contrib_conv2d_nchwc,
@@ -76,6 +94,7 @@ def unpack_NCHWc_to_nchw(packed_out, out_dtype):  # noqa: N802
 
 def group_conv2d_nhwc(Input, Filter, stride, padding, dilation, groups, out_dtype=None):  # noqa: N803
     """A convolution of groups of channels, (N, H, W, C) with (H, W, I / groups, O)."""
+    padding = margins(padding, Filter, "HWIO", dilation)
     return apply(_relay().conv2d, Input, Filter, stride, padding, dilation, groups=groups, data_layout="NHWC", kernel_layout="HWIO", out_dtype=out_dtype or "")
 
 
@@ -90,21 +109,25 @@ def depthwise_conv2d_nhwc(Input, Filter, stride, padding, dilation, kernel_layou
 
 def conv3d_ndhwc(Input, Filter, stride, padding, dilation, groups=1, out_dtype="float32"):  # noqa: N803
     """A convolution of (N, D, H, W, C) with (D, H, W, I, O)."""
+    padding = margins(padding, Filter, "DHWIO", dilation)
     return apply(_relay().conv3d, Input, Filter, stride, padding, dilation, groups, data_layout="NDHWC", kernel_layout="DHWIO", out_dtype=out_dtype or "")
 
 
 def conv3d_transpose_ncdhw(Input, Filter, strides, padding, out_dtype, output_padding=(0, 0, 0)):  # noqa: N803
     """A transposed convolution, (N, C, D, H, W) with (I, O, D, H, W)."""
+    padding = margins(padding, Filter, "IODHW")
     return apply(_relay().conv3d_transpose, Input, Filter, strides, padding, output_padding=output_padding, out_dtype=out_dtype or "")
 
 
 def deformable_conv2d_nchw(data, offset, kernel, strides, padding, dilation, deformable_groups, groups, out_dtype):
     """A convolution of (N, C, H, W) whose windows' elements are moved by `offset`."""
+    padding = margins(padding, kernel, "OIHW", dilation)
     return apply(_relay().deformable_conv2d, data, offset, kernel, strides, padding, dilation, deformable_groups, groups, out_dtype=out_dtype or "")
 
 
 def deformable_conv2d_nhwc(data, offset, kernel, strides, padding, dilation, deformable_groups, groups, out_dtype):
     """A convolution of (N, H, W, C) with (H, W, I, O), whose windows' elements are moved by `offset` (N, H, W, 2 * elements)."""
+    padding = margins(padding, kernel, "HWIO", dilation)
 
     def call(x, moves, weight):
         transpose = find_operator("transpose")
@@ -150,6 +173,7 @@ __all__ = [
     "deformable_conv2d_nhwc",
     "depthwise_conv2d_nhwc",
     "group_conv2d_nhwc",
+    "margins",
     "pool_grad",
     "unpack_NCHWc_to_nchw",
 ]

@@ -16,6 +16,7 @@ from .convolutions import (
     deformable_conv2d_nhwc,
     depthwise_conv2d_nhwc,
     group_conv2d_nhwc,
+    margins,
     pool_grad,
     unpack_NCHWc_to_nchw,
 )
@@ -49,17 +50,8 @@ def conv2d(input, filter, strides, padding, dilation, data_layout="NCHW", kernel
     if re.match(r"(u?int|b?float)\d", kernel_layout):
         kernel_layout, out_dtype = "", kernel_layout  # (..., data_layout, out_dtype)
     kernel_layout = kernel_layout or {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}.get(data_layout, "OIHW")
-    if isinstance(padding, str):
-        padding = _margins(padding, [int(filter.shape[kernel_layout.index(x)]) for x in "HW"])
+    padding = margins(padding, filter, kernel_layout, dilation)
     return apply(_relay().conv2d, input, filter, strides, padding, dilation, data_layout=data_layout, kernel_layout=kernel_layout, out_dtype=out_dtype or "")
-
-
-def _margins(padding, window):
-    """(top, left, bottom, right) of "VALID" or "SAME"."""
-    if padding not in ("VALID", "SAME"):
-        raise ValueError(f'padding is "{padding}"; it is numbers, "VALID" or "SAME"')
-    whole = [0 if padding == "VALID" else n - 1 for n in window]
-    return [(n + 1) // 2 for n in whole] + [n // 2 for n in whole]
 
 
 def conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=None):  # noqa: N803
@@ -74,6 +66,7 @@ def conv2d_nhwc(Input, Filter, stride, padding, dilation, out_dtype="float32"): 
 
 def group_conv2d_nchw(Input, Filter, stride, padding, dilation, groups, out_dtype=None):  # noqa: N803
     """A convolution of groups of channels, (N, C, H, W) with (O, I / groups, H, W)."""
+    padding = margins(padding, Filter, "OIHW", dilation)
     return apply(_relay().conv2d, Input, Filter, stride, padding, dilation, groups=groups, out_dtype=out_dtype or "")
 
 
@@ -90,18 +83,20 @@ def _flat(x, shape):
 
 def conv2d_transpose_nchw(Input, Filter, strides, padding, out_dtype, output_padding=(0, 0)):  # noqa: N803
     """A transposed convolution, (N, C, H, W) with (I, O, H, W)."""
+    padding = margins(padding, Filter, "IOHW")
     return apply(_relay().conv2d_transpose, Input, Filter, strides, padding, output_padding=output_padding, out_dtype=out_dtype or "")
 
 
 def conv1d(data, kernel, strides=1, padding="VALID", dilation=1, data_layout="NCW", kernel_layout="", out_dtype=None):
-    """A convolution of (N, C, W) with (O, I, W), or of (N, W, C) with (W, I, O). `padding`: numbers, "VALID" for none."""
+    """A convolution of (N, C, W) with (O, I, W), or of (N, W, C) with (W, I, O). `padding`: numbers, "VALID" or "SAME"."""
     kernel_layout = kernel_layout or ("OIW" if data_layout == "NCW" else "WIO")
+    padding = margins(padding, kernel, kernel_layout, dilation)
     return apply(
         _relay().conv1d,
         data,
         kernel,
         strides,
-        0 if padding == "VALID" else padding,
+        padding,
         dilation,
         data_layout=data_layout,
         kernel_layout=kernel_layout,
@@ -111,6 +106,7 @@ def conv1d(data, kernel, strides=1, padding="VALID", dilation=1, data_layout="NC
 
 def conv3d_ncdhw(Input, Filter, stride, padding, dilation, groups=1, out_dtype=None):  # noqa: N803
     """A convolution of (N, C, D, H, W) with (O, I, D, H, W)."""
+    padding = margins(padding, Filter, "OIDHW", dilation)
     return apply(_relay().conv3d, Input, Filter, stride, padding, dilation, groups, out_dtype=out_dtype or "")
 
 
@@ -271,7 +267,7 @@ def _bitserial(data, kernel, stride, padding, activation_bits, weight_bits, layo
         data,
         kernel,
         stride,
-        padding,
+        margins(padding, kernel, kernel_layout),
         _channels(kernel, kernel_layout),
         window,
         data_layout=layout,

@@ -6,6 +6,13 @@ class InvalidShapeError(ValueError):
     """A shape that an operator or a schedule does not take."""
 
 
+def is_target(names):
+    """Whether the current target is of a kind, or of one of several."""
+    from ..target import Target
+
+    return str(Target.current(allow_none=False).kind) in ([names] if isinstance(names, str) else list(names))
+
+
 def get_const_int(expr):
     """The value of a TIR literal, or of a number. Raises ValueError for other expressions."""
     if isinstance(expr, int):

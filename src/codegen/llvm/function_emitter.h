@@ -151,6 +151,7 @@ class Emitter : private ValueBuilder,
   void Loop(LLVMValueRef begin, LLVMValueRef end, const tir::Var& var, const tir::Stmt& body);
   /// The body becomes a function of (task, number of tasks, captured values); each task takes an equal run of rounds.
   void Parallel(const tir::ForNode* op);
+  void VisitStmt_(const tir::WhileNode* op) override;
   void VisitStmt_(const tir::IfThenElseNode* op) override;
   void VisitStmt_(const tir::SeqStmtNode* op) override;
   void VisitStmt_(const tir::EvaluateNode* op) override;

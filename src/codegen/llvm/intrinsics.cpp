@@ -60,6 +60,7 @@ LLVMValueRef Emitter::MathIntrinsic(const std::string& name, const tir::CallNode
       "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "pow", "fmod", "atan2"};
   if (libm.count(name) && t.is_floating()) return Libm(name, op);
   if (name == "fma") return MultiplyAdd(arg(0), arg(1), arg(2), op->dtype);
+  if (name == "dot4") return Dot4(arg(0), arg(1), arg(2), t.lanes());
   if (name == "ldexp" && t.is_float() && t.bits() == 32) return Ldexp(arg(0), arg(1), t);
   if (name == "rsqrt") {
     LLVMValueRef one = LLVMConstReal(ElementType(ctx_, t), 1);

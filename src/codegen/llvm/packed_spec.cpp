@@ -64,7 +64,7 @@ void EmitFunctionSpec(LLVMModuleRef module, const std::string& symbol, const tir
   LLVMValueRef fields[] = {number(i32, kBatonFunctionSpecVersion),
                            number(i32, static_cast<int64_t>(params.size())),
                            number(i32, caller->GetAttr<int64_t>(tir::attr::kNumRequired)),
-                           number(i32, 0),
+                           number(i32, caller->GetAttr<int64_t>(tir::attr::kResultKind, 0)),
                            text(name),
                            list,
                            LLVMGetNamedFunction(module, symbol.c_str())};

@@ -44,6 +44,17 @@ void Emitter::Loop(LLVMValueRef begin, LLVMValueRef end, const Var& var, const S
   LLVMPositionBuilderAtEnd(builder_, exit);
 }
 
+void Emitter::VisitStmt_(const WhileNode* op) {
+  LLVMBasicBlockRef head = Block("while"), body = Block("round"), exit = Block("done");
+  LLVMBuildBr(builder_, head);
+  LLVMPositionBuilderAtEnd(builder_, head);
+  LLVMBuildCondBr(builder_, VisitExpr(op->condition), body, exit);
+  LLVMPositionBuilderAtEnd(builder_, body);
+  VisitStmt(op->body);
+  LLVMBuildBr(builder_, head);
+  LLVMPositionBuilderAtEnd(builder_, exit);
+}
+
 void Emitter::VisitStmt_(const IfThenElseNode* op) {
   LLVMValueRef c = VisitExpr(op->condition);
   LLVMBasicBlockRef yes = Block("then"), end = Block("endif"), no = op->else_case.defined() ? Block("else") : end;

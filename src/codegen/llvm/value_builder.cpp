@@ -154,6 +154,32 @@ LLVMValueRef ValueBuilder::MultiplyAdd(LLVMValueRef a, LLVMValueRef b, LLVMValue
   return LLVMBuildFPTrunc(builder_, LLVMBuildFAdd(builder_, product, widen(c), ""), type, "");
 }
 
+LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum, int lanes) {
+  LLVMTypeRef type = LLVMTypeOf(sum);
+  const bool wide = lanes == 16 && target_->Has("avx512vnni"),
+             narrow = (lanes == 8 || lanes == 4) &&
+                      (target_->Has("avxvnni") || (target_->Has("avx512vnni") && target_->Has("avx512vl")));
+  if (wide || narrow) {
+    const std::string name = "llvm.x86.avx512.vpdpbusd." + std::to_string(lanes * 32);
+    auto words = [&](LLVMValueRef v) { return LLVMBuildBitCast(builder_, v, type, ""); };
+    return Intrinsic(name.c_str(), {}, {sum, words(a), words(b)});
+  }
+  // Products of 16 bits, whose neighbours processors add by one instruction (pmaddwd); then the pairs.
+  LLVMTypeRef words = LLVMVectorType(i32_, static_cast<unsigned>(4 * lanes));
+  LLVMValueRef v = LLVMBuildMul(builder_, LLVMBuildZExt(builder_, a, words, ""), LLVMBuildSExt(builder_, b, words, ""), "");
+  for (int count = 2 * lanes; count >= lanes; count /= 2) {
+    std::vector<LLVMValueRef> even, odd;
+    for (int i = 0; i < count; ++i) even.push_back(Int32(2 * i)), odd.push_back(Int32(2 * i + 1));
+    auto pick = [&](std::vector<LLVMValueRef>& index) {
+      LLVMValueRef mask = LLVMConstVector(index.data(), static_cast<unsigned>(index.size()));
+      return LLVMBuildShuffleVector(builder_, v, LLVMGetPoison(LLVMTypeOf(v)), mask, "");
+    };
+    v = LLVMBuildAdd(builder_, pick(even), pick(odd), "");
+  }
+  if (lanes == 1) v = LLVMBuildExtractElement(builder_, v, Int32(0), "");
+  return LLVMBuildAdd(builder_, sum, v, "");
+}
+
 LLVMValueRef ValueBuilder::ConstLike(int64_t v, DataType t) {
   LLVMValueRef k = LLVMConstInt(ElementType(ctx_, t), static_cast<uint64_t>(v), 1);
   return t.lanes() > 1 ? Splat(k, t.lanes()) : k;

@@ -403,6 +403,7 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
     Line(fmt::format("for ({} {} = {}; {} < {}; ++{}) {{", type, i, begin, i, end, i));
     Block(op->body);
   }
+  void VisitStmt_(const tir::WhileNode* op) override;
   void VisitStmt_(const IfThenElseNode* op) override {
     Line(fmt::format("if ({}) {{", VisitExpr(op->condition)));
     if (!op->else_case.defined()) return Block(op->then_case);
@@ -440,6 +441,14 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
   std::unordered_map<const Object*, BufferUse> used_;
   std::vector<const Object*> buffers_;
 };
+
+void Emitter::VisitStmt_(const tir::WhileNode* op) {
+  Line("while (1) {");
+  ++indent_;
+  Line(fmt::format("if (!({})) break;", VisitExpr(op->condition)));
+  --indent_;
+  Block(op->body);
+}
 
 }  // namespace
 

@@ -20,6 +20,7 @@ namespace baton::driver {
 struct VmProgram {
   vm::Program program;
   std::vector<std::pair<std::string, relay::Function>> graphs;
+  std::vector<HostStep> host;  ///< where calls of host functions come from
 };
 /// Translates all Relay functions of an optimised, typed module. Throws CompileError for what cannot be translated.
 /// `devices`: those that a planned module runs on, none for a module for the CPU. `fallback`: of what nothing decides.

@@ -423,6 +423,7 @@ void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
       const int32_t slot = program_->Packed(call);
       const std::vector<int32_t> args = Uses(call->args);
       if (program_->several()) NotePackedCopies(call, program_->PackedAt(slot));
+      program_->NoteHost({lambda_.index, static_cast<int32_t>(code_.size()), SpanText(call->span)});
       Emit(Opcode::kPacked, {slot, d = NewRegister(), n}, args);
     }
   } else if (const auto* ctor = op.as<ConstructorNode>()) {

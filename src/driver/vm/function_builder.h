@@ -78,6 +78,8 @@ class ProgramBuilder {
   bool several() const { return !out_.program.devices.empty(); }
   /// Notes what the instruction at a word of a function copies, if that is between two devices.
   void NoteCopy(vm::CopyNote note, const Type& type);
+  /// Notes where an instruction that calls a host function comes from.
+  void NoteHost(HostStep note) { out_.host.push_back(std::move(note)); }
 
  private:
   int32_t Reserve(const std::string& name);

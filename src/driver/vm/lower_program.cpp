@@ -6,6 +6,7 @@
 #include <baton/support/with.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "driver/debug_source.h"
 #include "driver/donations.h"
@@ -72,6 +73,7 @@ void LowerKernelsOf(size_t d, const Target& target, const Graphs& graphs, const 
                     LoweredProgram* out) {
   LoweredRows rows = LowerRows(graphs, target);
   out->devices.push_back({d, target, rows.kernels});
+  std::move(rows.steps.begin(), rows.steps.end(), std::back_inserter(out->host.steps));
   for (const auto& [var, func] : rows.sizes->functions) out->host.mod.CopyOnWrite()->Update(var, func);
   vm::ProgramDevice& device = out->program.devices[d];
   // Behind the constants of others.
@@ -135,6 +137,7 @@ LoweredProgram LowerProgram(const IRModule& mod, const Target& host, const std::
   for (size_t d = 1; d < graphs.size(); ++d) {
     if (!graphs[d].empty()) LowerKernelsOf(d, target_of(d), graphs[d], numbers[d], &out);
   }
+  if (debug.level != codegen::DebugLevel::kNone) out.desc.steps = StepsText(out.host.steps, translated.host);
   NameDimsOfMain(mod, &out);
   DescribeMain(mod, devices, &out);
   if (!donated.empty()) MarkDonations(donated, &out.program);

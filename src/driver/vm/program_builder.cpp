@@ -189,6 +189,7 @@ int32_t ProgramBuilder::Constant(const NDArray& value, int32_t device) {
   for (size_t i = all.size() > 64 ? all.size() - 64 : 0; i < all.size(); ++i) {
     if (all[i].same_as(value) && (!several() || devices[i] == device)) return static_cast<int32_t>(i);
   }
+  value.Keep();
   all.push_back(value);
   if (several()) devices.push_back(device);
   return static_cast<int32_t>(all.size()) - 1;

@@ -93,10 +93,23 @@ BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_bytes")
                       [&] { return FromOnnxBytes(model, OptionsOf(inputs, freeze, folder, opset)); });
     });
 
-/// The same with weights in the module and open lengths as symbols: a length that is a text is named so.
-BATON_REGISTER_GLOBAL("relay.frontend.open_onnx_file").set_body_typed([](std::string path, Map<String, Any> inputs) {
-  return FromOnnxFile(path, OptionsOf(inputs, true, "", 0, true)).mod;
+/// For `baton.compile`: weights are in the module, large ones in the file until a pass reads them.
+BATON_REGISTER_GLOBAL("relay.frontend.read_onnx_file").set_body_typed([](std::string path, Map<String, Any> inputs) {
+  auto given = [&] { return Array<Any>{Any(String(path)), Any(inputs), Any(true), Any(int64_t{0})}; };
+  return Recorded("relay.frontend.from_onnx_file", given, [&] {
+    OnnxOptions options = OptionsOf(inputs, true, "", 0);
+    options.weights_later = true;
+    return FromOnnxFile(path, options);
+  });
 });
+
+/// The same with weights in the module and open lengths as symbols: a length that is a text is named so.
+BATON_REGISTER_GLOBAL("relay.frontend.open_onnx_file")
+    .set_body_typed([](std::string path, Map<String, Any> inputs, bool later) {
+      OnnxOptions options = OptionsOf(inputs, true, "", 0, true);
+      options.weights_later = later;
+      return FromOnnxFile(path, options).mod;
+    });
 BATON_REGISTER_GLOBAL("relay.frontend.open_onnx_bytes")
     .set_body_typed([](std::string model, Map<String, Any> inputs, std::string folder) {
       return FromOnnxBytes(model, OptionsOf(inputs, true, folder, 0, true)).mod;

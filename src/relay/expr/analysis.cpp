@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/type_relation.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/runtime/interrupt.h>
+#include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/expr_index.h>
@@ -135,54 +137,84 @@ const char* KindName(TypeKind k) {
 }
 }  // namespace
 
-TypeKind CheckKind(const Type& type, const IRModule& mod) {
-  auto kind = [](const Type& t) {
-    if (const auto* v = t.as<TypeVarNode>()) return v->kind;
-    if (const auto* v = t.as<IncompleteTypeNode>()) return v->kind;
-    if (const auto* v = t.as<GlobalTypeVarNode>()) return v->kind;
-    if (t.as<TypeDataNode>()) return TypeKind::kTypeData;
-    return t.as<TypeConstraintNode>() ? TypeKind::kConstraint : TypeKind::kType;
-  };
-  std::vector<Type> work{type};
-  PointerSet seen;
-  auto need = [&](const Type& t, const char* where) {
-    if (!t.defined()) throw CompileError(std::string(where) + " is missing (null)");
-    if (kind(t) != TypeKind::kType)
-      throw CompileError(std::string(where) + " is " + KindName(kind(t)) + ", must be a type");
-    work.push_back(t);
-  };
-  if (!type.defined()) throw CompileError("a null type has no kind");
-  while (!work.empty()) {
-    baton::runtime::PollInterrupt();
-    Type t = work.back();
-    work.pop_back();
-    if (!seen.Add(t.get())) continue;
+namespace {
+TypeKind KindOf(const Type& t) {
+  if (const auto* v = t.as<TypeVarNode>()) return v->kind;
+  if (const auto* v = t.as<IncompleteTypeNode>()) return v->kind;
+  if (const auto* v = t.as<GlobalTypeVarNode>()) return v->kind;
+  if (t.as<TypeDataNode>()) return TypeKind::kTypeData;
+  return t.as<TypeConstraintNode>() ? TypeKind::kConstraint : TypeKind::kType;
+}
+
+/// Types that wait to be looked at, and the first fault.
+struct KindWork {
+  std::vector<Type> work;
+  std::string problem;
+
+  void Need(const Type& t, const char* where, TypeKind want = TypeKind::kType) {
+    if (!problem.empty()) return;
+    if (!t.defined()) {
+      problem = std::string(where) + " is missing (null)";
+    } else if (KindOf(t) != want) {
+      problem = std::string(where) + " is " + KindName(KindOf(t)) + ", must be " + KindName(want);
+    } else {
+      work.push_back(t);
+    }
+  }
+  void Look(const Type& t, const IRModule& mod) {
     if (const auto* n = t.as<TupleTypeNode>()) {
-      for (const Type& f : n->fields) need(f, "a field of a tuple");
+      for (const Type& f : n->fields) Need(f, "a field of a tuple");
     } else if (const auto* n = t.as<FuncTypeNode>()) {
-      for (const Type& f : n->arg_types) need(f, "an argument of a function");
-      need(n->ret_type, "the result of a function");
+      for (const Type& f : n->arg_types) Need(f, "an argument of a function");
+      Need(n->ret_type, "the result of a function");
+      for (const Type& c : n->type_constraints) Need(c, "a constraint of a function", TypeKind::kConstraint);
+    } else if (const auto* n = t.as<TypeRelationNode>()) {
+      for (const Type& a : n->args) Need(a, "an argument of a relation");
     } else if (const auto* n = t.as<RelayRefTypeNode>()) {
-      need(n->value, "what a reference refers to");
+      Need(n->value, "what a reference refers to");
     } else if (const auto* n = t.as<TypeDataNode>()) {
+      Need(n->header, "the name of a data type", TypeKind::kAdtHandle);
+      for (const TypeVar& v : n->type_vars) Need(v, "a parameter of a data type");
       for (const Constructor& c : n->constructors) {
-        for (const Type& f : c->inputs) need(f, "a field of a constructor");
+        for (const Type& f : c->inputs) Need(f, "a field of a constructor");
       }
     } else if (const auto* n = t.as<TypeCallNode>()) {
-      if (!n->func.defined() || kind(n->func) != TypeKind::kAdtHandle)
-        throw CompileError("a type that is no data type is given arguments");
-      for (const Type& a : n->args) need(a, "an argument of a data type");
+      if (!n->func.defined() || KindOf(n->func) != TypeKind::kAdtHandle) {
+        problem = "a type that is no data type is given arguments";
+        return;
+      }
+      for (const Type& a : n->args) Need(a, "an argument of a data type");
       const auto* g = n->func.as<GlobalTypeVarNode>();
-      if (!g || !mod.defined() || mod->type_definitions.empty()) continue;
-      TypeData data = mod->LookupTypeDef(GetRef<GlobalTypeVar>(g));
-      if (data->type_vars.size() != n->args.size()) {
-        throw CompileError("the data type `" + g->name_hint.str() + "` takes " +
-                           std::to_string(data->type_vars.size()) + " arguments, got " +
-                           std::to_string(n->args.size()));
+      const auto* named =
+          g && mod.defined() ? runtime::FindNamed(mod->type_definitions.get(), g->name_hint.view()) : nullptr;
+      const auto* data = named ? static_cast<const TypeDataNode*>(named->value.object()) : nullptr;
+      if (problem.empty() && data && data->type_vars.size() != n->args.size()) {
+        problem = "the data type `" + g->name_hint.str() + "` takes " + std::to_string(data->type_vars.size()) +
+                  " arguments, got " + std::to_string(n->args.size());
       }
     }
   }
-  return kind(type);
+};
+}  // namespace
+
+std::string KindProblem(const Type& type, const IRModule& mod, PointerSet* seen) {
+  KindWork kinds;
+  kinds.work.push_back(type);
+  while (!kinds.work.empty() && kinds.problem.empty()) {
+    baton::runtime::PollInterrupt();
+    const Type t = kinds.work.back();
+    kinds.work.pop_back();
+    if (seen->Add(t.get())) kinds.Look(t, mod);
+  }
+  return kinds.problem;
+}
+
+TypeKind CheckKind(const Type& type, const IRModule& mod) {
+  if (!type.defined()) throw CompileError("a null type has no kind");
+  PointerSet seen;
+  const std::string problem = KindProblem(type, mod, &seen);
+  if (!problem.empty()) throw CompileError(problem);
+  return KindOf(type);
 }
 
 bool IsBasicBlockNormalForm(const Expr& expr) {
@@ -229,7 +261,10 @@ BATON_REGISTER_GLOBAL("relay.analysis.check_kind").set_body_typed([](Type t, IRM
   return static_cast<int64_t>(CheckKind(t, mod));
 });
 BATON_REGISTER_GLOBAL("relay.analysis.check_basic_block_normal_form").set_body_typed([](Expr e) {
-  return IsBasicBlockNormalForm(e);
+  if (IsBasicBlockNormalForm(e)) return true;
+  throw CompileError(
+      "the expression is not in basic block normal form: a value is used in several blocks (bodies, branches, "
+      "clauses), and no `let` in the block around them binds it; relay.transform.ToBasicBlockNormalForm() makes one");
 });
 BATON_REGISTER_GLOBAL("relay.analysis.check_constant").set_body_typed([](Expr e) {
   // A constant, or a tuple of such.

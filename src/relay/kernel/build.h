@@ -79,6 +79,17 @@ inline bool Widens(DataType t, DataType wide) {
 inline PrimExpr MultiplyAdd(bool fused, const PrimExpr& a, const PrimExpr& b, const PrimExpr& c) {
   return fused ? fma(a, b, c) : a * b + c;
 }
+/// `terms` elements from `at`, repeated for each of `lanes`.
+inline PrimExpr Repeat(const Buffer& b, const PrimExpr& at, int64_t terms, int64_t lanes) {
+  if (terms == 1) return tir::broadcast_to(Read(b, at), static_cast<int>(lanes));
+  Array<int64_t> index;
+  for (int64_t i = 0; i < terms * lanes; ++i) index.push_back(i % terms);
+  return tir::Shuffle({Read(b, at, terms)}, index);
+}
+/// The sum with a step's products: one for each lane, or four (tir::dot4).
+inline PrimExpr AddTerms(bool fused, int64_t terms, const PrimExpr& a, const PrimExpr& b, const PrimExpr& sum) {
+  return terms == 1 ? MultiplyAdd(fused, a, b, sum) : dot4(a, b, sum);
+}
 /// The first `count` lanes of `lanes`; null when that is all of them.
 inline PrimExpr FirstLanes(int64_t count, int64_t lanes) {
   if (count >= lanes) return PrimExpr();

@@ -26,8 +26,9 @@ bool ShapesOfImages(const Group& g, std::vector<int64_t>* data, std::vector<int6
 /// A convolution over images in blocks of channels in which each channel stands alone.
 Stmt WriteDepthwise(const Group& g, const Windows& c, const Machine& mc);
 
-/// A convolution over blocked images whose height and width are no literals; null where it does not fit.
-Stmt WriteOpenConv(const Group& g, const ConvAttrs<2>& attrs, const Machine& mc);
+/// A convolution over blocked images, or lines (N is 1), whose sides are no literals; null where it does not fit.
+template <int N>
+Stmt WriteOpenConv(const Group& g, const ConvAttrs<N>& attrs, const Machine& mc);
 
 /// Images one after the other, each by the kernel that `run(image)` writes for one.
 template <class F>

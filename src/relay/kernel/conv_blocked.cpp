@@ -28,6 +28,7 @@ struct Conv {
   int64_t rank = 2;        ///< spatial dimensions
   bool in_columns = true;  ///< the only spatial dimension is the width, else the height
   bool depthwise = false;
+  int64_t terms = 1;  ///< input channels that one step of the sum takes; 4: integers (tir::dot4)
   /// Planes, rows and columns of the input that the window touches, padding included.
   int64_t padded_depth() const { return (depth - 1) * step_d + (window_d - 1) * dilation_d + 1; }
   int64_t padded_height() const { return (height - 1) * step_h + (window_h - 1) * dilation_h + 1; }
@@ -58,7 +59,8 @@ bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
   if (!split(a.data_layout, images, 1) || !split(out_layout, images, 1) || !split(a.kernel_layout, weights, 2))
     return false;
   std::vector<topi::LayoutDim> k = topi::ParseLayout(a.kernel_layout.view(), "");
-  if (k[N + 2].axis != 'I' || k[N + 3].axis != 'O') return false;
+  const bool dots = k[N + 2].axis == 'O' && k[N + 3].axis == 'I' && k[N + 3].factor == 4;
+  if (!dots && (k[N + 2].axis != 'I' || k[N + 3].axis != 'O')) return false;
   std::vector<int64_t> x, w, o;
   if (!ShapesOfImages(g, &x, &w, &o, &c->images)) return false;
   if (x.size() != N + 3 || w.size() != N + 4 || o.size() != N + 3) return false;
@@ -94,6 +96,10 @@ bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
   }
   if (in_blocks % a.groups || out_blocks % a.groups) return false;
   c->groups = a.groups, c->in_blocks = in_blocks / a.groups, c->out_blocks = out_blocks / a.groups;
+  if (dots) {
+    c->terms = 4;
+    return c->in_lanes % 4 == 0 && w[0] == out_blocks && w[1] * 4 == c->in_blocks * c->in_lanes && w[N + 2] == c->lanes;
+  }
   return w[0] == out_blocks && w[1] == c->in_blocks && w[N + 2] == c->in_lanes && w[N + 3] == c->lanes;
 }
 
@@ -108,9 +114,11 @@ class ConvWriter {
     slices_ = c_.depth;
     ConvShape s;
     s.out_blocks = c_.out_blocks, s.height = c_.height, s.width = c_.width;
-    s.steps = c_.in_blocks * c_.in_lanes * c_.window();
-    s.input_bytes = c_.batch * c_.all_in() * c_.in_lanes * c_.in_depth * c_.in_height * c_.in_width * 4;
-    s.weight_bytes = s.steps * c_.all_out() * c_.lanes * weight_->dtype.bytes();
+    const int64_t products = c_.in_blocks * c_.in_lanes * c_.window();
+    s.steps = products / c_.terms;
+    s.input_bytes =
+        c_.batch * c_.all_in() * c_.in_lanes * c_.in_depth * c_.in_height * c_.in_width * input_->dtype.bytes();
+    s.weight_bytes = products * c_.all_out() * c_.lanes * weight_->dtype.bytes();
     s.flat = !pad_ && c_.window() == 1 && c_.step_d == 1 && c_.step_h == 1 && c_.step_w == 1;
     if (s.flat) s.width = c_.pixels(), s.height = 1, slices_ = 1;
     s.batch = items();
@@ -134,7 +142,7 @@ class ConvWriter {
     Steps steps;
     Buffer padded;
     if (pad_) {
-      padded = Buffer::Make({I(c_.batch * c_.all_in() * planes_ * rows_ * row_)}, dtype_, "padded");
+      padded = Buffer::Make({I(c_.batch * c_.all_in() * planes_ * rows_ * row_)}, input_->dtype, "padded");
       steps.Add(Pad(padded));
       input_ = padded;
     }
@@ -166,7 +174,7 @@ class ConvWriter {
     int64_t left = std::min(c_.left, columns), copied = std::max<int64_t>(0, std::min(c_.in_width, columns - left)),
             right = columns - left - copied;
     auto zero = [&](const PrimExpr&, int64_t lanes) {
-      return tir::broadcast_to(tir::make_const(dtype_, 0), static_cast<int>(lanes));
+      return tir::broadcast_to(tir::make_const(padded->dtype, 0), static_cast<int>(lanes));
     };
     return Loop(
         "plane", I(c_.batch * c_.all_in() * planes_ * rows_),
@@ -302,29 +310,35 @@ class ConvWriter {
     for (int64_t p = 0; p < pixels; ++p) {
       for (int64_t v = 0; v < vectors_; ++v) body.Add(Store(acc, at(p, v), zero));
     }
+    const int64_t block_steps = c_.in_lanes / c_.terms, line = lanes * c_.terms;
     int64_t fmas = pixels * vectors_, u = fmas >= 16 ? 2 : 4;
-    while (c_.in_lanes % u) --u;
-    if (c_.in_lanes <= 4) u = c_.in_lanes;
+    while (block_steps % u) --u;
+    if (block_steps <= 4) u = block_steps;
     body.Add(Loop("ic", I(c_.in_blocks), [&](const PrimExpr& ic) {
       return Loop("kd", I(c_.window_d), [&](const PrimExpr& kd) {
         return Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
           return Loop("kw", I(c_.window_w), [&](const PrimExpr& kw) {
             PrimExpr in = in0 + ic * I(volume) + kd * I(c_.dilation_d * rows_ * row_) + kh * I(c_.dilation_h * row_) +
                           kw * I(c_.dilation_w * c_.in_lanes);
-            PrimExpr w = w0 + (((ic * I(c_.window_d) + kd) * I(c_.window_h) + kh) * I(c_.window_w) + kw) *
-                                  I(c_.in_lanes * lanes);
-            return Loop("i", I(c_.in_lanes / u), [&](const PrimExpr& i) {
+            // Floats: channels of a block within the window; integers: the window within four channels.
+            const int64_t window = c_.window();
+            PrimExpr at_window = (kd * I(c_.window_h) + kh) * I(c_.window_w) + kw;
+            PrimExpr w = w0 + (c_.terms == 1 ? (ic * I(window) + at_window) * I(block_steps * line)
+                                             : (ic * I(block_steps * window) + at_window) * I(line));
+            const int64_t next = c_.terms == 1 ? line : window * line;
+            return Loop("i", I(block_steps / u), [&](const PrimExpr& i) {
               Steps k;
               for (int64_t j = 0; j < u; ++j) {
-                PrimExpr lane = i * I(u) + I(j);
+                PrimExpr step = i * I(u) + I(j);
                 std::vector<PrimExpr> ws;
-                for (int64_t v = 0; v < vectors_; ++v)
-                  ws.push_back(k.Let("w", As(dtype_, Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes))));
+                for (int64_t v = 0; v < vectors_; ++v) {
+                  PrimExpr x = Read(weight_, w + step * I(next) + I(v * weight_block), line);
+                  ws.push_back(k.Let("w", c_.terms == 1 ? As(dtype_, x) : x));
+                }
                 for (int64_t p = 0; p < pixels; ++p) {
-                  PrimExpr b =
-                      k.Let("x", tir::broadcast_to(Read(input_, in + lane + I(pixel(p))), static_cast<int>(lanes)));
+                  PrimExpr b = k.Let("x", Repeat(input_, in + step * I(c_.terms) + I(pixel(p)), c_.terms, lanes));
                   for (int64_t v = 0; v < vectors_; ++v)
-                    k.Add(Store(acc, at(p, v), MultiplyAdd(fma_, b, ws[static_cast<size_t>(v)], value(p, v))));
+                    k.Add(Store(acc, at(p, v), AddTerms(fma_, c_.terms, b, ws[static_cast<size_t>(v)], value(p, v))));
                 }
               }
               return k.Done();
@@ -413,16 +427,16 @@ template <int N>
 Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
   const auto* a = anchor->attrs.as<ConvAttrs<N>>();
   DataType t = g.anchor_dtype();
-  if (!a || (t != DataType::Float(32) && t != DataType::Float(64)) || g.num_args() != 2 || g.arg_dtype(0) != t ||
-      !Widens(g.arg_dtype(1), t))
-    return Stmt();
+  const bool floats = (t == DataType::Float(32) || t == DataType::Float(64)) && g.num_args() == 2 &&
+                      g.arg_dtype(0) == t && Widens(g.arg_dtype(1), t);
+  if (!a || (!floats && !IsDot(g))) return Stmt();
   Conv c;
   Machine mc = MachineOf(target, t);
-  if constexpr (N == 2) {
+  if constexpr (N < 3) {
     const Array<PrimExpr>& x = g.arg_extents(0);
-    if (x.size() == 5 && (Known(x[2]) < 0 || Known(x[3]) < 0)) return WriteOpenConv(g, *a, mc);
+    if (x.size() == N + 3 && (Known(x[2]) < 0 || Known(x[N + 1]) < 0)) return WriteOpenConv(g, *a, mc);
   }
-  if (!ReadConv(g, *a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
+  if (!ReadConv(g, *a, &c) || floats != (c.terms == 1) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
   return c.depthwise ? WriteDepthwise(g, ChannelsAlone(c), mc) : ConvWriter(g, c, mc).Write();
 }
 

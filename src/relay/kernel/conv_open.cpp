@@ -21,6 +21,7 @@ struct OpenConv {
   int64_t in_blocks = 1, in_lanes = 1, out_blocks = 1, lanes = 1;
   int64_t window_h = 1, window_w = 1, step_h = 1, step_w = 1, dilation_h = 1, dilation_w = 1;
   int64_t top = 0, left = 0, bottom = 0, right = 0;
+  bool rows = true;        ///< images have a dimension of rows
   bool depthwise = false;  ///< see conv_depthwise.cpp
   bool padded() const { return top || left || bottom || right; }
   /// The result's pixels are those of the input.
@@ -37,28 +38,36 @@ bool IsLayout(const String& layout, std::string_view whole, std::string_view par
   return true;
 }
 
-bool ReadOpenConv(const Group& g, const ConvAttrs<2>& a, OpenConv* c) {
-  if (!IsLayout(a.data_layout, "NCHW", "C") || !IsLayout(a.kernel_layout, "OIHW", "IO")) return false;
-  if (!a.out_layout.empty() && !IsLayout(a.out_layout, "NCHW", "C")) return false;
+template <int N>
+bool ReadOpenConv(const Group& g, const ConvAttrs<N>& a, OpenConv* c) {
+  constexpr const char *kImages = N == 1 ? "NCW" : "NCHW", *kWeights = N == 1 ? "OIW" : "OIHW";
+  if (!IsLayout(a.data_layout, kImages, "C") || !IsLayout(a.kernel_layout, kWeights, "IO")) return false;
+  if (!a.out_layout.empty() && !IsLayout(a.out_layout, kImages, "C")) return false;
   const Array<PrimExpr>&x = g.arg_extents(0), &w = g.arg_extents(1), &o = g.out_extents();
-  c->images = x[0], c->in_height = x[2], c->in_width = x[3], c->height = o[2], c->width = o[3];
-  c->in_blocks = Known(x[1]), c->in_lanes = Known(x[4]), c->out_blocks = Known(o[1]), c->lanes = Known(o[4]);
-  c->window_h = Known(w[2]), c->window_w = Known(w[3]);
+  c->rows = N > 1;
+  c->images = x[0], c->in_height = N > 1 ? x[2] : I(1), c->in_width = x[N + 1];
+  c->height = N > 1 ? o[2] : I(1), c->width = o[N + 1];
+  c->in_blocks = Known(x[1]), c->in_lanes = Known(x[N + 2]);
+  c->out_blocks = Known(o[1]), c->lanes = Known(o[N + 2]);
+  c->window_h = N > 1 ? Known(w[2]) : 1, c->window_w = Known(w[N + 1]);
   for (int64_t d : {c->in_blocks, c->in_lanes, c->out_blocks, c->lanes, c->window_h, c->window_w}) {
     if (d < 1) return false;
   }
   auto number = [](const Array<int64_t>& v, int64_t i) { return v.size() > 1 ? v[i] : v[0]; };
-  c->step_h = number(a.strides, 0), c->step_w = number(a.strides, 1);
-  c->dilation_h = number(a.dilation, 0), c->dilation_w = number(a.dilation, 1);
-  const bool both = a.padding.size() == 4;
-  c->top = number(a.padding, 0), c->left = number(a.padding, 1);
-  c->bottom = both ? a.padding[2] : c->top, c->right = both ? a.padding[3] : c->left;
-  c->depthwise = a.groups > 1 && Known(w[1]) == 1 && Known(w[4]) == 1;
+  c->step_w = number(a.strides, N - 1), c->dilation_w = number(a.dilation, N - 1);
+  const bool both = a.padding.size() == 2 * N;
+  c->left = number(a.padding, N - 1), c->right = both ? a.padding[2 * N - 1] : c->left;
+  if constexpr (N > 1) {
+    c->step_h = number(a.strides, 0), c->dilation_h = number(a.dilation, 0);
+    c->top = number(a.padding, 0), c->bottom = both ? a.padding[2] : c->top;
+  }
+  const int64_t fan = Known(w[1]), in_part = Known(w[N + 2]), out_part = Known(w[N + 3]);
+  c->depthwise = a.groups > 1 && fan == 1 && in_part == 1;
   if (c->depthwise)
     return a.groups == c->in_blocks * c->in_lanes && c->in_lanes == c->lanes && c->in_blocks == c->out_blocks &&
-           Known(w[5]) == c->lanes && Known(w[0]) == c->out_blocks;
-  return a.groups == 1 && Known(w[0]) == c->out_blocks && Known(w[1]) == c->in_blocks && Known(w[4]) == c->in_lanes &&
-         Known(w[5]) == c->lanes;
+           out_part == c->lanes && Known(w[0]) == c->out_blocks;
+  return a.groups == 1 && Known(w[0]) == c->out_blocks && fan == c->in_blocks && in_part == c->in_lanes &&
+         out_part == c->lanes;
 }
 
 class OpenConvWriter {
@@ -224,6 +233,10 @@ class OpenConvWriter {
       s.Add(in_a_row(p0 * I(il)));
       return s.Done();
     }
+    if (Known(c_.height) == 1) {  // no run goes beyond a row
+      s.Add(in_a_row(p0 * I(c_.step_w * il)));
+      return s.Done();
+    }
     const PrimExpr y0 = s.Let("y", truncdiv(p0, width_)), x0 = s.Let("x", p0 - y0 * width_);
     auto place = [&](const PrimExpr& y, const PrimExpr& x) { return y * I(c_.step_h) * row_ + x * I(c_.step_w * il); };
     Steps across;
@@ -286,7 +299,10 @@ class OpenConvWriter {
     auto store = [&](const PrimExpr& t, int64_t v, PrimExpr value) {
       Site site;
       PrimExpr p = p0 + t;
-      site.at = {image_, block0_ + I(v), truncdiv(p, width_), truncmod(p, width_), I(0)};
+      site.at = {image_, block0_ + I(v)};
+      if (c_.rows) site.at.push_back(truncdiv(p, width_));
+      site.at.push_back(c_.rows ? truncmod(p, width_) : p);
+      site.at.push_back(I(0));
       site.offset = out0 + (t + I(v) * pixels_) * I(lanes);
       site.lanes = lanes;
       return g_.Finish(site, std::move(value));
@@ -328,9 +344,11 @@ class OpenConvWriter {
 
 }  // namespace
 
-Stmt WriteOpenConv(const Group& g, const ConvAttrs<2>& a, const Machine& mc) {
+template <int N>
+Stmt WriteOpenConv(const Group& g, const ConvAttrs<N>& a, const Machine& mc) {
   OpenConv c;
-  if (g.arg_extents(0).size() != 5 || g.arg_extents(1).size() != 6 || g.out_extents().size() != 5) return Stmt();
+  if (g.arg_extents(0).size() != N + 3 || g.arg_extents(1).size() != N + 4 || g.out_extents().size() != N + 3)
+    return Stmt();
   if (!ReadOpenConv(g, a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
   if (!c.depthwise) return OpenConvWriter(g, c, mc).Write();
   Windows d;
@@ -338,7 +356,10 @@ Stmt WriteOpenConv(const Group& g, const ConvAttrs<2>& a, const Machine& mc) {
   d.blocks = c.out_blocks, d.lanes = c.lanes, d.window_h = c.window_h, d.window_w = c.window_w;
   d.step_h = c.step_h, d.step_w = c.step_w, d.dilation_h = c.dilation_h, d.dilation_w = c.dilation_w;
   d.top = c.top, d.left = c.left, d.bottom = c.bottom, d.right = c.right;
+  d.rows = c.rows;
   return WriteDepthwise(g, d, mc);
 }
+template Stmt WriteOpenConv<1>(const Group&, const ConvAttrs<1>&, const Machine&);
+template Stmt WriteOpenConv<2>(const Group&, const ConvAttrs<2>&, const Machine&);
 
 }  // namespace baton::relay::kernel

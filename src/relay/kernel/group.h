@@ -72,6 +72,12 @@ class Group {
   friend class Vectorizer;
 };
 
+/// Whether the heavy operator sums products of uint8 by int8 in int32.
+inline bool IsDot(const Group& g) {
+  return g.num_args() == 2 && g.arg_dtype(0) == DataType::UInt(8) && g.arg_dtype(1) == DataType::Int(8) &&
+         g.anchor_dtype() == DataType::Int(32);
+}
+
 /// What follows the heavy operator cannot be said in vectors.
 struct NoVectorForm {};
 

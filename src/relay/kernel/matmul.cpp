@@ -99,9 +99,9 @@ class MatmulWriter : public MatmulTiles {
     Buffer packed;
     if (p_.packed) {
       panel_buffer_ = p_.b_buffer;
-      panel_row_ = I(p_.panel_columns);
-      panel_base_ = panel * I(s_.k * p_.panel_columns) + k0 * I(p_.panel_columns);
-      if (!(p_.b_buffer->dtype == dtype_) && std::min(tiles, plan_.row_tiles) >= kTilesToWiden) {
+      panel_row_ = I(PanelLine(p_.panel_columns));
+      panel_base_ = panel * I(s_.k * PanelLine(p_.panel_columns)) + k0 * panel_row_;
+      if (p_.terms == 1 && !(p_.b_buffer->dtype == dtype_) && std::min(tiles, plan_.row_tiles) >= kTilesToWiden) {
         packed = Buffer::Make({I(k_count * p_.panel_columns)}, dtype_, "packed");
         steps.Add(Widen(packed, k_count));
       }
@@ -187,17 +187,19 @@ tir::PrimFunc GenerateDense(const Function& func, const Call& anchor, const Stri
   });
 }
 
-/// data (..., K) x panels (N / columns, K, columns)
+/// data (..., K) x panels (N / columns, K, columns), or (N / columns, K / 4, columns, 4) of integers
 tir::PrimFunc GenerateDensePack(const Function& func, const Call& anchor, const String&, const Target& target) {
   return GenerateOpen(func, anchor, [&](const Group& g) {
     const Array<PrimExpr>&x = g.arg_extents(0), &w = g.arg_extents(1);
     Machine mc = MachineOf(target, g.anchor_dtype());
     Matmul p;
     p.panel_columns = Known(w[2]);
-    if (!FloatRows(g) || p.panel_columns < 0 || p.panel_columns % mc.lanes) return Stmt();
+    if (w.size() == 4) p.terms = Known(w[3]);
+    if (p.panel_columns < 0 || p.panel_columns % mc.lanes) return Stmt();
+    if (p.terms == 1 ? !FloatRows(g) : !(p.terms == 4 && IsDot(g))) return Stmt();
     p.m = Count(x, 0, x.size() - 1), p.n = g.out_extents().back(), p.k = w[1];
     p.packed = true;
-    p.a = {w[1], I(1)};
+    p.a = {w[1] * I(p.terms), I(p.terms)};
     return WriteMatmul(g, p, target);
   });
 }

@@ -24,6 +24,9 @@ struct Matmul {
   std::vector<PrimExpr> batch_a, batch_b;  ///< strides of the batch's dimensions, in elements
   MatrixStrides a, b;                      ///< of A[m, k], B[k, n]; b is unused when panels are packed
   int64_t panel_columns = 0;               ///< of packed panels
+  /// Terms of the sum that one step takes. With 4, A is uint8, B int8 in panels [n / columns][k][columns][4], the sum
+  /// int32; `k` and the strides of A count steps.
+  int64_t terms = 1;
   bool few_rows = false;                   ///< A has few rows as a rule: B is then read where it lies
   Buffer a_buffer, b_buffer;
   bool literal() const { return Known(batch) >= 0 && Known(m) >= 0 && Known(n) >= 0 && Known(k) >= 0; }
@@ -67,6 +70,8 @@ class MatmulTiles {
   Stmt FinishRow(const Buffer& b, const PrimExpr& r, const PrimExpr& m0, const PrimExpr& c0) const;
   Stmt CopyTile(const Buffer& tile, const Buffer& acc, int64_t rows) const;
 
+  /// Elements of B in a line of a panel of `vectors` vectors.
+  int64_t PanelLine(int64_t columns) const { return columns * p_.terms; }
   PrimExpr Mask(int64_t v) const;
   /// Row `m` of the batch, column n, as an index of the output.
   Array<PrimExpr> At(const PrimExpr& m, const PrimExpr& n) const;

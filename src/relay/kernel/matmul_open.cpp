@@ -133,8 +133,8 @@ class OpenMatmulWriter : public MatmulTiles {
     Buffer packed;
     if (p_.packed) {
       panel_buffer_ = p_.b_buffer;
-      panel_row_ = I(p_.panel_columns);
-      panel_base_ = (panel_ * p_.k + k0_) * I(p_.panel_columns);
+      panel_row_ = I(PanelLine(p_.panel_columns));
+      panel_base_ = (panel_ * p_.k + k0_) * panel_row_;
     } else if (pack_) {
       packed = Buffer::Make({block_limit_ * I(vectors_ * lanes_)}, dtype_, "packed");
       steps.Add(Pack(packed, k0_, count));

@@ -155,14 +155,15 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
     // A panel's lines are padded; B in place is not.
     bool in_place = !p_.packed && !pack_;
     for (int64_t v = 0; v < vectors_; ++v) {
-      PrimExpr at = b0 + k * panel_row_ + I(v * lanes_);
-      b.push_back(s.Let("b", As(dtype_, ReadMasked(panel_buffer_, at, lanes_, in_place ? Mask(v) : PrimExpr()))));
+      PrimExpr at = b0 + k * panel_row_ + I(v * PanelLine(lanes_));
+      PrimExpr x = p_.terms > 1 ? Read(panel_buffer_, at, PanelLine(lanes_))
+                                : As(dtype_, ReadMasked(panel_buffer_, at, lanes_, in_place ? Mask(v) : PrimExpr()));
+      b.push_back(s.Let("b", x));
     }
     for (int64_t r = 0; r < rows; ++r) {
-      PrimExpr x = s.Let(
-          "a", tir::broadcast_to(Read(p_.a_buffer, a0 + I(r) * p_.a.row + k * p_.a.column), static_cast<int>(lanes_)));
+      PrimExpr x = s.Let("a", Repeat(p_.a_buffer, a0 + I(r) * p_.a.row + k * p_.a.column, p_.terms, lanes_));
       for (int64_t v = 0; v < vectors_; ++v)
-        s.Add(Store(acc, at(r, v), MultiplyAdd(fma_, x, b[static_cast<size_t>(v)], value(r, v))));
+        s.Add(Store(acc, at(r, v), AddTerms(fma_, p_.terms, x, b[static_cast<size_t>(v)], value(r, v))));
     }
     return s.Done();
   };

@@ -8,6 +8,8 @@
 #include <baton/relay/op/transform.h>
 #include <baton/runtime/scalar.h>
 
+#include "relay/op/later.h"
+
 namespace baton::relay {
 namespace {
 
@@ -51,7 +53,7 @@ std::optional<IntegerRange> IntegerRanges::Of(const Expr& e, int depth) {
 }
 
 std::optional<IntegerRange> IntegerRanges::Find(const Expr& e, int depth) {
-  if (const auto* c = e.as<ConstantNode>()) return RangeOfConstant(c->data);
+  if (const auto* c = e.as<ConstantNode>()) return Reading(c->data, RangeOfConstant);
   const auto* call = e.as<CallNode>();
   const OpDef* def = call ? DefOf(call->op) : nullptr;
   if (!def || call->args.empty()) return std::nullopt;

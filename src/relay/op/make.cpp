@@ -2,6 +2,7 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/op/transform.h>
+#include <relay/op/axis_parts.h>
 
 namespace baton::relay {
 
@@ -39,6 +40,19 @@ Expr MakeScalar(double value, DataType dtype) {
 Expr MakeInts(const std::vector<int64_t>& values) {
   return Constant(ConstantNode{
       {}, runtime::NDArray::FromBytes(values.data(), {static_cast<int64_t>(values.size())}, DataType::Int(64))});
+}
+
+Expr FilledUp(const Expr& value, DataType dtype, const std::vector<int64_t>& shape, size_t axis, int64_t length) {
+  if (shape[axis] == length) return value;
+  Array<Array<int64_t>> widths;
+  for (size_t d = 0; d < shape.size(); ++d) widths.push_back({0, d == axis ? length - shape[d] : 0});
+  return MakeCall<PadAttrs>(op::pad, {value, MakeScalar(0, dtype)}, [&](PadAttrs* a) { a->pad_width = widths; });
+}
+
+Expr FirstOf(const Expr& value, int64_t axis, int64_t length) {
+  return MakeCall<StridedSliceAttrs>(op::strided_slice, {value}, [&](StridedSliceAttrs* a) {
+    a->begin = Array<int64_t>{0}, a->end = Array<int64_t>{length}, a->axes = Array<int64_t>{axis};
+  });
 }
 
 }  // namespace baton::relay

@@ -63,6 +63,17 @@ NDArray Widened(const NDArray& narrow) {
   return out;
 }
 
+bool FitsInt8(const NDArray& wide) {
+  if (wide.dtype() != DataType::Float(32)) return false;
+  const NDArray w = wide.Contiguous();
+  const auto* from = w.ptr<float>();
+  for (int64_t i = 0, n = w.numel(); i < n; ++i) {
+    const float v = from[i];
+    if (!(v >= -128 && v <= 127) || static_cast<float>(static_cast<int8_t>(v)) != v) return false;
+  }
+  return true;
+}
+
 NDArray ExactlyAs(const NDArray& wide, DataType narrow) {
   if (narrow == DataType::Int(8)) {
     return Exactly<int8_t>(

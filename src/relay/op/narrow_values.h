@@ -6,6 +6,12 @@
 
 namespace baton::relay {
 
+/// Fewer elements are not worth a narrow form of their own.
+inline constexpr int64_t kFewestNarrow = 1024;
+
+/// Whether int8 holds all values of a float32 tensor exactly.
+bool FitsInt8(const NDArray& wide);
+
 /// int8, float16 or bfloat16 as float32; float32 as it is.
 NDArray Widened(const NDArray& narrow);
 

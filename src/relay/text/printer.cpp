@@ -78,6 +78,7 @@ void Printer::Atom(const ExprNode* n) {
     VarName(static_cast<const VarNode*>(n));
   } else if (n->IsInstance<ConstantNode>()) {
     if (!ScalarText(static_cast<const ConstantNode*>(n)->data, &text_)) Meta(GetRef<ObjectRef>(n));
+    TypeComment(n);
   } else if (n->IsInstance<OpNode>()) {
     text_ += static_cast<const OpNode*>(n)->name.view();
   } else if (n->IsInstance<GlobalVarNode>()) {

@@ -62,20 +62,28 @@ class Printer final : private TypePrinter {
   void Meta(const ObjectRef& obj);
   void MetaSection();
   void TypeComment(const ExprNode* n) {
-    if (!options_.types || !n->checked_type_.defined()) return;
+    if (!options_.types) return;
+    // The name of a node of an imported model, or of a program's own span; lines of a text have a place instead.
+    if (n->span.defined() && n->span->source_name.defined() && n->span->source_name->text.empty()) {
+      Comment(n->span->source_name->name.str());
+    }
+    if (!n->checked_type_.defined()) return;
+    // Functions within functions have types that grow with them, which no reader takes in.
+    if (Height(runtime::RefCast<Type>(n->checked_type_)) > kHeight) return;
     text_ += " /* ty=";
     Print(runtime::RefCast<Type>(n->checked_type_));
     text_ += " */";
   }
-  void Annotation(const CallNode* call) {
-    if (!options_.annotate) return;
-    std::string said = options_.annotate(call, options_.annotate_context);
+  void Comment(std::string said) {
     if (said.empty()) return;
     for (size_t at = 0; (at = said.find("*/", at)) != std::string::npos;) said.insert(at + 1, " ");
     for (char& c : said) {
       if (c == '\n') c = ' ';
     }
     text_ += " /* " + said + " */";
+  }
+  void Annotation(const CallNode* call) {
+    if (options_.annotate) Comment(options_.annotate(call, options_.annotate_context));
   }
   void Indent() { text_.append(2 * static_cast<size_t>(indent_ < 40 ? indent_ : 40), ' '); }
   void Push(Kind k, uint32_t node = ExprIndex::kNone, int32_t block = 0) {

@@ -34,7 +34,12 @@ std::string_view Printer::Unique(support::NameMap<uint32_t>* taken, std::string_
 void Printer::VarName(const VarNode* v) {
   bool fresh = false;
   std::string_view& name = names_.Insert(v, &fresh);
-  if (fresh) name = Unique(&taken_, v->vid.defined() ? v->name_hint().view() : "");
+  if (fresh) {
+    std::string_view hint = v->vid.defined() ? v->name_hint().view() : "";
+    // A number would be that of a line.
+    if (!hint.empty() && hint[0] >= '0' && hint[0] <= '9') hint = name_store_.emplace_back("v" + std::string(hint));
+    name = Unique(&taken_, hint);
+  }
   Sigil('%', name);
 }
 
@@ -255,17 +260,33 @@ void Printer::FieldValue(const FieldInfo& f, const Any& v) {
 }
 
 namespace {
-/// The attribute that Relay's text has in any case, since its attributes had no default where Python's functions had
-/// one; empty for most types.
-std::string_view AlwaysPrinted(std::string_view type) {
+struct Told {
+  std::string_view type, field;
+  bool with_types;  ///< only where the text says types too: the text that programs of Relay read
+};
+/// Attributes that Relay's text has in any case, since they had no default, or another one than Python's functions.
+constexpr Told kTold[] = {
+    {"MaxPool1DAttrs", "pool_size", false},   {"MaxPool2DAttrs", "pool_size", false},
+    {"MaxPool3DAttrs", "pool_size", false},   {"AvgPool1DAttrs", "pool_size", false},
+    {"AvgPool2DAttrs", "pool_size", false},   {"AvgPool3DAttrs", "pool_size", false},
+    {"LRNAttrs", "alpha", false},             {"DenseAttrs", "units", true},
+    {"MatmulAttrs", "units", true},           {"BatchMatmulAttrs", "transpose_b", true},
+    {"TransposeAttrs", "axes", true},         {"StridedSliceAttrs", "strides", true},
+    {"StridedSliceAttrs", "axes", true},      {"ArangeAttrs", "dtype", true},
+    {"ArgsortAttrs", "dtype", true},          {"TopKAttrs", "dtype", true},
+    {"ShapeOfAttrs", "dtype", true},          {"UpSamplingAttrs", "scale_h", true},
+    {"UpSamplingAttrs", "scale_w", true},     {"UpSampling3DAttrs", "scale_d", true},
+    {"UpSampling3DAttrs", "scale_h", true},   {"UpSampling3DAttrs", "scale_w", true},
+};
+std::vector<std::string_view> AlwaysPrinted(std::string_view type, bool with_types) {
   static constexpr std::string_view kPrefix = "relay.attrs.";
-  if (type.substr(0, kPrefix.size()) != kPrefix) return {};
+  std::vector<std::string_view> out;
+  if (type.substr(0, kPrefix.size()) != kPrefix) return out;
   type.remove_prefix(kPrefix.size());
-  for (const std::string_view pool :
-       {"MaxPool1DAttrs", "MaxPool2DAttrs", "MaxPool3DAttrs", "AvgPool1DAttrs", "AvgPool2DAttrs", "AvgPool3DAttrs"}) {
-    if (type == pool) return "pool_size";
+  for (const Told& t : kTold) {
+    if (t.type == type && (with_types || !t.with_types)) out.push_back(t.field);
   }
-  return type == "LRNAttrs" ? "alpha" : "";
+  return out;
 }
 }  // namespace
 
@@ -294,12 +315,11 @@ void Printer::CallAttrs(const CallNode* call, bool first) {
     text_ += '=';
     FieldValue(*info->Find(name), v);
   };
-  const std::string_view always = AlwaysPrinted(info->key);
-  if (always.empty()) return call->attrs->VisitFields(print, true);
-  std::vector<std::string_view> told;
+  std::vector<std::string_view> told = AlwaysPrinted(info->key, options_.types);
+  if (told.empty()) return call->attrs->VisitFields(print, true);
   call->attrs->VisitFields([&](const char* name, const Any&) { told.emplace_back(name); }, true);
   call->attrs->VisitFields([&](const char* name, const Any& v) {
-    if (name == always || std::find(told.begin(), told.end(), name) != told.end()) print(name, v);
+    if (std::find(told.begin(), told.end(), name) != told.end()) print(name, v);
   });
 }
 

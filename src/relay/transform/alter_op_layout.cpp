@@ -8,22 +8,31 @@
 #include <baton/relay/transform.h>
 #include <baton/tir/functor.h>
 #include <relay/expr/children.h>
+#include <relay/op/axis_parts.h>
 
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "relay/kernel/dots.h"
 #include "relay/transform/convert_layout.h"
 
 namespace baton::relay::transform {
 namespace {
 
+using kernel::BlockOf;
 using Ints = std::vector<int64_t>;
 
-/// Channels of one block: as many as a vector has lanes, or the half or quarter of it; 0 if none divides them.
-int64_t BlockOf(int64_t channels, int64_t lanes) {
+/// The largest number of channels of a block that divides them all, at least 1.
+int64_t AnyBlockOf(int64_t channels, int64_t lanes) {
+  int64_t b = std::min(channels, lanes);
+  while (channels % b != 0) --b;
+  return b;
+}
+/// Channels of one block where a quarter more of them may be added for whole blocks; 0 where that does not do.
+int64_t PaddedBlockOf(int64_t channels, int64_t lanes) {
   for (int64_t b = lanes; b >= 4; b /= 2) {
-    if (channels % b == 0) return b;
+    if ((channels + b - 1) / b * b * 4 <= channels * 5) return b;
   }
   return 0;
 }
@@ -56,7 +65,7 @@ Array<int64_t> PerChannel(const Ints& image, int64_t block) {
 /// user takes the form that it supports. Unused layout transforms are not part of the result.
 class LayoutMutator : public MixedModeMutator {
  public:
-  explicit LayoutMutator(int64_t lanes) : lanes_(lanes) {}
+  explicit LayoutMutator(const Target& target) : target_(target), lanes_(target->Lanes(DataType::Float(32))) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -132,26 +141,51 @@ class LayoutMutator : public MixedModeMutator {
       return post;
     if (!ImageShape(pre->args[0], &in) || !ImageShape(pre->args[1], &w) || !call->args[1].as<ConstantNode>())
       return post;
-    if (!(pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32))) return post;
+    const bool dots = kernel::HasDotKernel(pre, target_);
+    if (!dots && !(pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32))) return post;
     if (std::count(in.begin(), in.end(), 0) || std::count(out.begin(), out.end(), 0)) return post;
     bool depthwise = N < 3 && a.groups > 1 && a.groups == in[1] && a.groups == out[1];
     int64_t groups = depthwise ? 1 : a.groups;
     int64_t ob = BlockOf(out[1] / groups, lanes_), ib = BlockOf(in[1] / groups, lanes_);
     if (ib == 0 && in[1] / groups <= 4) ib = in[1] / groups;  // an image's channels are one block
     if (depthwise) ib = ob;
+    // Kernels of plain images know their sides. Where they are open, channels that make no whole blocks are filled up.
+    const bool open = std::count_if(in.begin() + 2, in.end(), [](int64_t d) { return d < 0; }) != 0;
+    Ints full = out;
+    const bool floats = pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32);
+    if (N < 3 && open && floats && a.groups == 1) {
+      if (ib == 0) ib = AnyBlockOf(in[1], lanes_);
+      if (ob == 0) ob = PaddedBlockOf(out[1], lanes_);
+      if (ob != 0) full[1] = (out[1] + ob - 1) / ob * ob;
+    }
     if (ob == 0 || ib == 0) return post;
     // Groups that leave lanes empty, or channels alone that lie plain already, are not worth another order.
     if (groups > 1 && (ob < lanes_ || ib < 4)) return post;
     if (depthwise && !Find(call->args[0]) && !std::count(a.strides.begin(), a.strides.end(), 2)) return post;
-    std::string kernel = weights + std::to_string(depthwise ? 1 : ib) + "i" + std::to_string(ob) + "o";
-    Expr data = Get(call->args[0], N + 2, ib), weight = LayoutTransform(call->args[1], weights, kernel);
+    const std::string outputs = std::to_string(ob) + "o";
+    std::string kernel =
+        dots ? weights + outputs + "4i" : weights + std::to_string(depthwise ? 1 : ib) + "i" + outputs;
+    Expr data = Get(call->args[0], N + 2, ib);
+    const DataType held = call->args[1].as<ConstantNode>()->data.dtype();
+    Expr weight = LayoutTransform(FilledUp(call->args[1], held, w, 0, full[1]), weights, kernel);
     auto attrs = runtime::make_object<ConvAttrs<N>>(a);
     attrs->data_layout = String(Blocked(N + 2, ib));
     attrs->kernel_layout = String(kernel);
     attrs->out_layout = String(Blocked(N + 2, ob));
     Op op = Downcast<Op>(call->op);
     if (N == 2) op = depthwise ? op::depthwise_conv2d_nchwc : op::conv2d_nchwc;
-    return Plain(MakeCall(op, {data, weight}, Attrs(ObjectPtr<Object>(attrs))), ob, out, post->span);
+    if (full != out && a.channels.defined()) attrs->channels = PrimExpr(full[1]);
+    const Expr made = MakeCall(op, {data, weight}, Attrs(ObjectPtr<Object>(attrs)));
+    return full == out ? Plain(made, ob, out, post->span) : FirstChannels(made, ob, out, post->span);
+  }
+
+  /// The plain form of a blocked value that has more channels than `shape`.
+  static Expr FirstChannels(const Expr& value, int64_t size, const Ints& shape, const Span& span) {
+    value->span = span;
+    const Expr all = LayoutTransform(value, Blocked(shape.size(), size), PlainLayout(shape.size()));
+    const Expr first = FirstOf(all, 1, shape[1]);
+    all->span = span, first->span = span;
+    return first;
   }
 
   /// A call that takes blocks where its attribute `layout` says so.
@@ -238,6 +272,7 @@ class LayoutMutator : public MixedModeMutator {
     return Plain(MakeCall(Downcast<Op>(call->op), args, call->attrs), size, out, post->span);
   }
 
+  Target target_;
   int64_t lanes_;
   std::unordered_map<const Object*, Block> blocked_;
   std::vector<Expr> keep_;
@@ -262,7 +297,7 @@ Pass AlterOpLayout() {
         if (!target->traits().vector_kernels) return f;  // kernels read images as they are
         // Blocks begin at convolutions and pools.
         const bool any = AnyCallWhere(f, [](const OpNode* op) { return op->name.view().starts_with("nn."); });
-        return any ? Downcast<Function>(LayoutMutator(target->Lanes(DataType::Float(32))).Mutate(f)) : f;
+        return any ? Downcast<Function>(LayoutMutator(target).Mutate(f)) : f;
       },
   });
 }

@@ -5,6 +5,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/scoped_table.h>
 #include <baton/support/stack.h>
+#include <relay/expr/equal_constants.h>
 #include <relay/expr/expr_index.h>
 
 #include <algorithm>
@@ -14,8 +15,12 @@
 namespace baton::relay::transform {
 namespace {
 
+/// Smaller tensors are not worth comparing.
+constexpr size_t kFewestBytes = 1024;
+bool IsLarge(const ConstantNode* c) { return c->data.nbytes() >= kFewestBytes; }
+
 /// Value numbering, operands first: finds for each call of an operator, tuple and tuple access the first one of equal
-/// value. Operands are compared by their first equals; scalars, by value. What a branch computes is forgotten at its
+/// value. Operands are compared by their first equals; scalars and large constants, by value. What a branch computes is forgotten at its
 /// end, and a function has a table of its own: its values are computed when it is called.
 class ValueNumbers {
  public:
@@ -95,7 +100,8 @@ class ValueNumbers {
     Table& table = index_.atom(id) ? atoms_ : values_;
     if (const uint32_t* known = table.Find(hash, [&](uint32_t other) { return Equal(id, other); })) {
       first_[id] = *known;
-      any_equal_ = any_equal_ || !n->IsInstance<ConstantNode>();
+      const auto* constant = As<ConstantNode>(n);
+      any_equal_ = any_equal_ || !constant || IsLarge(constant);
     } else {
       table.Add(hash, id);
     }
@@ -105,12 +111,13 @@ class ValueNumbers {
       const OpDef* def = DefOf(call->op);
       return def && !def->stateful && !(fskip_.defined() && fskip_(GetRef<Expr>(n)).As<bool>());
     }
-    if (const auto* constant = As<ConstantNode>(n)) return constant->is_scalar();
+    if (const auto* constant = As<ConstantNode>(n)) return constant->is_scalar() || IsLarge(constant);
     return n->IsInstance<TupleNode>() || n->IsInstance<TupleGetItemNode>();
   }
   uint64_t HashOf(uint32_t id) const {
     const ExprNode* n = index_[id];
-    if (n->IsInstance<ConstantNode>()) return StructuralHash(GetRef<Expr>(n));
+    if (const auto* constant = As<ConstantNode>(n))
+      return IsLarge(constant) ? SampleHash(constant->data) : StructuralHash(GetRef<Expr>(n));
     uint64_t h = n->type_index();
     for (uint32_t operand : index_.Operands(id)) h = h * 0x9e3779b97f4a7c15ull + FirstOf(operand);
     if (const auto* call = As<CallNode>(n)) return call->attrs.defined() ? h * 31 + StructuralHash(call->attrs) : h;
@@ -120,7 +127,11 @@ class ValueNumbers {
   bool Equal(uint32_t a, uint32_t b) const {
     const ExprNode *x = index_[a], *y = index_[b];
     if (x->type_index() != y->type_index()) return false;
-    if (x->IsInstance<ConstantNode>()) return StructuralEqual(GetRef<Expr>(x), GetRef<Expr>(y));
+    if (const auto* constant = As<ConstantNode>(x)) {
+      const auto* other = static_cast<const ConstantNode*>(y);
+      return IsLarge(constant) ? SameElements(constant->data, other->data)
+                               : StructuralEqual(GetRef<Expr>(x), GetRef<Expr>(y));
+    }
     const auto same = [this](uint32_t p, uint32_t q) { return FirstOf(p) == FirstOf(q); };
     if (!std::ranges::equal(index_.Operands(a), index_.Operands(b), same)) return false;
     if (const auto* call = As<CallNode>(x)) {
@@ -151,6 +162,8 @@ class SubexprReplacer : public MixedModeMutator {
   explicit SubexprReplacer(const ValueNumbers& values) : values_(values) {}
 
  private:
+  using MixedModeMutator::VisitExpr_;
+  Expr VisitExpr_(const ConstantNode* c) final { return GetRef<Expr>(values_.FirstEqual(c)); }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final { return Replace(pre, post); }
   Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Replace(pre, post); }
   Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return Replace(pre, post); }
@@ -168,7 +181,8 @@ Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& options) {
       options,
       {
           .doc =
-              "One computation for equal calls of operators without effects. `fskip(call)` true leaves a call alone.",
+              "One computation for equal calls of operators without effects, one constant for equal large ones. "
+              "`fskip(call)` true leaves a call alone.",
           .opt_level = 3,
           .required = {"InferType"},
           .run = [fskip = options.fskip](Function f, IRModule, PassContext) -> Function {

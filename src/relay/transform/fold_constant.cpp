@@ -3,9 +3,11 @@
 #include <baton/ir/structural.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
+#include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
+#include <relay/op/later.h>
 #include <relay/transform/tuple_fields.h>
 
 #include <algorithm>
@@ -23,7 +25,11 @@ constexpr size_t kMaxTransientBytes = size_t{256} << 20;
 // Operations that one run over a function may take, a second or two, and bytes that it may make; more where there are
 // constants of its own to compute with. What is beyond stays in the program.
 constexpr double kMaxFlops = 1e10, kFlopsAByte = 4;
-constexpr double kMaxBytes = 384 << 20, kBytesAByte = 4;
+constexpr double kMaxBytes = 384 << 20, kBytesAByte = 6;
+// Smaller weights stay in memory.
+constexpr size_t kLater = 64 << 10;
+// Elements of quantized weights count as what they are computed with.
+constexpr double kWideBytes = 4;
 
 /// Whether an expression is a constant: a Constant, or a Tuple of constants. Answers are kept for tuples alone.
 class ConstantChecker : private ExprVisitor {
@@ -134,9 +140,47 @@ class ConstantFolder : public MixedModeMutator {
     Expr* known = Known(call);
     if (known && known->defined()) return *known;
     if (!Affordable(pre)) return post;
-    const Expr folded = WithTypeOf(pre, ConstEvaluate(call, post));
+    Expr folded = FoldLater(pre, call);
+    folded = WithTypeOf(pre, folded.defined() ? folded : ConstEvaluate(call, post));
     if (known && folded.as<ConstantNode>()) *known = folded;
     return folded;
+  }
+
+  /// A call of weights that are read when they are needed, by a kernel that the evaluator makes, becomes such a weight
+  /// itself; null for other calls.
+  static Expr FoldLater(const CallNode* pre, const CallNode* call) {
+    const OpDef* def = DefOf(call->op);
+    const auto* type = pre->checked_type_.as<TensorTypeNode>();
+    std::vector<int64_t> shape;
+    if (!type || !def->lower || def->host || def->pattern > OpPattern::kInjective || !StaticShape(type->shape, &shape) ||
+        runtime::TensorBytes(shape, type->dtype) < kLater)
+      return Expr();
+    bool any = false;
+    Array<ObjectRef> args;
+    for (const Expr& a : call->args) {
+      const auto* c = a.as<ConstantNode>();
+      if (!c || (c->data.nbytes() >= kLater && !c->data.HasSource())) return Expr();
+      any = any || c->data.HasSource();
+      args.push_back(c->data);
+    }
+    if (!any) return Expr();
+    for (const ObjectRef& a : args) Downcast<NDArray>(a).GiveBack();
+    const auto op = Downcast<Op>(call->op);
+    Constant later(NDArray::Later(
+        shape, type->dtype, PackedFunc([op, attrs = call->attrs, args, shape, view = IsView(op)](runtime::Args, runtime::RetValue* rv) {
+          *rv = view ? CopyAs(Downcast<NDArray>(args[0]), shape) : EvalAgain(op, attrs, args);
+        })));
+    later->span = call->span;
+    return later;
+  }
+  static NDArray CopyAs(const NDArray& from, const std::vector<int64_t>& shape) {
+    return Reading(from, [&](const NDArray& x) { return NDArray::FromBytes(x.data(), shape, x.dtype()); });
+  }
+  static NDArray EvalAgain(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) {
+    With<PassContext> scope(PassContext::Create());
+    NDArray out = Downcast<NDArray>(Evaluator::Get().EvalOp(op, attrs, args));
+    for (const ObjectRef& a : args) Downcast<NDArray>(a).GiveBack();
+    return out;
   }
 
   /// Counts the operations of a call, and of the values that it needs first.
@@ -270,7 +314,9 @@ class ConstantFolder : public MixedModeMutator {
 double ConstantBytesOf(const Expr& root) {
   double own = 0;
   for (const ExprNode* n : PostOrderNodes(root)) {
-    if (n->IsInstance<ConstantNode>()) own += static_cast<double>(static_cast<const ConstantNode*>(n)->data.nbytes());
+    if (!n->IsInstance<ConstantNode>()) continue;
+    const NDArray& data = static_cast<const ConstantNode*>(n)->data;
+    own += std::max(static_cast<double>(data.nbytes()), kWideBytes * static_cast<double>(data.numel()));
   }
   return own;
 }

@@ -7,6 +7,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/op/narrow_values.h>
 #include <relay/transform/half_weights.h>
 
 #include <memory>
@@ -132,11 +133,15 @@ bool PerChannel(const Expr& typed, const Expr& data, int64_t channel, std::vecto
   return DimAt(typed, at) >= 0 && DimAt(typed, at) == DimAt(data, channel);
 }
 
+/// Whether weights are whole numbers that NarrowWeights keeps in a byte each: scaled, they would take four.
+bool KeptNarrow(const NDArray& weight) { return weight.numel() >= kFewestNarrow && FitsInt8(weight); }
+
 /// Whether the layer's weights take factors of its data's or result's channels along one of their dimensions. One dtype
 /// all through: a factor of another would not fit the weights.
 bool Takes(const Layer& layer, const Expr& typed, const Expr& scaled, int64_t dimension) {
   if (!layer.call || dimension < 0) return false;
   const Expr& weight = typed.as<CallNode>()->args[1];
+  if (const NDArray* data = DataOf(weight); data && KeptNarrow(*data)) return false;
   return DimAt(weight, dimension) >= 0 && DimAt(weight, dimension) == DimAt(scaled, layer.axes.channel) &&
          TensorDtype(weight) == TensorDtype(scaled);
 }

@@ -290,13 +290,6 @@ Function FirstOrderGradient(const Function& func, const IRModule& mod) {
   Function own = PrepareForGradient(func, mod);
   for (const Var& p : own->params) CheckTensors(p, "a parameter");
   CheckTensors(own->body, "the result");
-  bool any = false;
-  for (const Var& p : own->params) any = any || HasFloating(TypeOf(p));
-  if (!any || !HasFloating(TypeOf(own->body))) {
-    GradientError(own.get(),
-                  any ? fmt::format("the result has type {}, no part of which is floating", TypeText(TypeOf(own->body)))
-                      : std::string("no parameter is floating, so there is nothing to differentiate by"));
-  }
   PostOrder(own->body, [&](const Expr& e) {
     if (!e.as<LetNode>()) CheckDataflow(e.get());
   });

@@ -108,12 +108,6 @@ class HigherOrder {
     for (const Var& p : f->params) CheckData(p, "a parameter");
     Type ret = KnownType(f).as<FuncTypeNode>()->ret_type;
     CheckData(func, "the result", ret);
-    bool any = false;
-    for (const Var& p : f->params) any = any || HasFloating(KnownType(p));
-    if (!any || !HasFloating(ret)) {
-      GradientError(func.get(), any ? fmt::format("the result has type {}, no part of which is floating", TypeText(ret))
-                                    : std::string("no parameter is floating, so there is nothing to differentiate by"));
-    }
     Chain chain(var_names_);
     back_ = Downcast<Var>(
         chain.Push(NewRef(Function(Array<Var>(), Tuple(Array<Expr>()), TupleType::Empty())), BackType(), &Names::back));

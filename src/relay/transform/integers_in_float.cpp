@@ -14,6 +14,8 @@
 #include <optional>
 #include <vector>
 
+#include "relay/kernel/dots.h"
+
 namespace baton::relay::transform {
 namespace {
 
@@ -24,13 +26,16 @@ constexpr DataType kFloat = DataType::Float(32);
 const TensorTypeNode* TensorOf(const Expr& e) { return e->checked_type_.as<TensorTypeNode>(); }
 
 class Floater : public MixedModeMutator {
+ public:
+  explicit Floater(Target target) : target_(std::move(target)) {}
+
  private:
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
     const auto* out = pre->checked_type_.as<TensorTypeNode>();
     if (!call || call->args.size() != 2 || !out || !out->dtype.is_int() || out->dtype.bits() < 32) return post;
     const std::optional<SummedAxes> axes = SummedAxesOf(pre);
-    if (!axes) return post;
+    if (!axes || kernel::HasDotKernel(pre, target_)) return post;
     const SummedAxes& at = *axes;
     const auto *x = TensorOf(pre->args[0]), *w = TensorOf(pre->args[1]);
     const int64_t terms = DimOf(w->shape[at.weight]);
@@ -118,6 +123,7 @@ class Floater : public MixedModeMutator {
     f->Set(runtime::ObjectAccess::Get(own), Any(kFloat).raw());
     return own;
   }
+  Target target_;
   IntegerRanges ranges_;
 };
 
@@ -141,7 +147,7 @@ Pass IntegersInFloat() {
       .run = [](Function f, IRModule, PassContext) -> Function {
         const Target target = Target::Current();
         if (!target->traits().vector_kernels) return f;
-        return AnyNode(f, IsProduct) ? Downcast<Function>(Floater().Mutate(f)) : f;
+        return AnyNode(f, IsProduct) ? Downcast<Function>(Floater(target).Mutate(f)) : f;
       },
   });
 }

@@ -5,15 +5,13 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/op/later.h>
 #include <relay/op/narrow_values.h>
 
 #include <vector>
 
 namespace baton::relay::transform {
 namespace {
-
-/// Fewer elements are not worth a kernel of their own.
-constexpr int64_t kFewest = 1024;
 
 bool TakesNarrowWeights(const OpNode* op) {
   const OpDef* def = DefOf(GetRef<Op>(op));
@@ -54,10 +52,14 @@ class WeightNarrower : public MixedModeMutator {
   }
 
   Expr Narrow(const Constant& w) const {
-    if (w->data.numel() < kFewest) return w;
+    if (w->data.numel() < kFewestNarrow) return w;
     for (DataType t : narrow_) {
       NDArray made = ExactlyAs(w->data, t);
       if (!made.defined()) continue;
+      if (w->data.HasSource()) {
+        MakeAgain(made, w->data, [t](const NDArray& wide) { return ExactlyAs(wide, t); });
+        w->data.GiveBack();
+      }
       Constant c(made);
       c->span = w->span;
       return c;

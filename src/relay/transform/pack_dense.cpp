@@ -8,10 +8,12 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/op/later.h>
 
 #include <cstring>
 #include <map>
 
+#include "relay/kernel/dots.h"
 #include "relay/kernel/machine.h"
 #include "relay/kernel/plan.h"
 
@@ -41,6 +43,20 @@ NDArray PackPanels(const NDArray& weight, int64_t columns) {
   return out;
 }
 
+/// (units, K) of bytes as panels (units / columns, K / 4, columns, 4); columns that are not there are 0.
+NDArray PackDots(const NDArray& weight, int64_t columns) {
+  const NDArray w = weight.Contiguous();
+  const int64_t n = w.dim(0), k = w.dim(1), panels = (n + columns - 1) / columns, steps = k / 4;
+  NDArray out = NDArray::Empty({panels, steps, columns, 4}, w.dtype());
+  memset(out.data(), 0, out.nbytes());
+  for (int64_t line = 0; line < n; ++line) {
+    const int8_t* from = w.ptr<int8_t>() + line * k;
+    int8_t* to = out.ptr<int8_t>() + (line / columns * steps * columns + line % columns) * 4;
+    for (int64_t i = 0; i < steps; ++i) memcpy(to + i * columns * 4, from + i * 4, 4);
+  }
+  return out;
+}
+
 /// How often each call is an argument.
 PointerMap<int> UsesOf(const Function& f) {
   PointerMap<int> uses;
@@ -63,40 +79,84 @@ bool IsReshape(const CallNode* call) { return call && call->op == op::reshape; }
 class Packer : public MixedModeMutator {
  public:
   Packer(const Target& target, const Function& f)
-      : machine_(kernel::MachineOf(target, DataType::Float(32))), uses_(UsesOf(f)) {}
+      : target_(target), machine_(kernel::MachineOf(target, DataType::Float(32))), uses_(UsesOf(f)) {
+    for (const ExprNode* n : PostOrderNodes(f)) {
+      const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
+      if (!call || call->op != op::dense || kernel::HasDotKernel(call, target_)) continue;
+      if (const int64_t columns = ColumnsOf(call)) tied_[call->args[1].get()] = columns;
+    }
+  }
 
  private:
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     if (IsReshape(pre)) return Widen(pre, post);
-    if (pre->op != op::dense) return post;
+    if (TakesRows(pre)) return RowsOfPanels(pre, post);
+    const int64_t columns = ColumnsOf(pre);
+    if (columns == 0) return post;
     const auto* call = post.as<CallNode>();
+    const auto* w = pre->args[1].as<ConstantNode>();
+    Expr e = MakeCall(op::dense_pack, {call->args[0], Packed(w, columns)}, AttrsOf(w->data.dim(0)));
+    e->span = pre->span;
+    return e;
+  }
+
+  /// Columns of a panel of a product's weight; 0 where it is not packed.
+  int64_t ColumnsOf(const CallNode* call) const {
+    if (call->op != op::dense) return 0;
     const auto* w = call->args[1].as<ConstantNode>();
-    const auto* type = pre->args[0]->checked_type_.as<TensorTypeNode>();
-    const auto* out = pre->checked_type_.as<TensorTypeNode>();
-    if (!w || !type || !out || w->data.dtype() != DataType::Float(32) || type->dtype != DataType::Float(32) ||
-        out->dtype != DataType::Float(32) || !HasKnownExtents(type->shape)) {
-      return post;
-    }
-    int64_t rows = 1, n = w->data.shape()[0], k = w->data.shape()[1];
+    const auto* type = call->args[0]->checked_type_.as<TensorTypeNode>();
+    const auto* out = call->checked_type_.as<TensorTypeNode>();
+    if (!w || !type || !out || !HasKnownExtents(type->shape)) return 0;
+    const DataType f32 = DataType::Float(32);
+    const bool dots = kernel::HasDotKernel(call, target_);
+    if (!dots && !(w->data.dtype() == f32 && type->dtype == f32 && out->dtype == f32)) return 0;
+    int64_t rows = 1, n = w->data.dim(0), k = w->data.dim(1);
     for (size_t i = 0; i + 1 < type->shape.size(); ++i) rows *= DimOf(type->shape[static_cast<int64_t>(i)]);
     std::vector<int64_t> x;
     const bool open = !StaticShape(type->shape, &x);
-    if (rows == 0 || n == 0 || k == 0) return post;
-    int64_t columns = open ? kernel::PlanOpenMatmul(machine_).vectors * machine_.lanes
-                           : kernel::PlanMatmul(machine_, {1, rows, n, k, true}).columns(machine_);
-    auto& packed = packed_[{w, columns}];
-    if (!packed.defined()) {
-      ConstantNode c;
-      c.data = PackPanels(w->data, columns);
-      packed = Constant(std::move(c));
-      packed->span = w->span;
-      kept_.push_back(GetRef<Constant>(w));
-    }
-    Attrs& attrs = attrs_[n];
-    Expr e = attrs.defined() ? MakeCall(op::dense_pack, {call->args[0], packed}, attrs)
-                             : MakeCall<DenseAttrs>(op::dense_pack, {call->args[0], packed},
-                                                    [&](DenseAttrs* a) { a->units = PrimExpr(n); });
-    attrs = e.as<CallNode>()->attrs;
+    if (rows == 0 || n == 0 || k == 0) return 0;
+    return open ? kernel::PlanOpenMatmul(machine_).vectors * machine_.lanes
+                : kernel::PlanMatmul(machine_, {1, rows, n, dots ? k / 4 : k, true}).columns(machine_);
+  }
+
+  const Constant& Packed(const ConstantNode* w, int64_t columns) {
+    Constant& packed = packed_[{w, columns}];
+    if (packed.defined()) return packed;
+    ConstantNode c;
+    const int64_t panels = (w->data.dim(0) + columns - 1) / columns, k = w->data.dim(1);
+    const bool dots = w->data.dtype() == DataType::Int(8);
+    const std::vector<int64_t> shape = dots ? std::vector<int64_t>{panels, k / 4, columns, 4}
+                                            : std::vector<int64_t>{panels, k, columns};
+    c.data = MadeOf(
+        w->data, [=](const NDArray& weight) { return dots ? PackDots(weight, columns) : PackPanels(weight, columns); },
+        shape, w->data.dtype());
+    packed = Constant(std::move(c));
+    packed->span = w->span;
+    kept_.push_back(GetRef<Constant>(w));
+    return packed;
+  }
+
+  const Attrs& AttrsOf(int64_t units) {
+    Attrs& attrs = attrs_[units];
+    if (!attrs.defined()) attrs = MakeAttrs<DenseAttrs>([&](DenseAttrs* a) { a->units = PrimExpr(units); });
+    return attrs;
+  }
+
+  static bool TakesRows(const CallNode* call) {
+    if (call->op != op::take || !call->args[0].as<ConstantNode>()) return false;
+    const auto& attrs = AttrsAs<TakeAttrs>(call->attrs);
+    return attrs.axis.defined() && DimOf(attrs.axis) == 0 && attrs.batch_dims == 0;
+  }
+  /// take(w, i), where w is the weight of a product too (tied embeddings), reads the panels: they are there once.
+  Expr RowsOfPanels(const CallNode* pre, const Expr& post) {
+    const int64_t* columns = tied_.Find(pre->args[0].get());
+    if (!columns) return post;
+    const auto* w = pre->args[0].as<ConstantNode>();
+    Expr table = MakeCall(op::unpack_panels, {Packed(w, *columns)}, AttrsOf(w->data.dim(0)));
+    table->span = pre->span;
+    Array<Expr> args = post.as<CallNode>()->args;
+    args.Set(0, table);
+    Expr e = MakeCall(op::take, args, pre->attrs);
     e->span = pre->span;
     return e;
   }
@@ -139,8 +199,10 @@ class Packer : public MixedModeMutator {
     return true;
   }
 
-  kernel::Machine machine_;
+  Target target_;
+  kernel::Machine machine_;  // a vector has as many int32 as float32
   PointerMap<int> uses_;
+  PointerMap<int64_t> tied_;  // columns of weights that are packed
   std::map<std::pair<const Object*, int64_t>, Constant> packed_;
   std::map<int64_t, Attrs> attrs_;  // by the number of units
   std::vector<Constant> kept_;      // their addresses are keys
@@ -150,7 +212,8 @@ class Packer : public MixedModeMutator {
 
 Pass PackDense() {
   return MakePass<PackDense>({
-      .doc = "Puts constant weights of nn.dense into panels, as the kernels of the current target read them.",
+      .doc = "Puts constant weights of nn.dense into panels, as the kernels of the current target read them. Rows that "
+             "are taken of such a weight come from the panels.",
       .opt_level = 1,
       .required = {"InferType"},
       .reassociates = true,

@@ -5,6 +5,7 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
+#include <baton/support/stack.h>
 #include <fmt/format.h>
 #include <relay/transform/tuple_fields.h>
 
@@ -40,6 +41,26 @@ class Narrower : public MixedModeMutator {
  private:
   using MixedModeMutator::VisitExpr_;
 
+  /// A variable is bound to the narrow form of its value; its uses are casts of it.
+  void PreVisitLet_(const LetNode* let) final {
+    const Expr value = VisitExpr(let->value), narrow = NarrowForm(value);
+    if (narrow.same_as(value)) {
+      VisitExpr(let->var);
+      return;
+    }
+    Var own(let->var->name_hint(), Type());
+    own->span = let->var->span;
+    narrow_lets_[let] = std::pair(own, narrow);
+    Put(let->var, WidenedLike(value, own));
+  }
+  Expr PostVisitLet_(const LetNode* let, const Expr& value, const Expr& body) final {
+    const std::pair<Var, Expr>* narrow = narrow_lets_.Find(let);
+    if (!narrow) return MixedModeMutator::PostVisitLet_(let, value, body);
+    auto n = make_object<LetNode>(*let);
+    n->var = narrow->first, n->value = narrow->second, n->body = body;
+    n->checked_type_ = ObjectRef();
+    return Let(n);
+  }
   Expr VisitExpr_(const FunctionNode* f) final {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
   }
@@ -48,6 +69,7 @@ class Narrower : public MixedModeMutator {
     const auto* call = post.as<CallNode>();
     const auto* op = call ? call->op.as<OpNode>() : nullptr;
     if (!op || pre->args.empty()) return post;
+    if (call->attrs.as<CastAttrs>()) return CastOfNarrow(call, post);
     const Rule rule = RuleOf(pre, GetRef<Op>(op));
     if (rule.precision != Precision::kAlways && rule.precision != Precision::kFollow) return post;
     bool any = false;
@@ -56,8 +78,10 @@ class Narrower : public MixedModeMutator {
       if (rule.precision == Precision::kAlways) {
         any = any || HoldsWide(type);
       } else {
-        if (!Follows(type, call->args[i])) return post;
-        any = any || IsNarrow(call->args[i]);
+        // A variable is cast where all else is narrow or a variable too.
+        const bool variable = call->args[i]->IsInstance<VarNode>() && IsWide(type);
+        if (!variable && !Follows(type, call->args[i])) return post;
+        any = any || variable || IsNarrow(call->args[i]);
       }
     }
     if (!any) return post;
@@ -67,7 +91,23 @@ class Narrower : public MixedModeMutator {
     const bool accumulates = rule.precision == Precision::kAlways && SetOutDtype(&n->attrs, rule.accumulation);
     Expr made = Call(n);
     if (accumulates && rule.accumulation != rule.output) made = Cast(made, rule.output);
-    return Widened(pre->checked_type_, made);
+    const bool wide = rule.precision == Precision::kAlways ? rule.output != narrow_ : StatesDtype(call->attrs);
+    return wide ? made : Widened(pre->checked_type_, made);
+  }
+  /// A cast of what was narrow needs no wide form between.
+  Expr CastOfNarrow(const CallNode* cast, const Expr& post) {
+    const Expr* narrow = cast->attrs.same_as(widening_) ? nullptr : MadeOf(cast->args[0]);
+    if (!narrow) return post;
+    auto n = make_object<CallNode>(*cast);
+    n->args = {*narrow};
+    return Call(n);
+  }
+  /// Whether attributes say the dtype of the result, which is then not that of the operands.
+  static bool StatesDtype(const Attrs& attrs) {
+    const auto* info = attrs.defined() ? runtime::TypeInfo::Get(attrs->type_index()) : nullptr;
+    const runtime::FieldInfo* f = info ? info->Find("dtype") : nullptr;
+    if (!f || f->kind != runtime::FieldKind::kDataType) return false;
+    return f->Get(attrs.get()).As<DataType>() == DataType::Float(32);
   }
 
   /// What a result is made of, where that is narrow. Chains of lets are long in practice: no recursion over them.
@@ -75,22 +115,44 @@ class Narrower : public MixedModeMutator {
     std::vector<Let> lets;
     Expr e = result;
     for (const auto* l = e.as<LetNode>(); l; l = e.as<LetNode>()) lets.push_back(GetRef<Let>(l)), e = l->body;
-    Expr made = e;
-    if (const Expr* narrow = MadeOf(e)) {
-      made = *narrow;
-    } else if (const auto* tuple = e.as<TupleNode>()) {
-      Array<Expr> fields;
-      bool changed = false;
-      for (const Expr& f : tuple->fields) {
-        const Expr* narrow = MadeOf(f);
-        changed = changed || narrow;
-        fields.push_back(narrow ? *narrow : f);
-      }
-      if (changed) made = Tuple(fields);
-    }
+    Expr made = NarrowForm(e);
     if (made.same_as(e)) return result;
     for (size_t i = lets.size(); i-- > 0;) made = Let(lets[i]->var, lets[i]->value, made);
     return made;
+  }
+
+  /// A value with what is narrow in it as it was computed; the value itself where nothing is.
+  Expr NarrowForm(const Expr& e) const {
+    if (const Expr* narrow = MadeOf(e)) return *narrow;
+    const auto* tuple = e.as<TupleNode>();
+    if (!tuple) return e;
+    Array<Expr> fields;
+    bool changed = false, whole = true;
+    const Expr* of = nullptr;  // the tuple of which these are all fields, in order
+    for (size_t i = 0; i < tuple->fields.size(); ++i) {
+      const Expr field = support::WithStack([&] { return NarrowForm(tuple->fields[i]); });
+      changed = changed || !field.same_as(tuple->fields[i]);
+      const auto* get = field.as<TupleGetItemNode>();
+      whole = whole && get && get->index == static_cast<int64_t>(i) && (!of || of->same_as(get->tuple));
+      if (whole) of = &get->tuple;
+      fields.push_back(field);
+    }
+    if (!changed) return e;
+    const size_t* width = whole && of ? widths_.Find(of->get()) : nullptr;
+    return width && *width == fields.size() ? *of : Expr(Tuple(fields));
+  }
+  /// The variable of a narrow form of `value`, as that is used: casts of what is narrow.
+  Expr WidenedLike(const Expr& value, const Expr& var) {
+    if (MadeOf(value)) return Cast(var, widening_);
+    const auto* tuple = value.as<TupleNode>();
+    if (!tuple) return var;
+    widths_[var.get()] = tuple->fields.size();
+    Array<Expr> fields;
+    for (size_t i = 0; i < tuple->fields.size(); ++i) {
+      fields.push_back(support::WithStack(
+          [&] { return WidenedLike(tuple->fields[i], TupleGetItem(var, static_cast<int>(i))); }));
+    }
+    return Tuple(fields);
   }
 
   static bool IsWide(const ObjectRef& type) {
@@ -149,6 +211,7 @@ class Narrower : public MixedModeMutator {
   }
   Expr Widened(const ObjectRef& type, const Expr& e) {
     if (const auto* types = type.as<TupleTypeNode>()) {
+      widths_[e.get()] = types->fields.size();
       Array<Expr> fields;
       for (size_t i = 0; i < types->fields.size(); ++i)
         fields.push_back(Widened(types->fields[i], TupleGetItem(e, static_cast<int>(i))));
@@ -194,7 +257,7 @@ class Narrower : public MixedModeMutator {
       if (precision < 0 || precision > 2 || said.size() > 3)
         throw runtime::ValueError("the conversion of `" + op->name.str() +
                                   "` is [0 (always), 1 (follow) or 2 (never), accumulation dtype, result dtype]");
-      return {static_cast<Precision>(precision), said.size() > 1 ? said[1].As<DataType>() : DataType::Float(32),
+      return {static_cast<Precision>(precision), said.size() > 1 ? said[1].As<DataType>() : narrow_,
               said.size() > 2 ? said[2].As<DataType>() : narrow_};
     }
     const OpDef* def = DefOf(op);
@@ -205,7 +268,7 @@ class Narrower : public MixedModeMutator {
                                 runtime::DataType2String(narrow_)),
                     "", "relay.op.register_mixed_precision_conversion says it; missing_op_mode=1 leaves it as it is");
     }
-    const Rule rule{p, DataType::Float(32), narrow_};
+    const Rule rule{p, narrow_, narrow_};
     if (p != Precision::kUnknown) rules_[op.get()] = rule;
     return rule;
   }
@@ -217,6 +280,8 @@ class Narrower : public MixedModeMutator {
   std::vector<std::pair<DataType, Attrs>> casts_;       ///< attributes, which all casts to a dtype share
   const Attrs widening_ = CastTo(DataType::Float(32));  ///< those of casts of a narrow value, by which they are known
   ExprMemo narrowed_;                                   ///< the narrow form of what was not
+  PointerMap<std::pair<Var, Expr>> narrow_lets_;        ///< a let to its narrow variable and value
+  PointerMap<size_t> widths_;                           ///< numbers of fields of narrow tuples
   mutable DiagnosticList errors_;
 };
 
@@ -225,9 +290,10 @@ class Narrower : public MixedModeMutator {
 Pass ToMixedPrecision(const ToMixedPrecisionOptions& options) {
   const DataType mixed_precision_type = options.mixed_precision_type;
   const int64_t missing_op_mode = options.missing_op_mode;
-  if (!mixed_precision_type.is_floating() || mixed_precision_type.bits() != 16 || !mixed_precision_type.is_scalar())
+  if (!mixed_precision_type.is_floating() || mixed_precision_type.bits() < 16 ||
+      mixed_precision_type == DataType::Float(32) || !mixed_precision_type.is_scalar())
     throw runtime::ValueError("mixed_precision_type is " + runtime::DataType2String(mixed_precision_type) +
-                              "; it is float16 or bfloat16");
+                              "; it is float16, bfloat16 or float64");
   if (missing_op_mode < 0 || missing_op_mode > 2)
     throw runtime::ValueError(
         "missing_op_mode is " + std::to_string(missing_op_mode) +
@@ -236,10 +302,10 @@ Pass ToMixedPrecision(const ToMixedPrecisionOptions& options) {
       options,
       {
           .doc =
-              "Computes convolutions and products of matrices in a narrow type, with sums in float32, and what follows "
-              "on them where nothing is lost; everything else stays in float32, parameters too, and results if asked. "
-              "Operators "
-              "say what becomes of them by FTVMMixedPrecisionConversionType.",
+              "Computes convolutions and products of matrices in a narrow type, their `out_dtype` too, and what takes "
+              "only such values, variables and constants and does not lose much; everything else stays in float32, "
+              "parameters too, and results if asked. Operators say what becomes of them by "
+              "FTVMMixedPrecisionConversionType, [category, dtype of sums, dtype of the result].",
           .opt_level = 0,
           .required = {"InferType"},
           .changes_results = true,

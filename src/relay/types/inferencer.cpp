@@ -184,7 +184,7 @@ void Inferencer::StepFunction(const FunctionNode* fn, uint32_t phase) {
   stack_.pop_back();
   if (Keep(fn)) return;
   Type ret = TypeOf(fn->body.get());
-  if (fn->ret_type.defined()) {
+  if (fn->ret_type.defined() && !IsPoison(Sensible(fn->ret_type, fn))) {
     if (!IsPoison(ret) && !Agree(fn->ret_type, ret)) {
       Error(Place(fn->body.get(), fn),
             fmt::format("the function is declared to return {}, its body has type {}", Text(fn->ret_type), Text(ret)));
@@ -276,10 +276,21 @@ void Inferencer::StepReference(const ExprNode* n, uint32_t phase) {
 
 // ---- Variables and globals
 
+Type Inferencer::Sensible(const Type& type, const ExprNode* at) {
+  if (!HasTypeChildren(type.get()) || sensible_.Has(type.get())) return type;
+  keep_.push_back(Any(type));
+  const std::string problem = KindProblem(type, mod_, &sensible_);
+  if (problem.empty()) return type;
+  Error(at, fmt::format("the type {} makes no sense: {}", TypeText(type), problem));
+  return Poison();
+}
+
 Type Inferencer::VarType(const VarNode* var) {
   if (const Info* i = info_.Find(var)) return i->type;
   const bool stands = (mode_ != Mode::kAll || variables_stand) && var->checked_type_.defined();
-  Type type = var->type_annotation.defined() ? var->type_annotation : stands ? Existing(var) : solver_.NewVariable();
+  Type type = var->type_annotation.defined() ? Sensible(var->type_annotation, var)
+              : stands                       ? Existing(var)
+                                             : solver_.NewVariable();
   Done(var, type);
   return TypeOf(var);
 }

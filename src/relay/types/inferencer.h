@@ -198,6 +198,9 @@ class Inferencer final : private TypeReporter {
 
   void DefineVar(const Var& var, const Type& type);
   Type VarType(const VarNode* var);
+  /// Reports a type of the program that makes no sense, such as a data type with too few arguments; each is looked at
+  /// once. The type, or one that errors come from.
+  Type Sensible(const Type& type, const ExprNode* at);
   Type GlobalType(const GlobalVarNode* var);
   Type ConstructorType(const ConstructorNode* c);
   const TypeDataNode* DataType_(const GlobalTypeVar& header, const ObjectRef& at);
@@ -283,7 +286,7 @@ class Inferencer final : private TypeReporter {
   std::vector<Wait> waiting_;
   PointerMap<std::vector<uint32_t>> watch_;
   std::vector<uint32_t> ready_;
-  PointerSet poison_;
+  PointerSet poison_, sensible_;
   PointerMap<const ConstantNode*> let_constants_;
   PointerMap<uint32_t> attrs_index_;
   std::vector<Any> keep_;

@@ -226,7 +226,8 @@ void Inferencer::FinishCall(const CallNode* call) {
 void Inferencer::Assume(const PrimExpr& a, const PrimExpr& b) {
   std::string place = call_ ? Name(call_->op.get()) : std::string(where);
   if (call_ && call_->span.defined()) {
-    const std::string_view file = call_->span->source_name->name.view();
+    const SourceName& source = call_->span->source_name;
+    const std::string_view file = source.defined() ? source->name.view() : std::string_view();
     if (!file.empty()) place = call_->span->line > 0 ? fmt::format("{}:{}: {}", file, call_->span->line, place) : file;
   }
   AddExtentGuard(&guards_, a, b, place);

@@ -5,6 +5,8 @@
 #include <baton/tir/expr.h>
 #include <relay/types/type_solver.h>
 
+#include <algorithm>
+
 namespace baton::relay {
 namespace {
 
@@ -203,8 +205,9 @@ bool TypeSolver::UnifyChildren(const Type& x, const Type& y, std::vector<const O
         // `fn[A](A) -> A` serves where `fn(int32) -> int32` is wanted.
         std::vector<std::pair<const Object*, Type>> with_p, with_q;
         for (size_t i = nq; i < np; ++i) with_p.push_back({p->type_params[i].get(), NewVariable()});
+        const Array<TypeVar> order = np == nq && np > 1 ? InOrderOf(p, q) : q->type_params;
         for (size_t i = 0; i < nq; ++i)
-          with_q.push_back({q->type_params[i].get(), i < np ? Type(p->type_params[i]) : NewVariable()});
+          with_q.push_back({order[i].get(), i < np ? Type(p->type_params[i]) : NewVariable()});
         other = Substitute(Resolve(FuncType(Array<TypeVar>(), q->arg_types, q->ret_type, q->type_constraints)), with_q);
         q = other.as<FuncTypeNode>();
         if (!with_p.empty()) {
@@ -227,6 +230,51 @@ bool TypeSolver::UnifyChildren(const Type& x, const Type& y, std::vector<const O
     }
   }
   return true;
+}
+
+Array<TypeVar> TypeSolver::InOrderOf(const FuncTypeNode* p, const FuncTypeNode* q) {
+  std::vector<const Object*> partner(p->type_params.size(), nullptr);
+  PointerSet taken, seen;
+  auto place = [](const FuncTypeNode* f, const Object* v) {
+    for (size_t i = 0; i < f->type_params.size(); ++i) {
+      if (f->type_params[i].get() == v) return i;
+    }
+    return f->type_params.size();
+  };
+  std::vector<std::pair<Type, Type>> stack;
+  auto push = [&](const auto& x, const auto& y) {
+    for (size_t i = std::min(x.size(), y.size()); i-- > 0;) stack.push_back({x[i], y[i]});
+  };
+  stack.push_back({p->ret_type, q->ret_type});
+  push(p->arg_types, q->arg_types);
+  while (!stack.empty()) {
+    pool_->CountStep();
+    const Type a = Find(stack.back().first), b = Find(stack.back().second);
+    stack.pop_back();
+    if (!a.defined() || !b.defined() || a.type_index() != b.type_index()) continue;
+    if (a->IsInstance<TypeVarNode>()) {
+      const size_t i = place(p, a.get());
+      if (i == partner.size() || place(q, b.get()) == partner.size() || partner[i] == b.get()) continue;
+      if (partner[i] || !taken.Add(b.get())) return q->type_params;  // not one to one
+      partner[i] = b.get();
+    } else if (HasTypeChildren(a.get()) && seen.Add(a.get())) {
+      std::vector<Type> x, y;
+      ForEachTypeChild(a.get(), [&](const Type& t) { x.push_back(t); });
+      ForEachTypeChild(b.get(), [&](const Type& t) { y.push_back(t); });
+      push(x, y);
+    }
+  }
+  // Parameters that occur nowhere correspond in the order in which they are left.
+  Array<TypeVar> out;
+  size_t rest = 0;
+  for (const Object* v : partner) {
+    while (!v) {
+      const Object* next = q->type_params[rest++].get();
+      if (taken.Add(next)) v = next;
+    }
+    out.push_back(GetRef<TypeVar>(v));
+  }
+  return out;
 }
 
 Type TypeSolver::Resolve(const Type& t) {
@@ -255,14 +303,30 @@ Type TypeSolver::Resolve(const Type& t) {
 }
 
 Type TypeSolver::Substitute(const Type& t, const std::vector<std::pair<const Object*, Type>>& with) {
-  return MapType(t, [&](const Type& leaf) -> Type {
-    if (leaf->IsInstance<TypeVarNode>()) {
-      for (const auto& [var, to] : with) {
-        if (var == leaf.get()) return to;
-      }
-    }
-    return leaf;
-  });
+  Type inner;  // the last function type with parameters of its own that are in `with`
+  return MapType(
+      t,
+      [&](const Type& leaf) -> Type {
+        if (leaf->IsInstance<TypeVarNode>()) {
+          for (const auto& [var, to] : with) {
+            if (var == leaf.get()) return to;
+          }
+        }
+        return leaf;
+      },
+      [&](const Type& child) -> const Type* {
+        const auto* f = child.as<FuncTypeNode>();
+        if (!f || f->type_params.empty() || child.same_as(t)) return nullptr;  // own parameters of `t` are replaced
+        std::vector<std::pair<const Object*, Type>> left;
+        for (const auto& pair : with) {
+          const auto own = [&](const TypeVar& v) { return v.get() == pair.first; };
+          if (std::none_of(f->type_params.begin(), f->type_params.end(), own)) left.push_back(pair);
+        }
+        if (left.size() == with.size()) return nullptr;
+        inner = left.empty() ? child : support::WithStack([&] { return Substitute(child, left); });
+        return &inner;
+      },
+      [](const Type&, const Type&) {});
 }
 
 Type TypeSolver::Join(const Type& x, const Type& y) {
@@ -289,7 +353,8 @@ Type TypeSolver::Join(const Type& x, const Type& y) {
       }
       return fields.same_as(p->fields) ? a : TupleType(fields);
     }
-    return a;
+    const auto *f = a.as<FuncTypeNode>(), *g = b.as<FuncTypeNode>();
+    return f && g && g->type_params.size() < f->type_params.size() ? b : a;
   });
 }
 

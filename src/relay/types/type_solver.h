@@ -28,14 +28,18 @@ class TypeSolver {
   Type Resolve(const Type& t);
   /// The first unbound type variable in `t`, or null.
   const Object* FirstUnbound(const Type& t);
-  /// The more general of two unified types: a dimension that differs becomes `?`.
+  /// The type of both of two unified ones: a dimension that differs becomes `?`; of functions the one with fewer type
+  /// parameters.
   Type Join(const Type& a, const Type& b);
-  /// Replaces type parameters.
+  /// Replaces type parameters, those of `t` itself too; what a function within `t` binds anew stays.
   static Type Substitute(const Type& t, const std::vector<std::pair<const Object*, Type>>& with);
   /// Type variables bound since the last call.
   std::vector<const Object*> TakeBound() { return std::move(bound_now_); }
 
  private:
+  /// The type parameters of `q` in the order of those of `p` that they correspond to, where they do so one to one; else
+  /// as they are. Looks at what is known, binds nothing.
+  Array<TypeVar> InOrderOf(const FuncTypeNode* p, const FuncTypeNode* q);
   bool SameDim(const PrimExpr& a, const PrimExpr& b);
   bool Bind(const Type& variable, const Type& to);
   /// Unify; `noted` receives its entries in agreed_, which are invalid if unification fails.

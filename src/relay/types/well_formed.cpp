@@ -51,7 +51,7 @@ class Verifier {
   std::string_view name_;
   size_t count_ = 0;
   PointerMap<Binding> bound_;
-  PointerSet types_;
+  PointerSet types_, sensible_;
 };
 
 void Verifier::Bind(const Var& var, int32_t block, int32_t also, const ExprNode* by) {
@@ -91,6 +91,7 @@ void Verifier::CheckType(const Type& type, const ExprNode* at) {
             !runtime::FindNamed(mod_->type_definitions.get(), g->name_hint.view()))
           Problem(at, fmt::format("the module has no data type `{}`", g->name_hint.view()));
       }
+      if (std::string problem = KindProblem(t, mod_, &sensible_); !problem.empty()) Problem(at, problem);
     }
     ForEachTypeChild(t.get(), [&](const Type& child) { stack.push_back(child); });
   }

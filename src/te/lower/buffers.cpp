@@ -2,7 +2,11 @@
 #include "te/lower/buffers.h"
 
 #include <baton/tir/expr.h>
+#include <baton/tir/functor.h>
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
 
 namespace baton::te::lower {
 
@@ -13,6 +17,16 @@ Buffer FlatView(const Buffer& b, const Array<PrimExpr>& shape) {
   n.shape = {Product(shape)};
   return Buffer(std::move(n));
 }
+
+/// The sizes that a statement reads.
+struct SizesIn final : tir::StmtExprVisitor {
+  explicit SizesIn(const Stmt& body) { VisitStmt(body); }
+  void VisitExpr_(const tir::VarNode* op) final {
+    if (op->IsInstance<tir::SizeVarNode>() && seen.insert(op).second) vars.push_back(GetRef<Var>(op));
+  }
+  std::unordered_set<const Object*> seen;
+  Array<Var> vars;
+};
 
 }  // namespace
 
@@ -87,7 +101,12 @@ Buffer GroupBuffers::Workspace(const Array<PrimExpr>& shape, DataType dtype, con
 
 tir::PrimFunc GroupBuffers::Function(const String& name, Stmt body) const {
   for (size_t i = workspace_.size(); i-- > 0;) body = AllocateStmt(workspace_[i], body);
-  tir::PrimFunc f(params_, body, buffer_map_);
+  Array<Var> params = params_;
+  // Sizes of what is between inputs and outputs alone: rows that are sliced off a table and added up.
+  for (const Var& v : SizesIn(body).vars) {
+    if (std::none_of(params.begin(), params.end(), [&](const Var& p) { return p.same_as(v); })) params.push_back(v);
+  }
+  tir::PrimFunc f(params, body, buffer_map_);
   f = WithAttr(f, attr::kGlobalSymbol, name);
   f = WithAttr(f, attr::kNoAlias, true);
   return f;

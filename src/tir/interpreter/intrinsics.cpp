@@ -110,6 +110,11 @@ Scalar Interpreter::EvalIntCall(std::string_view name, const CallNode* c, int la
   auto n = [&](int i) { return Int(c->args[i], lane); };
   if (name == "abs")
     return OfInt(t.is_uint() || n(0) >= 0 ? n(0) : static_cast<int64_t>(-static_cast<uint64_t>(n(0))), s);
+  if (name == "dot4") {
+    int64_t sum = n(2);
+    for (int i = 4 * lane; i < 4 * lane + 4; ++i) sum += Int(c->args[0], i) * Int(c->args[1], i);
+    return OfInt(sum, s);
+  }
   if (name == "bitwise_and") return OfInt(n(0) & n(1), s);
   if (name == "bitwise_or") return OfInt(n(0) | n(1), s);
   if (name == "bitwise_xor") return OfInt(n(0) ^ n(1), s);

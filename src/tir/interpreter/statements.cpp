@@ -101,6 +101,8 @@ void Interpreter::ExecNode(const Stmt& s) {
       slot.i = begin + i;
       Exec(f->body);
     }
+  } else if (const auto* w = s.as<WhileNode>()) {
+    while (Int(w->condition)) Exec(w->body);
   } else if (const auto* q = s.as<SeqStmtNode>()) {
     for (const Stmt& x : q->seq) Exec(x);
   } else if (const auto* i = s.as<IfThenElseNode>()) {
@@ -167,6 +169,11 @@ void Interpreter::Bind(const LetStmtNode* l) {
     Memory m = base->second;
     m.offset += Int(call->args[1]);
     m.raw = true;
+    now_.memory[l->var.get()] = m;
+    return;
+  }
+  if (auto pointed = now_.memory.find(l->value.get()); pointed != now_.memory.end()) {
+    const Memory m = pointed->second;
     now_.memory[l->var.get()] = m;
     return;
   }

@@ -91,6 +91,18 @@ void Interpreter::ExecAllNode(const Stmt& s, const Team& team) {
       }
       ExecAll(f->body, still);
     }
+  } else if (const auto* w = s.as<WhileNode>()) {
+    Team still = team;
+    while (true) {
+      Team on;
+      for (State* t : still)
+        As(t, [&] {
+          if (Int(w->condition)) on.push_back(t);
+        });
+      if (on.empty()) break;
+      ExecAll(w->body, on);
+      still = std::move(on);
+    }
   } else if (const auto* i = s.as<IfThenElseNode>()) {
     Team yes, no;
     for (State* t : team) As(t, [&] { (Int(i->condition) ? yes : no).push_back(t); });

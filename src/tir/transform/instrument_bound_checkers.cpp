@@ -103,6 +103,16 @@ class Instrumenter : public StmtMutator {
   Stmt VisitStmt_(const ForNode* op) final {
     return Guard(BoundCollector(), {op->min, op->extent}, StmtMutator::VisitStmt_(op));
   }
+  Stmt VisitStmt_(const WhileNode* op) final {
+    // The condition is asked before the loop and behind each round.
+    BoundCollector c;
+    c.VisitExpr(op->condition);
+    Stmt s = StmtMutator::VisitStmt_(op);
+    if (c.checks.empty()) return s;
+    WhileNode n = *s.as<WhileNode>();
+    n.body = SeqStmt::Flatten({n.body, Guard(c, {}, Evaluate(PrimExpr(0)))});
+    return Guard(c, {}, While(std::move(n)));
+  }
   Stmt VisitStmt_(const IfThenElseNode* op) final {
     return Guard(BoundCollector(), {op->condition}, StmtMutator::VisitStmt_(op));
   }

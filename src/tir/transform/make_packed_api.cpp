@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The function behind a PackedFunc: takes pointers to data and shapes, finds the sizes, checks them, calls.
+#include <baton/ir/target.h>
+#include <baton/runtime/c_backend_api.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
@@ -157,32 +159,57 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
   }
   Array<PrimExpr> args;
   for (const Var& p : params) args.push_back(bound.at(p.get()));
+  const PrimFunc given = api.func;  // what the caller of the PackedFunc knows of
+  int64_t result = 0;
+  if (GivesValue(api.func)) {
+    args.push_back(call_intrin(DataType::Handle(), "tir.ptr_offset", {slots, PrimExpr(8 * num)}));
+    api.func = ResultToParameter(given);
+    result = api.func->buffer_map.at(api.func->params.back())->dtype.is_floating() ? kBatonParamFloat : kBatonParamInt;
+  }
   Stmt body = Evaluate(PrimExpr(Call(DataType::Int(32), var, args)));
   body = Wrapped(wraps, std::move(body));
   api.caller = PrimFunc({slots}, body);
   api.caller = WithAttr(api.caller, baton::attr::kGlobalSymbol, Any(String(kPackedCallPrefix + name)));
-  api.caller = WithAttr(api.caller, attr::kPackedOf, Any(api.func));
+  api.caller = WithAttr(api.caller, attr::kPackedOf, Any(given));
+  if (result) api.caller = WithAttr(api.caller, attr::kResultKind, Any(result));
   api.caller = WithAttr(api.caller, attr::kNumRequired, Any(api.num_required));
   return api;
 }
 
 PrimFunc MakeUnpackedApi(const PrimFunc& func) {
-  if (func->buffer_map.empty()) return func;
+  const auto asked = [&](const char* key) {
+    if (!func->attrs.defined() || !func->attrs->dict.count(key))
+      throw CompileError(std::string("MakeUnpackedAPI: expect PrimFunc to have the ") + key + " attribute; " +
+                         "with_attr(\"" + key + "\", ...) gives it");
+  };
+  asked(baton::attr::kGlobalSymbol);
+  asked(baton::attr::kTarget);
   PrimFunc out = WithSizes(func);
   PrimFuncNode* n = out.CopyOnWrite();
   Array<Var> params;
+  Stmt body = n->body;
   VarMap handles;
+  std::vector<Wrap> wraps;
   for (const Var& p : n->params) {
-    if (n->buffer_map.count(p)) {
-      params.push_back(n->buffer_map.at(p)->data);
-      handles[p.get()] = params.back();
-    } else {
-      params.push_back(p);
-    }
+    const Var own = n->buffer_map.count(p) ? n->buffer_map.at(p)->data : p;
+    if (!own.same_as(p)) handles[p.get()] = own;
+    VarNode arg = *own.get();
+    arg.name_hint = String("arg" + std::to_string(params.size()));
+    params.push_back(Var(std::move(arg)));
+    wraps.push_back({own, params.back(), ""});
   }
+  body = Wrapped(wraps, Substitute(body, handles));
+  const auto marked = [&](const char* key, int64_t value) {
+    AttrStmtNode mark;
+    mark.node = StringImm(String("default")), mark.attr_key = String(key);
+    mark.value = IntImm(DataType::Int(32), value), mark.body = body;
+    body = AttrStmt(std::move(mark));
+  };
+  marked("device_type", func->GetAttr<Target>(baton::attr::kTarget)->device_type());
+  marked("device_id", 0);
   n->params = params;
   n->buffer_map = Map<Var, Buffer>();
-  n->body = Substitute(n->body, handles);
+  n->body = body;
   return out;
 }
 

@@ -166,6 +166,13 @@ class Syncer : public StmtMutator {
     const bool same = n.then_case.same_as(op->then_case) && n.else_case.same_as(op->else_case);
     return Behind(sync, same ? s : Stmt(IfThenElse(std::move(n))));
   }
+  Stmt VisitStmt_(const WhileNode* op) final {
+    Collector shared(*this);
+    shared.VisitStmt(GetRef<Stmt>(op));
+    if (in_kernel_ && !shared.found.empty())
+      throw UnsupportedError("a `while` loop reads or writes memory that threads share; use a loop with a bound");
+    return StmtMutator::VisitStmt_(op);
+  }
   Stmt VisitStmt_(const ForNode* op) final {
     if (!in_kernel_) return StmtMutator::VisitStmt_(op);
     const Stmt s = GetRef<Stmt>(op);

@@ -166,6 +166,7 @@ class Vectorizer : public StmtExprMutator {
     return LetStmt(std::move(n));
   }
   Stmt VisitStmt_(const AssertStmtNode*) final { throw NoVectorForm(); }
+  Stmt VisitStmt_(const WhileNode*) final { throw NoVectorForm(); }
 
  private:
   template <class N>

@@ -15,6 +15,7 @@ sys.path.insert(0, str(BENCH))
 import engines  # noqa: E402
 import flops  # noqa: E402
 import latency  # noqa: E402
+import memory  # noqa: E402
 import models  # noqa: E402
 import open_shapes  # noqa: E402
 import shipped  # noqa: E402
@@ -66,6 +67,12 @@ def test_bars(capsys):
     assert len(latency.judge([{**good, "model": "mlp", "difference": float("nan")}])) == 1
     assert len(latency.judge([{**good, "model": "opchain", "engines": {"baton": {"median_ms": 0.07}}}])) == 1
     assert "geometric mean" in capsys.readouterr().out
+
+
+def test_memory_judges_by_its_bars():
+    good = {"MB": 64.0, "peak": 1.2, "artifact": 1.0, "private": 0.05, "ort": 2.0}
+    assert memory.missed(good) == []
+    assert memory.missed({**good, "peak": 1.4, "artifact": 2.5}) == ["peak", "artifact"]
 
 
 def test_selection():
@@ -198,3 +205,22 @@ def test_a_graph_that_differs_is_told():
 
     assert tools_graphs.differs([np.zeros(3)], [np.ones(3)]) == 1
     assert tools_graphs.differs([np.zeros(3)], [np.zeros(4)]) == tools_graphs.differs([], [np.zeros(3)]) == np.inf
+
+
+def test_the_table_of_the_front_page(tmp_path, monkeypatch):
+    """Ratios above 1 are of slower peers; the table stands between its markers, and nothing else moves."""
+    import readme
+
+    page = f"# head\n\n{readme.BEGIN}\nold\n{readme.END}\n\ntail\n"
+    (tmp_path / "README.md").write_text(page, encoding="utf-8")
+    monkeypatch.setattr(readme, "ROOT", tmp_path)
+    text = readme.table({"mlp": {"baton": 2.0, "onnxruntime": 3.0}}, ["onnxruntime"], 2)
+    assert "| three dense layers | 2.00 ms | 1.50 |" in text and "2 threads" in text and "ONNX Runtime" in text
+    readme.write(text)
+    written = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert written.startswith("# head\n") and written.endswith("\n\ntail\n") and "old" not in written and text in written
+    (tmp_path / "README.md").write_text("no markers")
+    with pytest.raises(SystemExit, match="no place between"):
+        readme.write(text)
+    front = (BENCH.parent / "README.md").read_text(encoding="utf-8")
+    assert "| Baton |" in front.partition(readme.BEGIN)[2].partition(readme.END)[0], "python bench/readme.py --write"

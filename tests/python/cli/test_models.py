@@ -153,7 +153,7 @@ def test_bench(baton, good):
 def test_bench_beside_a_peer(baton, good):
     pytest.importorskip("onnxruntime")
     answer = json.loads(baton("bench", good, "--rounds", "2", "--json", "--vs", "onnxruntime").stdout)
-    assert answer["ratio_median"] > 0 and answer["difference"] < 1e-4
+    assert answer["peers"]["onnxruntime"]["ratio_median"] > 0 and answer["peers"]["onnxruntime"]["difference"] < 1e-4
     assert "times onnxruntime's median" in baton("bench", good, "--rounds", "1", "--vs", "onnxruntime").stdout
 
 

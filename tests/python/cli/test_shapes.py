@@ -8,7 +8,7 @@ import pytest
 
 from baton.cli import build_parser
 
-VERBS = ["run", "compile", "bench", "opt", "explain-pipeline", "explore", "explain-placement", "bisect", "inspect"]
+VERBS = ["run", "compile", "bench", "profile", "opt", "explain-pipeline", "explore", "explain-placement", "bisect", "inspect"]
 TEXT = "def @main(%x: Tensor[(?, 3, ?), float32]) { nn.relu(%x) }\n"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of gigabytes stand in memory once while they are imported."""
+"""Weights of gigabytes are in memory once while they are imported, and while a model is compiled."""
 
 import sys
 from pathlib import Path
@@ -11,6 +11,8 @@ from onnx import TensorProto, helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import limits  # noqa: E402
+
+import baton  # noqa: E402
 
 IMPORT = """
 from baton.relay.frontend import from_onnx
@@ -60,3 +62,36 @@ def test_an_import_takes_little_more_than_the_weights(tmp_path, extents, inside,
     assert done.returncode == 0, done.stderr
     weights = sum(4 * rows * columns for rows, columns in extents)
     assert int(done.stdout) * 1024 < 1.3 * weights
+
+
+COMPILE = """
+import baton
+baton.relay.Var
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+before = peak()
+exe = baton.compile("m.onnx")
+{use}
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("use", ['exe.save("m.so")', 'exe(__import__("numpy").ones((1, 2048), "float32"))'], ids=["saved", "called"])
+@pytest.mark.parametrize("inside", [False, True], ids=["beside", "inside"])
+def test_a_compilation_takes_little_more_than_the_weights(tmp_path, inside, use):
+    save(tmp_path, [(2048, 2048)] * 16, inside)
+    done = limits.run(COMPILE.format(use=use), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) * 1024 < 1.3 * 16 * 4 * 2048 * 2048
+
+
+def test_weights_that_are_read_late_are_those_of_the_import(tmp_path):
+    """The answer of a model whose file is gone, or is another one, once it was compiled."""
+    save(tmp_path, [(512, 512)] * 2, True)
+    x = np.random.default_rng(1).standard_normal((1, 512)).astype("float32")
+    exe = baton.compile(str(tmp_path / "m.onnx"))
+    weights = [onnx.numpy_helper.to_array(w) for w in onnx.load(tmp_path / "m.onnx").graph.initializer]
+    (tmp_path / "m.onnx").write_bytes(b"")
+    np.testing.assert_allclose(exe(x).numpy(), x @ weights[0] @ weights[1], rtol=1e-3, atol=1e-3)
+    exe.save(tmp_path / "m.so")
+    np.testing.assert_array_equal(baton.load(tmp_path / "m.so")(x).numpy(), exe(x).numpy())

@@ -7,6 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import baton
+from baton import relay
 from baton.contrib import onnx_backend
 from baton.relay.frontend import from_onnx
 
@@ -104,10 +105,17 @@ def test_shapes_of_inputs():
     from_onnx(m, shape=(4, 3))
     with pytest.raises(baton.error.CompileError, match="`z`, which is no input"):
         from_onnx(m, shape={"z": (4, 3)})
-    with pytest.raises(baton.error.CompileError, match="has length 3 at axis 1; the shape given has 5"):
-        from_onnx(m, shape={"x": (4, 5)})
     with pytest.raises(baton.error.CompileError, match="has 2 axes; the shape given has 3"):
         from_onnx(m, shape={"x": (4, 3, 1)})
+
+
+def test_shapes_that_are_given_win_over_sizes_in_the_file():
+    stated = [value("x", [1, 3]), value("y", [1, 3]), value("m", [1, 3])]
+    m = model([node("Relu", "x", "m"), node("Neg", "m", "y")], [stated[0]], [stated[1]])
+    m.graph.value_info.append(stated[2])
+    mod, _ = from_onnx(m, shape={"x": (4, 5)})
+    typed = relay.transform.InferType()(mod)["main"]
+    assert typed.params[0].type_annotation == typed.ret_type == relay.TensorType((4, 5), "float32")
 
 
 def test_all_that_is_not_supported_at_once():

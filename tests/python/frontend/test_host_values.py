@@ -231,3 +231,21 @@ def test_what_is_no_string_is_refused(kind, wrong, said):
     assert str(caught.value).startswith("input `x`: ") and said in str(caught.value)
     for right in (["a", "b"], ("a", b"b"), np.array(["a", "b"]), np.array([b"a", b"b"]), np.array(["a", b"b"], object)):
         assert len(run(right)) == 2
+
+
+@pytest.mark.parametrize("length", [6, "n"], ids=["known length", "open length"])
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a tensor"])
+def test_a_sequence_comes_as_a_list(length, beside, tmp_path):
+    """Several outputs are a tuple; a sequence is one of them, or the only one."""
+    nodes = [helper.make_node("SplitToSequence", ["x"], ["y"], axis=0), helper.make_node("Neg", ["x"], ["z"])]
+    outputs = [helper.make_tensor_sequence_value_info("y", F, None), info("z", F, None)]
+    m = model(nodes if beside else nodes[:1], [info("x", F, [length])], outputs[: 1 + beside])
+    exe = baton.compile(m)
+    exe.save(tmp_path / "m.so")
+    x = np.arange(6, dtype="float32")
+    for run in (exe, baton.load(tmp_path / "m.so")):
+        got = run(x)
+        assert isinstance(got, tuple if beside else list)
+        sequence = got[0] if beside else got
+        assert isinstance(sequence, list)
+        assert [v.numpy().item() for v in sequence] == x.tolist()

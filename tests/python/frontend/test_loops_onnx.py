@@ -161,3 +161,62 @@ def test_open_dimensions(shape, back, tmp_path):
                 want[t] = s - xs[t]
             np.testing.assert_allclose(last.numpy(), s, rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(ys.numpy(), want, rtol=1e-4, atol=1e-5)
+
+
+def open_loop(nodes, carried, outputs, feeds, dims, weights, trip):
+    """A Loop whose number of rounds is the value `trip`, of a model with open lengths."""
+    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), dims[name]) for name, a in feeds.items()]
+    unknown = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, None)  # noqa: E731
+    body = loop_body(nodes, [unknown(name) for name in carried], [unknown(name) for name in outputs])
+    around = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["n"], axis=0),
+        helper.make_node("Sub", ["n", "one"], ["less"]),
+        helper.make_node("Gather", ["x", "zero"], ["first"], axis=0),
+        helper.make_node("Loop", [trip, "", *(["first"] * len(carried))], [*(f"last_{c}" for c in carried), "y"], body=body),
+    ]
+    held = [numpy_helper.from_array(a, name) for name, a in {"zero": np.array(0), "one": np.array(1), **weights}.items()]
+    graph = helper.make_graph(around, "g", infos, [unknown("y")], held)
+    return baton.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9))
+
+
+ROW = helper.make_node("Gather", ["x", "i"], ["r"], axis=0)
+
+
+def test_rows_of_open_lengths_are_collected():
+    """Of a row nothing is declared; its length is a name."""
+    x = RNG.standard_normal((5, 4), "float32")
+    made = open_loop([ROW, helper.make_node("Tanh", ["r"], ["out"])], [], ["out"], {"x": x}, {"x": ["n", "m"]}, {}, "n")
+    for value in (x, x[:1, :3], x[:0]):
+        np.testing.assert_allclose(made(value).numpy(), np.tanh(value), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 6])
+def test_rounds_that_are_an_expression(rows):
+    """One less than there are rows: of one row none."""
+    x = RNG.standard_normal((rows, 4), "float32")
+    nodes = [ROW, helper.make_node("Add", ["s", "r"], ["next"]), helper.make_node("Identity", ["next"], ["out"])]
+    made = open_loop(nodes, ["s"], ["next", "out"], {"x": x}, {"x": ["n", 4]}, {}, "less")
+    want = x[0] + np.cumsum(x[: rows - 1], axis=0)
+    np.testing.assert_allclose(made(x).numpy(), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_rounds_that_are_an_input(rounds, tmp_path):
+    x = RNG.standard_normal((5, 4), "float32")
+    made = open_loop([ROW, helper.make_node("Neg", ["r"], ["out"])], [], ["out"], {"x": x, "k": np.array(rounds)}, {"x": ["n", 4], "k": []}, {}, "k")
+    made.save(tmp_path / "loop.so")
+    for model in (made, baton.load(tmp_path / "loop.so")):
+        np.testing.assert_array_equal(model(x, np.array(rounds)).numpy(), -x[:rounds])
+        with pytest.raises(ValueError, match=r"`k\[0\]` must be 0"):
+            model(x, np.array(-2))
+
+
+def test_what_a_round_collects_has_the_shape_that_its_values_say():
+    """Rows that a number picks: their lengths are known only when the model runs, and are those of the first."""
+    nodes = [ROW, helper.make_node("Slice", ["r", "from", "k", "from"], ["out"])]
+    x = RNG.standard_normal((5, 4), "float32")
+    feeds = {"x": x, "k": np.array([3])}
+    made = open_loop(nodes, [], ["out"], feeds, {"x": ["n", "m"], "k": [1]}, {"from": np.array([0])}, "n")
+    for k in (3, 1, 9):
+        np.testing.assert_array_equal(made(x, np.array([k])).numpy(), x[:, :k])

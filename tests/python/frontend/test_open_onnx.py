@@ -339,3 +339,15 @@ def test_states_tiled_over_an_open_batch():
     weights = {"zero": np.array([0]), "one": np.array([1]), "two": np.array([2]), "h0": floats(1, 1, 3), "w": floats(1, 12, 4), "r": floats(1, 12, 3)}
     data = model(nodes, [("x", FLOAT, ["time", "batch", 4])], [("y", FLOAT)], weights)
     check(data, [{"time": 5, "batch": 1}, {"time": 2, "batch": 3}], lambda time, batch: {"x": floats(time, batch, 4)})
+
+
+def test_squeeze_without_axes_takes_open_lengths_for_other_than_one():
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1, 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Squeeze", ["x"], ["y"])], "g", [x], [y])
+    exe = tvm.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    for n in (2, 5):
+        data = np.random.default_rng(n).standard_normal((n, 1, 3)).astype("float32")
+        np.testing.assert_array_equal(exe(data).numpy(), data[:, 0])
+    with pytest.raises(IndexError, match="Squeeze node that makes `y` without axes.*open length that is 1"):
+        exe(np.zeros((1, 1, 3), "float32"))

@@ -127,3 +127,92 @@ def test_functions_have_no_structure():  # RF-013
         tvm.ir.structural_equal(f, g)
     with pytest.raises(TypeError, match="have no structural hash"):
         structural_hash(f)
+
+
+def let_of(kind, value=1.0):
+    x = relay.Var("x", kind)
+    return relay.Let(x, relay.const(value), x)
+
+
+def shared_sum(kind=None):
+    x = relay.Var("x", kind or relay.TensorType((2,), "float32"))
+    y = relay.add(x, x)
+    return relay.multiply(y, y)
+
+
+def copied_sum():
+    x = relay.Var("x", relay.TensorType((2,), "float32"))
+    return relay.multiply(relay.add(x, x), relay.add(x, x))
+
+
+def closed(expr):
+    return relay.Function(relay.analysis.free_vars(expr), expr)
+
+
+def type_data(field):
+    header, t = relay.GlobalTypeVar("Box"), relay.TypeVar("t")
+    return relay.TypeData(header, [t], [relay.Constructor("box", [field or t], header)])
+
+
+def projections(shared):
+    t = relay.Var("t", relay.TupleType([relay.TensorType((2,), "float32")] * 2))
+    first = relay.TupleGetItem(t, 0)
+    return relay.Function([t], relay.add(first, first if shared else relay.TupleGetItem(t, 0)))
+
+
+def attrs_of(keys):
+    # One expression as value of each key: entries are visited in an order that does not depend on how they were entered.
+    x = relay.Var("x")
+    exprs = {k: relay.negative(relay.abs(x)) for k in "ab"}
+    return relay.Function([x], x).with_attr({k: exprs[k] for k in keys})
+
+
+F2, F3, TV = relay.TensorType((2,), "float32"), relay.TensorType((3,), "float32"), relay.TypeVar("t")
+VARS = {n: relay.Var(n) for n in "xy"}
+CASES = {
+    "annotations of a let": (lambda: let_of(F2), lambda: let_of(F3), False, False),
+    "an annotation and none": (lambda: let_of(None), lambda: let_of(F2), False, False),
+    "the same annotation": (lambda: let_of(F2), lambda: let_of(F2), True, True),
+    "a subexpression used twice, and two": (lambda: closed(shared_sum()), lambda: closed(copied_sum()), False, False),
+    "the same with free variables": (shared_sum, copied_sum, False, False),
+    "free variables that correspond": (shared_sum, shared_sum, False, True),
+    "free variables of two types": (shared_sum, lambda: shared_sum(F3), False, False),
+    "free variables of one name": (lambda: relay.Var("x"), lambda: relay.Var("x"), False, True),
+    "one free variable": (lambda: relay.abs(VARS["x"]), lambda: relay.abs(VARS["x"]), True, True),
+    "variables in another order": (lambda: VARS["x"] - VARS["y"], lambda: VARS["y"] - VARS["x"], False, True),
+    "one variable for two": (lambda: VARS["x"] - VARS["y"], lambda: VARS["x"] - VARS["x"], False, False),
+    "projections are values": (lambda: projections(True), lambda: projections(False), True, True),
+    "fields of constructors": (lambda: type_data(None), lambda: type_data(F2), False, False),
+    "data types": (lambda: type_data(None), lambda: type_data(None), True, True),
+    "free type variables": (lambda: relay.TypeVar("t"), lambda: relay.TypeVar("t"), False, True),
+    "free type variables of two kinds": (lambda: relay.TypeVar("t"), lambda: relay.TypeVar("t", relay.TypeKind.ShapeVar), False, False),
+    "a type of free variables": (lambda: relay.TupleType([TV, TV]), lambda: relay.TupleType([TV, relay.TypeVar("t")]), False, False),
+    "numbers": (lambda: relay.const(1.0), lambda: relay.const(2.0), False, False),
+    "attributes that are one in float32": (
+        lambda: relay.nn.leaky_relu(VARS["x"], alpha=0.1),
+        lambda: relay.nn.leaky_relu(VARS["x"], alpha=float(np.float32(0.1))),
+        True,
+        True,
+    ),
+    "entries in another order": (lambda: attrs_of("ab"), lambda: attrs_of("ba"), True, True),
+}
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_hashes_are_equal_where_values_are(name, mapped):
+    left, right, *equal = CASES[name]
+    a, b = left(), right()
+    assert tvm.ir.structural_equal(a, b, mapped) == tvm.ir.structural_equal(b, a, mapped) == equal[mapped]
+    assert (structural_hash(a, mapped) == structural_hash(b, mapped)) == equal[mapped]
+
+
+def test_inference_in_place_keeps_hashes_of_lets():
+    def mod():
+        x, y = relay.var("x", shape=(2,)), relay.var("y")
+        return tvm.IRModule.from_expr(relay.Function([x], relay.Let(y, x + x, y * y)))
+
+    here = mod()
+    before = structural_hash(here)
+    relay.transform.InferType()(here)
+    assert structural_hash(here) == before == structural_hash(mod())

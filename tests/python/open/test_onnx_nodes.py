@@ -41,6 +41,18 @@ def recurrent(kind, gates, **attrs):
     return ([(kind, ["x", "w", "r", "b"], {"hidden_size": 5, **attrs})], weights, {"x": ["t", "n", 4]}, calls)
 
 
+def features_of(made):
+    """The same with a name for the number of features, which the weight says."""
+    nodes, weights, _, calls = made
+    return (nodes, weights, {"x": ["t", "n", "f"]}, calls)
+
+
+def line(channels, made, kernel=3, pads=(1, 2), group=1, **attrs):
+    weights = [("w", f32(made, channels // group, kernel, seed=1) / 8), ("b", f32(made, seed=2))]
+    nodes = [("Conv", ["x", "w", "b"], {"pads": list(pads), "group": group, **attrs}), ("Relu", ["v0"], {})]
+    return (nodes, weights, {"x": ["n", channels, "l"]}, [{"x": f32(n, channels, length)} for n, length in ((1, 50), (2, 9), (1, 131), (3, 8))])
+
+
 K3 = ("w", f32(4, 3, 3, 3))
 
 
@@ -90,6 +102,27 @@ MODELS = {
     "lstm, both ways": recurrent("LSTM", 4, direction="bidirectional"),
     "gru": recurrent("GRU", 3, linear_before_reset=1),
     "rnn, backward": recurrent("RNN", 1, direction="reverse"),
+    "gru, features have a name": features_of(recurrent("GRU", 3)),
+    "gemm of two inputs": (
+        [("Gemm", ["x", "z", "c"], {"transB": 1, "alpha": 0.5, "beta": 2.0})], [("c", f32(1))], {"x": ["n", "k"], "z": ["m", "k"]},
+        [{"x": f32(3, 4), "z": f32(5, 4)}, {"x": f32(1, 2), "z": f32(1, 2)}],
+    ),
+    "rows of a table, added up": (
+        [("Shape", ["x"], {"start": 0, "end": 1}), ("Slice", ["table", "zero", "v0"], {}), ("ReduceSum", ["v1", "zero"], {})],
+        [("table", f32(64, 5)), ("zero", np.array([0]))], {"x": ["n", 2]}, [{"x": f32(3, 2)}, {"x": f32(9, 2)}],
+    ),
+    "conv, a line": line(16, 32),
+    "conv, a line, channels of no whole blocks": line(129, 34, strides=[2]),
+    "conv, a line, few channels": line(3, 5, dilations=[2]),
+    "conv, a line, one channel": line(1, 258, kernel=8, strides=[4], pads=[3, 1]),
+    "conv, a line, channels alone": line(32, 32, group=32),
+    "conv, a line, no pads": line(16, 16, kernel=1, pads=[0, 0]),
+    "conv, an image of one row": (
+        [("Conv", ["x", "w"], {"pads": [0, 1, 0, 1]})], [("w", f32(16, 16, 1, 3))], {"x": ["n", 16, 1, "l"]}, [{"x": f32(2, 16, 1, 40)}, {"x": f32(1, 16, 1, 3)}],
+    ),
+    "conv, an image, channels of no whole blocks": (
+        [("Conv", ["x", "w"], {"pads": [1, 1, 1, 1]})], [("w", f32(15, 17, 3, 3))], {"x": ["n", 17, "h", "w"]}, [{"x": f32(2, 17, 9, 7)}, {"x": f32(1, 17, 1, 2)}],
+    ),
 }  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def test_an_012_storage_flatten():
     store = tir.transform.StorageFlatten()(mod)["main"].body
     while not isinstance(store, tir.BufferStore):
         store = store.body
-    assert len(store.indices) == 1 and str(store.indices[0]) == "((i*8) + 5)"
+    assert len(store.indices) == 1 and repr(store.indices[0]) == "((i*8) + 5)"
     assert isinstance(tir.transform.StorageFlatten(), tir.transform.PrimFuncPass)
 
 

@@ -83,12 +83,12 @@ def test_names_and_types():
 
 _EVERY = {"tensor_array", "tensor_array_read", "tensor_array_write", "tensor_array_unstack", "tensor_get_data", "tensor_expand_dims"}
 _KNOWN = {"tensor_array_stack", "tensor_array_gather", "tensor_array_scatter"}
-_PARTS = {"tensor_take", "tensor_concatenate"}
+_PARTS = {"tensor_take", "tensor_concatenate", "tensor_array_concat", "tensor_array_split"}
 
 
 @pytest.mark.parametrize(
     "shape, functions",
-    [((), _EVERY | _KNOWN), ((ANY,), _EVERY | _PARTS), ((ANY, 3), _EVERY | _PARTS), ((1,), _EVERY | _KNOWN | _PARTS)],
+    [((), _EVERY | _KNOWN), *((shape, _EVERY | _KNOWN | _PARTS) for shape in ((ANY,), (ANY, 3), (1,)))],
     ids=["()", "(?)", "(?, 3)", "(1)"],
 )
 def test_functions_of_other_shapes(shape, functions):

@@ -57,8 +57,79 @@ def test_relations_are_solved_in_whatever_order(solver):
 
 
 def test_what_lacks_an_input_is_not_solved(solver):
-    solver.gen_type("Identity", [relay.IncompleteType()])
+    solver.gen_type("Broadcast", [relay.IncompleteType(), relay.TensorType((2,))])
     assert not solver.Solve()
+
+
+def test_identity_is_of_whatever_types(solver):
+    t1, t2, t3 = (relay.IncompleteType() for _ in range(3))
+    one, two = relay.TupleType([t1, t2]), relay.TupleType([t1, t3])
+    made1, made2 = solver.gen_type("Identity", [one]), solver.gen_type("Identity", [two])
+    solver.gen_type("Identity", [made1], made2)
+    assert solver.Solve()
+    # Fields that become known later are known in what was solved before.
+    first, second = relay.TensorType((10, 20)), relay.TensorType((10, 1, 1))
+    solver.gen_type("Identity", [t1], first)
+    solver.gen_type("Identity", [t2], second)
+    assert solver.Solve()
+    whole = relay.TupleType([first, second])
+    assert all(solver.Resolve(t) == whole for t in (made1, made2, one, two)) and solver.Resolve(t3) == second
+
+
+A, B, C, D = (relay.TypeVar(n) for n in "abcd")
+
+
+def func(args, ret, params):
+    return relay.FuncType(args, ret, params)
+
+
+def pair(*fields):
+    return relay.TupleType(list(fields))
+
+
+@pytest.mark.parametrize(
+    "left, right, unified",
+    [
+        (func([A, B], C, [A, B, C]), func([A, A], A, [A]), func([A, A], A, [A])),
+        (func([A], A, [A]), func([B], C, [B, C]), func([A], A, [A])),
+        (func([A], A, [A]), func([pair()], pair(), []), func([pair()], pair(), [])),
+        (func([A], B, [A, B]), func([B], A, [A, B]), func([A], B, [A, B])),
+        (func([A, pair(B, C)], pair(A, B, C), [A, B, C]), func([A, pair(B, C)], pair(A, B, C), [C, A, B]), func([A, pair(B, C)], pair(A, B, C), [A, B, C])),
+        (func([A, func([B], C, [])], A, [A, B, C]), func([C, func([A], D, [])], C, [D, C, A]), func([A, func([B], C, [])], A, [A, B, C])),
+        # The inner function binds its parameters anew.
+        (func([func([A, B], C, [A, B, C])], C, [C]), func([func([A, A], A, [A])], B, [B]), func([func([A, B], C, [A, B, C])], C, [C])),
+        (func([func([A], A, [A])], A, [A]), func([func([B], B, [B])], A, [A]), func([func([A], A, [A])], A, [A])),
+    ],
+)
+def test_unify_quantified_functions(solver, left, right, unified):
+    assert solver.Unify(left, right) == unified
+
+
+@pytest.mark.parametrize(
+    "left, right",
+    [
+        (func([A, B], B, [A, B]), func([A, A], A, [A, B])),  # one type parameter for two
+        (func([A, B], C, [A, B, C]), func([A], A, [A])),
+        (func([A], A, [A]), func([pair()], relay.TensorType((1,)), [])),
+        (A, B),
+        (relay.GlobalTypeVar("g"), relay.GlobalTypeVar("h")),
+        (relay.TypeCall(relay.GlobalTypeVar("g"), [A]), relay.TypeCall(relay.GlobalTypeVar("g"), [B])),
+        (pair(A), pair()),
+    ],
+)
+def test_what_cannot_be_unified(solver, left, right):
+    with pytest.raises(tvm.TVMError, match="cannot be unified"):
+        solver.Unify(left, right)
+
+
+def test_a_type_does_not_contain_itself(solver):
+    t = relay.IncompleteType()
+    with pytest.raises(tvm.TVMError, match="cannot be unified"):
+        solver.Unify(t, pair(t, A))
+
+
+def test_dimensions_that_are_open(solver):
+    assert solver.Unify(relay.TensorType((3, 2)), relay.TensorType((relay.Any(), 2))) == relay.TensorType((relay.Any(), 2))
 
 
 def test_unify(solver):

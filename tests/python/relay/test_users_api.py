@@ -306,7 +306,7 @@ def test_mixed_precision_is_near():
 def test_results_stay_narrow_unless_asked():
     x, w = relay.var("x", shape=(2, 3)), relay.var("w", shape=(4, 3))
     product = relay.nn.relu(relay.nn.dense(x, w))
-    narrow = relay.nn.relu(relay.cast(relay.nn.dense(relay.cast(x, "float16"), relay.cast(w, "float16"), out_dtype="float32"), "float16"))
+    narrow = relay.nn.relu(relay.nn.dense(relay.cast(x, "float16"), relay.cast(w, "float16"), out_dtype="float16"))
     one = relay.transform.ToMixedPrecision("float16")(relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x, w], product))))
     tvm.ir.assert_structural_equal(one, relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x, w], narrow))))
     both = relay.Function([x, w], relay.Tuple([product, relay.exp(x), relay.cast(x, "float32")]))

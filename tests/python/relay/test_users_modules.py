@@ -332,10 +332,22 @@ def test_names(path):
 @pytest.mark.parametrize(
     ("cls", "name", "option", "options"),
     [
-        ("Executor", "aot", "unpacked-api", {"unpacked-api": "Bool", "link-params": "Bool", "interface-api": "String"}),
+        (
+            "Executor",
+            "aot",
+            "unpacked-api",
+            {
+                "unpacked-api": "Bool",
+                "link-params": "Bool",
+                "interface-api": "String",
+                "workspace-byte-alignment": "IntImm",
+                "constant-byte-alignment": "IntImm",
+            },
+        ),
         ("Executor", "graph", "link-params", {"link-params": "Bool"}),
         ("Runtime", "cpp", "system-lib", {"system-lib": "Bool"}),
         ("Runtime", "crt", "system-lib", {"system-lib": "Bool"}),
+        ("Runtime", "c", "system-lib", {"system-lib": "Bool"}),
     ],
 )
 def test_executors_and_runtimes(cls, name, option, options):
@@ -343,7 +355,12 @@ def test_executors_and_runtimes(cls, name, option, options):
     one = make(name, {option: True})
     assert one.name == name and option in one and "woof" not in one and one[option] and dict(one.attrs) == {option: True}
     assert one == make(name, {option: 1}) != make(name) and hash(one) == hash(make(name, {option: True})) and name in repr(one)
-    assert name in make.list_registered() and make.list_registered_options(name) == options
+    assert name in make.list_registered() and make.list_registered_options(name) == options == make.list_registered_options(one)
+    for other, kind in options.items():
+        if other != option:
+            assert one[other] is (False if kind == "Bool" else None)
+    with pytest.raises(tvm.error.TVMError, match='"woof" is not available'):
+        one["woof"]
     for call, message in (
         (lambda: make("woof"), f'{cls} "woof" is not defined'),
         (lambda: make.list_registered_options("woof"), "woof"),

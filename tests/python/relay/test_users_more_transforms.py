@@ -132,7 +132,8 @@ def test_bbnf():
     x2 = relay.add(x, relay.const(2.0))
     cond = relay.less(x, relay.const(1.0))
     f = relay.Function([x], relay.If(cond, relay.add(x2, relay.const(1.0)), relay.multiply(x2, relay.const(1.0))))
-    assert not relay.analysis.check_basic_block_normal_form(f)
+    with pytest.raises(tvm.TVMError):
+        relay.analysis.check_basic_block_normal_form(f)
     got = run_opt_pass(f, transform.ToBasicBlockNormalForm())
     assert relay.analysis.check_basic_block_normal_form(got)
 

@@ -109,12 +109,62 @@ def test_an_attribute_given_twice():
 # ---- Types, spans
 
 
-def test_types_in_text_when_asked():
+def test_types_in_text():
     x = relay.var("x", shape=(2, 3))
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.nn.relu(x)))
-    assert "/* ty=Tensor[(2, 3), float32] */" in mod.astext(show_types=True) and "ty=" not in mod.astext()
-    assert "/* ty=" in mod["main"].astext(False, show_types=True)
-    tvm.ir.assert_structural_equal(tvm.parser.parse(mod.astext(show_types=True)), tvm.parser.parse(mod.astext()))
+    plain = tvm.IRModule.from_expr(relay.add(relay.nn.relu(x), relay.const(1.0)))
+    assert "ty=" not in plain.astext()
+    mod = relay.transform.InferType()(plain)
+    assert "nn.relu(%x) /* ty=Tensor[(2, 3), float32] */" in mod.astext() and "1f /* ty=float32 */" in mod.astext()
+    assert "/* ty=" in mod["main"].astext(False) and "/* ty=" in mod["main"].body.astext()
+    assert "ty=" not in mod.astext(show_types=False) and "ty=" not in str(mod)
+    assert "ty=" not in mod.astext(annotate=lambda call: "here") and "/* here */" in mod.astext(annotate=lambda call: "here")
+    back = tvm.parser.parse(mod.astext())
+    tvm.ir.assert_structural_equal(back, mod)
+    tvm.ir.assert_structural_equal(back, tvm.parser.parse(mod.astext(show_types=False)))
+
+
+def test_types_of_constants_in_the_metadata():
+    x = relay.var("x", shape=(2, 3))
+    big = relay.const(np.ones((2, 3), "float32"))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], x + big)))
+    assert "meta[relay.Constant][0] /* ty=Tensor[(2, 3), float32] */" in mod.astext()
+    tvm.ir.assert_structural_equal(tvm.parser.parse(mod.astext()), mod)
+
+
+def test_names_that_are_numbers():
+    one, two = relay.var("1"), relay.var("2x")
+    assert "%v1" in one.astext() and "%v2x" in relay.Function([two], two).astext()
+    func = relay.Function([one, relay.var("v1")], relay.abs(one))
+    assert "fn (%v1, %v11)" in func.astext()
+    tvm.ir.assert_structural_equal(tvm.parser.parse_expr(func.astext()), func)
+
+
+def test_names_of_spans_in_text():
+    x, y = relay.var("x", shape=(3, 2)), relay.var("y", shape=(3, 2))
+    span = relay.Span(relay.SourceName("Add0 */ {"), 0, 0, 0, 0)
+    call = relay.Call(relay.op.get("add"), [x, y], span=span)
+    assert "add(%x, %y) /* Add0 * / { */" in call.astext() and "Add0" not in str(call)
+    tvm.ir.assert_structural_equal(tvm.parser.parse_expr(call.astext()), call, map_free_vars=True)
+    parsed = tvm.parser.parse(V + "def @main(%x: Tensor[(2), float32]) {\n  nn.relu(%x)\n}", "net.relay")
+    assert "net.relay" not in parsed.astext()
+
+
+def test_attributes_that_text_says_in_any_case():
+    x, w = relay.var("x", shape=(1, 2, 3)), relay.var("w", shape=(1, 4, 3))
+    image = relay.var("image", shape=(1, 1, 2, 2))
+    for call, said in (
+        (relay.nn.dense(x, relay.var("w", shape=(4, 3))), "units=None"),
+        (relay.nn.batch_matmul(x, w), "transpose_b=True"),
+        (relay.transpose(x), "axes=None"),
+        (relay.strided_slice(x, [0], [1]), "strides=[1], axes=None"),
+        (relay.arange(relay.const(0.0), relay.const(2.0), relay.const(1.0)), 'dtype="float32"'),
+        (relay.topk(x).astuple(), 'dtype="int32"'),
+        (relay.shape_of(x), 'dtype="int32"'),
+        (relay.nn.upsampling(image), "scale_h=1f, scale_w=1f"),
+    ):
+        func = relay.Function(relay.analysis.free_vars(call), call)
+        assert said in func.astext(), func.astext()
+        tvm.ir.assert_structural_equal(tvm.parser.parse_expr(func.astext()), func)
 
 
 def test_names_of_spans():

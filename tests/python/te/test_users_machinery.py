@@ -13,7 +13,7 @@ from baton.ir import assert_structural_equal, load_json, save_json, structural_e
 
 def test_var_text():
     x, y = te.var('x'), te.var('y')
-    assert str(x * 2 + y) == "((x*2) + y)"
+    assert str(x * 2 + y) == "((x: int32*2) + y: int32)"
     assert str([x, y + 1]) == "[x, (y + 1)]"
     assert str(tir.exp(te.var('z', 'float32'))) == "tir.exp(z)"
 
@@ -454,3 +454,17 @@ def test_passcontext_errors():
         tvm.transform.PassContext(config={'tir.UnrollLoop': 1})
     with pytest.raises(TypeError):
         tvm.transform.PassContext(required_pass=1)
+
+
+def test_operations_have_a_text():
+    a = te.placeholder((3,), name="A")
+    b = te.compute((3,), lambda i: a[i], name="B", tag="mine")
+    assert str(b.op) == "compute(B, body=[A[i]], axis=[iter_var(i, range(min=0, ext=3))], reduce_axis=[], tag=mine, attrs={})"
+    assert str(a.op).startswith("placeholder(A, 0x")
+    k = te.reduce_axis((0, 3), "k")
+    c = te.compute((1,), lambda i: te.sum(a[k], axis=k))
+    assert "combiner=comm_reducer(result=[(x + y)], lhs=[x], rhs=[y], identity_element=[0f]), source=[A[k]]" in repr(c.op)
+
+
+def test_the_body_of_a_function_may_be_an_expression():
+    assert isinstance(tir.PrimFunc([], tir.ret(0)).body, tir.Evaluate)

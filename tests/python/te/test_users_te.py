@@ -658,3 +658,32 @@ def test_a_stage_without_a_group_and_a_target_behind_a_module():
     out = tvm.nd.empty((4,))
     tvm.build(tvm.IRModule({"main": te.create_prim_func([A, B])}), "llvm")(tvm.nd.array(np.ones(4, "float32")), out)
     assert (out.numpy() == 2).all()
+
+
+def test_operators_between_tensors_expressions_and_elements():
+    """The tag says how elements depend on those of the operands."""
+    n, a, b = te.var("n"), te.placeholder((), name="A"), te.placeholder((10, 5), name="B")
+    element = b[0, 0]
+    for made in (1 + b, b + 1, n + b, b - n, b * n, n / b, a + element, element + a, b + element, element * b, a * 2):
+        assert isinstance(made, te.Tensor) and made.op.tag == tvm.topi.tag.ELEMWISE
+    for made in (a + a, a + b, b * a, b / b):
+        assert made.op.tag == tvm.topi.tag.BROADCAST
+    for made in (element + 1, n * element, element + element, n + n):
+        assert isinstance(made, tvm.tir.PrimExpr)
+    with pytest.raises(TypeError, match="`B` has 2 dimensions"):
+        _ = b[0] + b
+    c = 10 / (n + b)
+    x, out = np.ones((10, 5), "float32"), tvm.nd.empty((10, 5))
+    tvm.build(te.create_schedule(c.op), [n, b, c], "llvm")(4, tvm.nd.array(x), out)
+    np.testing.assert_allclose(out.numpy(), x * 2)
+
+
+def test_a_scan_finds_what_it_reads():
+    m, n = 5, 4
+    x, state = te.placeholder((m, n), name="X"), te.placeholder((m, n), name="S")
+    doubled = te.compute((m, n), lambda i, j: x[i, j] * 2, name="D")
+    made = te.scan(te.compute((1, n), lambda _, i: x[0, i]), te.compute((m, n), lambda t, i: state[t - 1, i] + doubled[t, i]), state)
+    assert [t.op.name for t in made.op.input_tensors] == ["X", "D"]
+    values, out = np.random.default_rng(0).standard_normal((m, n)).astype("float32"), tvm.nd.empty((m, n))
+    tvm.build(te.create_schedule(made.op), [x, made], "llvm")(tvm.nd.array(values), out)
+    np.testing.assert_allclose(out.numpy(), np.cumsum(np.concatenate([values[:1], 2 * values[1:]]), 0), rtol=1e-5)

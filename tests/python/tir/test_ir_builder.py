@@ -107,8 +107,6 @@ def test_mistakes():
         a[0, 0, 0] = tir.const(1, "int64")
     with pytest.raises(TypeError, match="emit takes a statement"):
         ib.emit("x")
-    with pytest.raises(baton.error.UnsupportedError, match="no `while`"):
-        ib.while_loop(True)
     scope = ib.if_scope(True)
     with pytest.raises(RuntimeError, match="1 scopes are still open"):
         ib.get()

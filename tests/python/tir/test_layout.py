@@ -51,9 +51,9 @@ def test_expressions_have_a_text():
     x, y = te.var("x"), te.var("y")
     assert [str(e) for e in (x, x + y, (x + 1) * y, tir.max(x, y), x.astype("float32"), tir.const(1.5, "float32"))] == [
         "x",
-        "(x + y)",
-        "((x + 1)*y)",
-        "max(x, y)",
+        "(x: int32 + y: int32)",
+        "((x: int32 + 1)*y: int32)",
+        "max(x: int32, y: int32)",
         "float32(x)",
         "1.5f",
     ]

@@ -133,10 +133,16 @@ def test_make_packed_api():
 
 
 def test_make_unpacked_api():
-    _, after = apply("MakeUnpackedAPI", scaled())
-    func = after["f"]
-    assert [str(p.dtype) for p in func.params] == ["handle", "int32"] and len(func.buffer_map) == 0
-    assert tir.analysis.verify_well_formed(func)
+    func = scaled().with_attr("target", baton.target.Target("llvm"))
+    _, after = apply("MakeUnpackedAPI", func.with_attr("global_symbol", "f"))
+    made = after["f"]
+    assert [(p.name, str(p.dtype)) for p in made.params] == [("arg0", "handle"), ("arg1", "int32")] and len(made.buffer_map) == 0
+    marks = made.body, made.body.body
+    assert [(m.node.value, m.attr_key, m.value.value) for m in marks] == [("default", "device_id", 0), ("default", "device_type", 1)]
+    assert tir.analysis.verify_well_formed(made)
+    for without, name in ((func, "global_symbol"), (scaled().with_attr("global_symbol", "f"), "target")):
+        with pytest.raises(baton.error.CompileError, match=f"the {name} attribute"):
+            tir.transform.MakeUnpackedAPI()(baton.IRModule({"f": without}))
 
 
 def test_verify_memory():

@@ -91,35 +91,35 @@ def test_make_basic():
     a = te.var('a')
     b = tir.const(1)
     c = a + b
-    assert str(c) == "(a + 1)"
+    assert str(c) == "(a: int32 + 1)"
 
 
 def test_printing_ops():
     x = te.var('x')
     y = te.var('y')
-    assert str(x + y) == "(x + y)"
-    assert str(x - y) == "(x - y)"
-    assert str(x * y) == "(x*y)"
-    assert str(tir.max(x, y)) == "max(x, y)"
-    assert str(tir.min(x, y)) == "min(x, y)"
+    assert str(x + y) == "(x: int32 + y: int32)" and repr(x + y) == "(x + y)"
+    assert str(x - y) == "(x: int32 - y: int32)" and repr(x - y) == "(x - y)"
+    assert str(x * y) == "(x: int32*y: int32)"
+    assert str(tir.max(x, y)) == "max(x: int32, y: int32)"
+    assert str(tir.min(x, y)) == "min(x: int32, y: int32)"
 
 
 def test_printing_divisions():
     x = te.var('x')
     y = te.var('y')
-    assert str(tir.floordiv(x, y)) == "floordiv(x, y)"
-    assert str(tir.floormod(x, y)) == "floormod(x, y)"
-    assert str(tir.truncdiv(x, y)) == "(x/y)"
-    assert str(tir.truncmod(x, y)) == "(x % y)"
+    assert str(tir.floordiv(x, y)) == "floordiv(x: int32, y: int32)"
+    assert str(tir.floormod(x, y)) == "floormod(x: int32, y: int32)"
+    assert str(tir.truncdiv(x, y)) == "(x: int32/y: int32)"
+    assert str(tir.truncmod(x, y)) == "(x: int32 % y: int32)"
 
 
 def test_printing_cmp():
     x = te.var('x')
     y = te.var('y')
-    assert str(x < y) == "(x < y)"
-    assert str(x <= y) == "(x <= y)"
-    assert str(x > y) == "(x > y)"
-    assert str(x >= y) == "(x >= y)"
+    assert str(x < y) == "(x: int32 < y: int32)" and repr(x < y) == "(x < y)"
+    assert str(x <= y) == "(x: int32 <= y: int32)" and repr(x <= y) == "(x <= y)"
+    assert str(x > y) == "(x: int32 > y: int32)" and repr(x > y) == "(x > y)"
+    assert str(x >= y) == "(x: int32 >= y: int32)" and repr(x >= y) == "(x >= y)"
     assert str(x == y) == "(x == y)"
     assert str(x != y) == "(x != y)"
 
@@ -129,20 +129,20 @@ def test_printing_logic():
     y = te.var('y')
     a = x < 3
     b = y < 3
-    assert str(tir.all(a, b)) == "((x < 3) && (y < 3))"
-    assert str(tir.any(a, b)) == "((x < 3) || (y < 3))"
-    assert str(tir.Not(a)) == "!(x < 3)"
+    assert str(tir.all(a, b)) == "((x: int32 < 3) && (y: int32 < 3))"
+    assert str(tir.any(a, b)) == "((x: int32 < 3) || (y: int32 < 3))"
+    assert str(tir.Not(a)) == "!(x: int32 < 3)"
 
 
 def test_printing_cast_select():
     x = te.var('x')
     assert str(x.astype('float32')) == "float32(x)"
-    assert str(tir.Select(x < 1, x, 2)) == "select((x < 1), x, 2)"
+    assert str(tir.Select(x < 1, x, 2)) == "select((x: int32 < 1), x, 2)"
 
 
 def test_printing_ramp():
     x = te.var('x')
-    assert str(tir.Ramp(x, 1, 4)) == "ramp(x, 1, 4)"
+    assert str(tir.Ramp(x, 1, 4)) == "ramp(x: int32, 1, 4)"
     assert str(tir.Broadcast(x, 4)) == "x4(x)"
 
 
@@ -153,7 +153,7 @@ def test_printing_let():
 
 def test_neg():
     x = te.var('x')
-    assert str(-x) == "(x*-1)" or str(-x) == "(0 - x)"
+    assert repr(-x) == "(x*-1)" or repr(-x) == "(0 - x)"
 
 
 def test_bitops():

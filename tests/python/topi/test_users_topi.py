@@ -2,6 +2,7 @@
 """Programs of 0.8 about topi."""
 
 import numpy as np
+import pytest
 
 import baton as tvm
 import baton.contrib.utils
@@ -142,3 +143,99 @@ def test_topi_take_gather_where():
     topi.adv_index(A, [image])
     topi.sparse_to_dense(image, [4], te.placeholder((3,)), 0.0)
     topi.matrix_set_diag(A, te.placeholder((4,)))
+
+
+# ---- Convolutions by words
+
+
+_P = te.placeholder
+_CONVOLUTIONS = {
+    "conv1d": (lambda p, d: topi.nn.conv1d(_P((1, 4, 9)), _P((6, 4, 3)), 1, p, d), (2,)),
+    "conv1d_ncw": (lambda p, d: topi.nn.conv1d_ncw(_P((1, 4, 9)), _P((6, 4, 3)), 1, p, d), (2,)),
+    "conv1d_nwc": (lambda p, d: topi.nn.conv1d_nwc(_P((1, 9, 4)), _P((3, 4, 6)), 1, p, d), (1,)),
+    "conv2d_nchw": (lambda p, d: topi.nn.conv2d_nchw(_P((1, 4, 8, 9)), _P((6, 4, 3, 3)), 1, p, d), (2, 3)),
+    "conv2d_nhwc": (lambda p, d: topi.nn.conv2d_nhwc(_P((1, 8, 9, 4)), _P((3, 3, 4, 6)), 1, p, d), (1, 2)),
+    "conv2d_hwcn": (lambda p, d: topi.nn.conv2d_hwcn(_P((8, 9, 4, 1)), _P((3, 3, 4, 6)), 1, p, d), (0, 1)),
+    "conv2d_NCHWc": (lambda p, d: topi.nn.conv2d_NCHWc(_P((1, 1, 8, 9, 4)), _P((1, 1, 3, 3, 4, 4)), (1, 1), p, (d, d), "NCHW4c", "NCHW4c"), (2, 3)),
+    "group_conv2d_nchw": (lambda p, d: topi.nn.group_conv2d_nchw(_P((1, 4, 8, 9)), _P((6, 2, 3, 3)), 1, p, d, 2), (2, 3)),
+    "group_conv2d_nhwc": (lambda p, d: topi.nn.group_conv2d_nhwc(_P((1, 8, 9, 4)), _P((3, 3, 2, 6)), 1, p, d, 2), (1, 2)),
+    "depthwise_conv2d_nchw": (lambda p, d: topi.nn.depthwise_conv2d_nchw(_P((1, 4, 8, 9)), _P((4, 2, 3, 3)), 1, p, d), (2, 3)),
+    "depthwise_conv2d_nhwc": (lambda p, d: topi.nn.depthwise_conv2d_nhwc(_P((1, 8, 9, 4)), _P((3, 3, 4, 2)), 1, p, d), (1, 2)),
+    "conv3d_ncdhw": (lambda p, d: topi.nn.conv3d_ncdhw(_P((1, 4, 7, 8, 9)), _P((6, 4, 3, 3, 3)), 1, p, d), (2, 3, 4)),
+    "conv3d_ndhwc": (lambda p, d: topi.nn.conv3d_ndhwc(_P((1, 7, 8, 9, 4)), _P((3, 3, 3, 4, 6)), 1, p, d), (1, 2, 3)),
+    "bitserial_conv2d_nchw": (
+        lambda p, d: topi.nn.bitserial_conv2d_nchw(_P((1, 32, 8, 9), "uint32"), _P((6, 32, 3, 3), "uint32"), 1, p, 1, 1) if d == 1 else None,
+        (2, 3),
+    ),
+    "dilation2d_nchw": (lambda p, d: topi.image.dilation2d_nchw(_P((1, 4, 8, 9)), _P((4, 3, 3)), 1, p, d), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(_CONVOLUTIONS))
+def test_paddings_by_word(name):
+    """ "SAME" leaves the extents of space as they are, "VALID" takes the window away; other words are errors."""
+    make, axes = _CONVOLUTIONS[name]
+    whole = (7, 8, 9)[-len(axes) :]
+    for dilation in (1, 2):
+        if (same := make("SAME", dilation)) is not None:
+            assert [int(same.shape[i]) for i in axes] == list(whole)
+            assert [int(make("VALID", dilation).shape[i]) for i in axes] == [n - 2 * dilation for n in whole]
+    with pytest.raises(ValueError, match='it is numbers, "VALID" or "SAME"'):
+        make("HALF", 1)
+
+
+def test_transposed_convolutions_by_word():
+    for word, taken in (("SAME", 2), ("VALID", 0)):
+        assert int(topi.nn.conv1d_transpose_ncw(_P((1, 4, 9)), _P((4, 6, 3)), 2, word, "float32").shape[2]) == 19 - taken
+        made = topi.nn.conv2d_transpose_nchw(_P((1, 4, 8, 9)), _P((4, 6, 3, 3)), (2, 2), word, "float32")
+        assert [int(d) for d in made.shape[2:]] == [17 - taken, 19 - taken]
+
+
+# ---- Names of targets' packages
+
+
+def _value(tensors, args, *arrays):
+    tensors = list(tensors) if isinstance(tensors, (list, tuple)) or type(tensors).__name__ == "Array" else [tensors]
+    outs = [tvm.nd.empty([int(d) for d in t.shape], str(t.dtype)) for t in tensors]
+    tvm.build(te.create_schedule([t.op for t in tensors]), [*args, *tensors], "llvm")(*map(tvm.nd.array, arrays), *outs)
+    return [o.numpy() for o in outs]
+
+
+def test_sorting_by_keys():
+    keys, values = np.array([3, 1, 3, 0, 1], "int32"), np.arange(5, dtype="float32")
+    a, b = _P((5,), "int32"), _P((5,))
+    for name in ("sort_by_key", "stable_sort_by_key_thrust"):
+        got = _value(getattr(topi.cuda, name)(a, b), [a, b], keys, values)
+        assert got[0].tolist() == [0, 1, 1, 3, 3] and got[1].tolist() == [3, 1, 4, 0, 2]
+    with pytest.raises(ValueError, match="one dimension"):
+        topi.cuda.sort_by_key(_P((2, 3)), _P((2, 3)))
+    flat = topi.cuda.stable_sort_by_key_thrust(_P((2, 3), "int32"), _P((2, 3)), for_scatter=True)
+    assert [int(flat[0].shape[0]), int(flat[1].shape[0])] == [6, 6]
+
+
+def test_scans():
+    x, a = np.random.default_rng(0).integers(0, 9, (3, 4)).astype("int32"), _P((3, 4), "int32")
+    np.testing.assert_array_equal(_value(topi.cuda.inclusive_scan(a), [a], x)[0], np.cumsum(x, -1))
+    before, whole = _value(topi.cuda.exclusive_scan(a, axis=0, return_reduction=True), [a], x)
+    np.testing.assert_array_equal(before, np.cumsum(x, 0) - x)
+    np.testing.assert_array_equal(whole, x.sum(0))
+    np.testing.assert_array_equal(_value(topi.cuda.inclusive_scan(a, binop=tvm.tir.generic.multiply), [a], x)[0], np.cumprod(x, -1))
+    with pytest.raises(tvm.error.UnsupportedError, match="te.scan takes any function"):
+        topi.cuda.inclusive_scan(a, binop=tvm.tir.max)
+
+
+def test_names_that_all_targets_share():
+    a = _P((7,), "int32")
+    assert _value(topi.ceil_log2(a), [a], np.array([1, 2, 3, 4, 5, 8, 9], "int32"))[0].tolist() == [0, 1, 2, 2, 3, 3, 4]
+    with tvm.target.Target("llvm"):
+        assert topi.utils.is_target("llvm") and topi.utils.is_target(["cuda", "llvm"]) and not topi.utils.is_target("cuda")
+    weight, kernel = np.random.default_rng(2).standard_normal((6, 4, 3, 3)).astype("float32"), _P((6, 4, 3, 3))
+    want = tvm.relay.nn.contrib_conv2d_winograd_weight_transform(tvm.relay.const(weight), 4)
+    want = tvm.relay.create_executor("graph", mod=tvm.IRModule.from_expr(want), device=tvm.cpu(), target="llvm").evaluate()().numpy()
+    np.testing.assert_allclose(_value(topi.nn.conv2d_winograd_weight_transform(kernel, 4), [kernel], weight)[0], want, rtol=1e-4, atol=1e-5)
+    for depth, wanted in ((3, [6, 6, 6, 5, 4]), (2, [6, 6, 2, 5, 4])):
+        assert [int(d) for d in topi.nn.conv3d_winograd_weight_transform(_P((5, 4, depth, 3, 3)), 4).shape] == wanted
+    x = np.random.default_rng(1).standard_normal((2, 3)).astype("float32")
+    topi.testing.compare_numpy_tvm([x], np.maximum(x, 0), "llvm", tvm.cpu(), topi.nn.relu, topi.generic.schedule_injective)
+    with pytest.raises(AssertionError, match="Mismatched"):
+        topi.testing.compare_numpy_tvm([x], x + 1, "llvm", tvm.cpu(), topi.nn.relu, topi.generic.schedule_injective)

@@ -67,6 +67,19 @@ TEST_CASE("kernel: dense with weights in panels") {
   }
 }
 
+TEST_CASE("kernel: products of bytes are exact sums, four terms a step") {
+  const DataType u8 = DataType::UInt(8), i8 = DataType::Int(8);
+  for (int64_t columns : {16, 48}) {
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 10, 4}, {8, 96, 32}, {13, 100, 20}, {40, 65, 1024}}) {
+      Var x = Input("x", {m, k}, u8), w = Input("w", {(n + columns - 1) / columns, k / 4, columns, 4}, i8),
+          b = Input("b", {n});
+      Check({x, w}, DensePack(x, w, n), 0, true, n == 100);
+      Expr scaled = relay::Multiply(relay::Cast(DensePack(x, w, n), DataType::Float(32)), b);
+      Check({x, w, b}, scaled, 1e-6);
+    }
+  }
+}
+
 TEST_CASE("kernel: a long epilogue is a loop over a tile's rows") {
   Var x = Input("x", {21, 30}), w = Input("w", {3, 30, 48}), b = Input("b", {130});
   Expr y = relay::Add(DensePack(x, w, 130), b);

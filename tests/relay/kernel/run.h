@@ -40,7 +40,9 @@ inline NDArray Fill(const std::vector<int64_t>& shape, DataType t, uint32_t seed
   for (int64_t i = 0; i < a.numel(); ++i) {
     x = x * 1664525u + 1013904223u;
     double v = static_cast<double>(x >> 8) / (1 << 24) - 0.5;
-    if (t.bits() == 64)
+    if (t.bits() == 8)
+      a.ptr<uint8_t>()[i] = static_cast<uint8_t>(x >> 24);  // the ends of the range among them
+    else if (t.bits() == 64)
       a.ptr<double>()[i] = v;
     else
       a.ptr<float>()[i] = static_cast<float>(v);

@@ -115,7 +115,13 @@ def conv_transpose(
     return from_plain(out.astype(out_dtype or x.dtype), out_layout or data_layout or plain, plain)
 
 
-def deformable_conv2d(x, offset, w, mask=None, strides=1, padding=0, dilation=1, deformable_groups=1, groups=1, **_):
+def deformable_conv2d(x, offset, w, mask=None, data_layout="NCHW", kernel_layout="OIHW", out_layout="", **kw):
+    plain = [None if v is None else to_plain(v, data_layout, "NCHW") for v in (x, offset, mask)]
+    made = plain_deformable_conv2d(plain[0], plain[1], to_plain(w, kernel_layout, "OIHW"), plain[2], **kw)
+    return from_plain(made, out_layout or data_layout, "NCHW")
+
+
+def plain_deformable_conv2d(x, offset, w, mask=None, strides=1, padding=0, dilation=1, deformable_groups=1, groups=1, **_):
     s, d = numbers(strides, 2), numbers(dilation, 2)
     begin, _ = margins(padding, 2)
     n, c, height, width = x.shape

@@ -137,6 +137,19 @@ test_deformable = table(
         deformable_groups=2,
         **TOL,
     ),
+    Case("nn.deformable_conv2d", ref.deformable_conv2d, f32(1, 5, 4, 2), f32(1, 4, 3, 8), f32(2, 2, 2, 3), data_layout="NHWC", kernel_layout="HWIO", **TOL),
+    Case(
+        "nn.deformable_conv2d",
+        ref.deformable_conv2d,
+        f32(1, 5, 4, 2),
+        f32(1, 4, 3, 8),
+        f32(2, 2, 2, 3),
+        f32(1, 4, 3, 4),
+        data_layout="NHWC",
+        kernel_layout="HWIO",
+        out_layout="NCHW",
+        **TOL,
+    ),
     Case("nn.deformable_conv2d", ref.deformable_conv2d, f32(1, 2, 6, 6), f32(1, 8, 4, 4).within(-9, 9), f32(2, 2, 2, 2), dilation=[2, 2], name="far", **TOL),
 )
 
@@ -218,7 +231,7 @@ test_rejects = rejects(
             ("R5", (1, 2, 2, 5, 4), "float32", "float32", kw),
         )
     ],
-    Reject("nn.deformable_conv2d", "R1", X, OFFSET, W, data_layout="NHWC"),
+    Reject("nn.deformable_conv2d", "R1", X, OFFSET, W, data_layout="NHCW4c"),
     Reject("nn.deformable_conv2d", "R1", X, ((1, 18, 3), "float32"), W),
     Reject("nn.deformable_conv2d", "R2", ((1, 4, 5, 5), "int32"), OFFSET, W),
     Reject("nn.deformable_conv2d", "R2", X, ((1, 18, 3, 3), "float64"), W),

@@ -37,6 +37,11 @@ def few_bits(x, w, scale, zero, bits=4, block=32):
     return product(x, unpacked(w, scale, zero, bits, block).astype(x.dtype))
 
 
+def unpack_panels(w, units=None, out_dtype=""):
+    panels, k, columns = w.shape
+    return w.transpose(0, 2, 1).reshape(panels * columns, k)[:units]
+
+
 def dense_pack(x, w, units=None, out_dtype=""):
     plain = np.moveaxis(w, 1, 2).reshape(-1, w.shape[1])
     return dense(x, plain[:units] if units else plain)
@@ -68,6 +73,8 @@ test_dense = table(
     Case("nn.contrib_dense_pack", dense_pack, f32(2, 3, 32), f32(3, 32, 16), units=40, **TOL),
     Case("nn.contrib_dense_pack", dense_pack, f32(5), f32(2, 5, 4), **TOL),
     Case("nn.contrib_dense_pack", dense_pack, f32(0, 5), f32(2, 5, 4)),
+    Case("nn.contrib_unpack_panels", unpack_panels, f32(2, 5, 4), units=each(None, 5, 7, 8), fold=False),
+    Case("nn.contrib_unpack_panels", unpack_panels, i8(3, 2, 16), units=40, fold=False),
     Case("nn.contrib_dense_pack", dense_pack, f16(3, 5), f16(2, 5, 4), rtol=2e-3, atol=1e-3),
 )
 test_matmul = table(
@@ -172,6 +179,8 @@ test_rejects = rejects(
     ),
     Reject("nn.dense", "R2", f(3, 5), f(5, 4), says="ends with 5"),
     Reject("nn.dense", "R3", f(3, 5), f(4, 5), units=7, says="units = 7"),
+    Reject("nn.contrib_unpack_panels", "R1", f(5, 4)),
+    Reject("nn.contrib_unpack_panels", "R2", f(2, 5, 4), units=4),
     Reject("nn.contrib_dense_pack", "R1", ((3, 5), "int32"), ((2, 5, 4), "int32")),
     Reject("nn.contrib_dense_pack", "R1", f(3, 5), ((2, 5, 4), "float64")),
     Reject("nn.contrib_dense_pack", "R2", f(), f(2, 5, 4)),

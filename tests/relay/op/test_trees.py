@@ -22,19 +22,21 @@ NODES = np.array(
     "int32",
 )
 ROOTS = np.array([0, 5], "int32")
+WITH_STEPS = np.array([[0, 2], [5, 2]], "int32")
 TARGETS, WEIGHTS = np.array([0, 1, 1, 0, 1, 0], "int32"), np.array([0.5, -1, 2, 3, -4, 0.25], "float32")
 JOIN = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
-def trees(x, splits, nodes, roots, targets, weights, num_targets=1, depth=1, aggregate="sum"):
+def trees(x, splits, nodes, roots, targets, weights, num_targets=1, depth=1, flags=3, aggregate="sum"):
+    roots = [(root, depth) for root in roots] if roots.ndim == 1 else [(root, min(steps, depth)) for root, steps in roots]
     out = np.zeros((len(x), num_targets), x.dtype)
     for n, row in enumerate(x):
         seen = set()
-        for node in roots:
-            for _ in range(depth):
-                feature, yes, no, flags = nodes[node][:4]
-                v = row[feature]
-                goes = flags & 1 if np.isnan(v) else v == splits[node] if flags & 2 else v <= splits[node]
+        for node, steps in roots:
+            for _ in range(steps):
+                feature, yes, no, has = nodes[node][:4]
+                v, has = row[feature], has & flags
+                goes = has & 1 if np.isnan(v) else v == splits[node] if has & 2 else v <= splits[node]
                 node = yes if goes else no
             for k in range(nodes[node][4], nodes[node][5]):
                 t = targets[k]
@@ -67,6 +69,22 @@ test_trees = table(
     Case("tree_ensemble", trees, Value(X), Value(SPLITS), *TABLES, num_targets=2, depth=2, aggregate=each("sum", "min", "max"), dynamic=True),
     Case("tree_ensemble", trees, f64(5, 4), Value(SPLITS.astype("float64")), *TABLES[:3], Value(WEIGHTS.astype("float64")), num_targets=3, depth=3),
     Case("tree_ensemble", trees, f32(0, 3), Value(SPLITS), *TABLES, num_targets=2, depth=2, fold=False, name="no rows"),
+    # Rows in blocks, and what is left of them.
+    *(Case("tree_ensemble", trees, Value(np.tile(X, (12, 1))[:n]), Value(SPLITS), *TABLES, num_targets=2, depth=2, name=f"{n} rows") for n in (1, 8, 10, 70)),
+    Case("tree_ensemble", trees, Value(X), Value(SPLITS), Value(NODES), Value(WITH_STEPS), *TABLES[2:], num_targets=2, depth=2, dynamic=True, name="steps"),
+    Case(
+        "tree_ensemble",
+        trees,
+        Value(X),
+        Value(SPLITS),
+        Value(NODES),
+        Value(np.array([[0, 0], [5, 9]], "int32")),
+        *TABLES[2:],
+        num_targets=2,
+        depth=2,
+        name="no steps, and too many",
+    ),
+    *(Case("tree_ensemble", trees, Value(X), Value(SPLITS), *TABLES, num_targets=2, depth=2, flags=f, name=f"flags {f}") for f in (0, 1, 2)),
     # The iteration ends within 0.005 / K of the solution.
     Case("pairwise_coupling", coupled, Value(pairs(7, 3, "float32")), rtol=0.02, atol=0.01),
     Case("pairwise_coupling", coupled, Value(pairs(4, 5, "float64")), rtol=0.02, atol=0.01, dynamic=True),
@@ -87,6 +105,7 @@ test_rejects = rejects(
     Reject("tree_ensemble", "R2", *but(x1=((10,), "float64"))),
     Reject("tree_ensemble", "R2", *but(x2=((10, 6), F))),
     Reject("tree_ensemble", "R3", *but(x3=((2, 1), I))),
+    Reject("tree_ensemble", "R3", *but(x3=((2, 2, 2), I))),
     Reject("tree_ensemble", "R3", *but(x2=((60,), I))),
     Reject("tree_ensemble", "R4", *but(x2=((10, 5), I))),
     Reject("tree_ensemble", "R4", *but(x4=((7,), I))),

@@ -276,8 +276,6 @@ def test_errors_say_what_and_where(mode):
         for s in says:
             assert s in str(e.value), str(e.value)
 
-    refused("def @main(%x: int32) { negative(%x) }", "no parameter is floating")
-    refused("def @main(%x: float32) { less(%x, 0f) }", "no part of which is floating")
     refused(
         "def @main(%x: Tensor[(3), float32]) {\n  random.bernoulli(%x)\n}",
         "operator `random.bernoulli` has no gradient: it draws random numbers",
@@ -290,6 +288,24 @@ def test_errors_say_what_and_where(mode):
         gradient(relay.Function([relay.var("x", F64)], relay.var("y", F64)), mode=mode)
     with pytest.raises(ValueError, match="higher_order"):
         gradient(relay.Function([], relay.const(1.0)), mode="third_order")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["debug", "vm"])
+def test_nothing_to_differentiate_by(mode, kind):
+    """Parameters that are not floating, and operands of comparisons, have zeros; no parameter, no gradient."""
+    x, i = relay.var("x", shape=(2,)), relay.var("i", shape=(2,), dtype="int32")
+    a, n = np.array([1.0, -1.0], "float32"), np.array([3, 4], "int32")
+
+    def grads(params, body, *args):
+        return numbers(run(gradient(relay.Function(params, body), mode=mode), *args, kind=kind))
+
+    assert grads([i], relay.negative(i), n) == [[-3, -4], [[0, 0]]]
+    assert grads([x, i], relay.less(x, relay.cast(i, "float32")), a, n) == [[True, True], [[0.0, 0.0], [0, 0]]]
+    assert grads([x, i], x * relay.cast(relay.less(x, relay.const(0.0)), "float32"), a, n)[1] == [[0.0, 1.0], [0, 0]]
+    assert grads([], relay.exp(relay.const(0.0))) == [1.0, []]
+    assert grads([], relay.const(1)) == [1, []]
+    assert grads([], relay.Tuple([])) == [[], []]
 
 
 def test_data_types_that_name_tensors_are_refused():

@@ -126,7 +126,7 @@ def test_compiled_code_agrees_with_the_interpreter(seed):
 def test_unpacked_functions_compute_the_same():
     for seed in range(0, PROGRAMS, 5):
         func = Maker(seed).func()
-        out = after(func, "MakeUnpackedAPI", {})
+        out = after(func.with_attr("global_symbol", "f").with_attr("target", baton.target.Target("llvm")), "MakeUnpackedAPI", {})
         assert len(out.buffer_map) == 0 and len(out.params) == len(func.params)
         args = arguments(func, 3)
         assert equal(interpret(out, args), interpret(func, args))

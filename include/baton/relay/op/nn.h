@@ -243,8 +243,8 @@ struct UpSamplingAttrs : AttrsNode<UpSamplingAttrs> {
 
 namespace op {
 extern BATON_DLL const Op conv1d, conv2d, conv3d, conv2d_nchwc, depthwise_conv2d_nchwc, conv1d_transpose,
-    conv2d_transpose, conv3d_transpose, deformable_conv2d, dense, dense_pack, matmul, matmul_permuted, recurrence,
-    batch_matmul, einsum;
+    conv2d_transpose, conv3d_transpose, deformable_conv2d, dense, dense_pack, unpack_panels, matmul, matmul_permuted,
+    recurrence, batch_matmul, einsum;
 extern BATON_DLL const Op batch_norm, instance_norm, layer_norm, group_norm, rms_norm, l2_normalize, lp_normalize, lrn,
     log_softmax, hardmax, dropout;
 extern BATON_DLL const Op max_pool1d, max_pool2d, max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d,

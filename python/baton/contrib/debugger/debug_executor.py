@@ -9,6 +9,7 @@ import time
 from ... import runtime
 from ...error import UnsupportedError
 from ...runtime.profiling import Report
+from ...runtime.steps import times_of_steps
 from .. import graph_executor
 from .json_graph import is_graph
 from .program_graph import ProgramGraph
@@ -212,11 +213,11 @@ class GraphModuleDebug(_Debugging, graph_executor.GraphModule):
             self._dump()
 
     def _steps(self, rounds):
-        if self._libmod is None or not self._libmod.implements_function("profile"):
+        if not self.module.implements_function("profile"):
             times = self.module.time_evaluator("run", self._device, 1, rounds)()
             return [{"kernel": "run", "median_us": times.median * 1e6}], times.median * 1e6
         inputs = [self.get_input(i) for i in range(self.get_num_inputs())]
-        found = json.loads(str(self._libmod["profile"](inputs, rounds)))
+        found, _ = times_of_steps(self.module, inputs, rounds)
         return found["steps"], found["total_us"]
 
     def profile(self, collectors=None, **input_dict):

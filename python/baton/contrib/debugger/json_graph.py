@@ -40,7 +40,7 @@ class JsonGraph:
         given = {n: v for n, v in params.items() if n in self._names}
         for name, array in {**({} if key is None else {key: value}), **given}.items():
             at = self._input(name)
-            nd.array(fitted(array if hasattr(array, "__dlpack__") else np.asarray(array), self.dtypes[at])).copyto(self.values[at])
+            nd.array(fitted(array if hasattr(array, "__dlpack__") else np.asarray(array), self.dtypes[at], str(name))).copyto(self.values[at])
 
     def set_input_zero_copy(self, key=None, value=None, **params):
         """Lets an input refer to an array."""

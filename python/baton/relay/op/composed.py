@@ -2,8 +2,9 @@
 """Functions that are composed of several operators."""
 
 from ... import error as errors
-from ...ir import RelayExpr
-from ..expr import Tuple, TupleWrapper, _dtype_of, const, infer_type
+from ...ir import RelayExpr, TensorType
+from ...tir import IntImm
+from ..expr import Constant, Tuple, TupleWrapper, Var, _dtype_of, const, infer_type
 from .bits import BITS
 from .detection import DETECTION
 from .make import input_expr, operator
@@ -83,6 +84,27 @@ def adv_index(inputs):
     return operator("gather_nd")(data, operator("stack")(Tuple(indices), axis=0), index_rank=len(indices))
 
 
+def _lengths(x):
+    """The extents of an expression that are known from its arguments; None for those that are not, nothing where the rank is not."""
+    found = x.checked_type_ if x.checked_type_ is not None else x.type_annotation if isinstance(x, Var) else None
+    if isinstance(x, Constant):
+        return list(x.data.shape)
+    if not isinstance(found, TensorType):
+        try:
+            found = infer_type(x).checked_type
+        except errors.BatonError:  # it has variables without a type
+            return []
+    return [d.value if isinstance(d, IntImm) else None for d in found.shape] if isinstance(found, TensorType) else []
+
+
+def _first_rows(data, ids):
+    """The rows of `data` that have an id, which are the first ones; all where their number is not known."""
+    rows, given = (next(iter(_lengths(x)), None) for x in (data, ids))
+    if rows is None or given is None or given >= rows:
+        return data
+    return operator("strided_slice")(data, begin=[0], end=[given], axes=[0])
+
+
 @_composed("segment_sum")
 def segment_sum(data, segment_ids, num_segments=None):
     """Sums of the slices of `data` along its first axis that have one segment id; as many as `num_segments`, which may be an expression,
@@ -95,6 +117,7 @@ def segment_sum(data, segment_ids, num_segments=None):
     elif not isinstance(num_segments, RelayExpr):
         num_segments = const(num_segments, "int64")
     count = operator("reshape")(operator("cast")(num_segments, dtype="int64"), newshape=[1])
+    data = _first_rows(data, segment_ids)
     rest = operator("strided_slice")(operator("shape_of")(data, dtype="int64"), begin=[1], end=[2**31 - 1])
     sums = operator("dyn.zeros")(operator("concatenate")(Tuple([count, rest]), axis=0), dtype=dtype)
     return operator("scatter_nd")(sums, operator("expand_dims")(segment_ids, axis=0), data, mode="add")
@@ -128,6 +151,10 @@ def sparse_reshape(sparse_indices, prev_shape, new_shape):
     full = op("where")(unknown, op("floor_divide")(total, op("maximum")(known, one)), new_shape)
     flat = op("sum")(op("multiply")(sparse_indices, steps(prev_shape)), axis=[1], keepdims=True)
     indices = op("floor_mod")(op("floor_divide")(flat, op("maximum")(steps(full), one)), op("maximum")(full, one))
+    lengths = [next(iter(_lengths(x)), None) for x in given[1:]]
+    if lengths[0] is not None and lengths[0] == lengths[1]:
+        # Under the same shape indices stay as they are, those outside of it too.
+        indices = op("where")(op("all")(op("equal")(prev_shape, full)), sparse_indices, indices)
     return TupleWrapper(Tuple([op("cast_like")(indices, given[0]), op("cast_like")(full, given[2])]), 2)
 
 

@@ -61,9 +61,16 @@ def plain_value(value):
     return value
 
 
+def whole_numbers(value):
+    """Numbers of Python with those that are whole in floats as ints, in lists too."""
+    if isinstance(value, list):
+        return [whole_numbers(v) for v in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def margins(value, spatial):
     """Padding as so much before each spatial dimension, then behind each: from one number, or one for each dimension."""
-    value = plain_value(value)
+    value = whole_numbers(plain_value(value))
     if isinstance(value, int) and not isinstance(value, bool):
         return [value] * (2 * spatial)
     if isinstance(value, list) and all(isinstance(v, int) for v in value):
@@ -73,8 +80,10 @@ def margins(value, spatial):
 
 def attr_value(parameter, value, spatial=1):
     """The value as the field takes it: a number where an array is wanted stands for as many as the default has, or as there
-    are spatial dimensions."""
+    are spatial dimensions; a whole number in a float is an int where the field has ints."""
     value = plain_value(value)
+    if "int" in parameter.kind or parameter.kind == "PrimExpr":
+        value = whole_numbers(value)
     if parameter.kind == "runtime.Object":
         # One of several kinds: the operator checks it.
         return IntImm("int64", value) if isinstance(value, int) else value

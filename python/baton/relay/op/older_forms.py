@@ -84,25 +84,6 @@ def variance(data, axis=None, keepdims=False, exclude=False, unbiased=False, wit
     return operator("variance")(data, axis=axis, keepdims=keepdims, exclude=exclude, unbiased=unbiased)
 
 
-def deformable_conv2d(data, offset, weight, *args, **kwargs):
-    """A convolution whose window is moved by `offset` at each place. Layouts other than NCHW and OIHW are brought to these, and back."""
-    plain = operator("nn.deformable_conv2d")
-    given = plain._bind((data, offset, weight, *args), kwargs)
-    layout, kernel = (given.get(name) or usual for name, usual in (("data_layout", "NCHW"), ("kernel_layout", "OIHW")))
-    if (layout, kernel) == ("NCHW", "OIHW") or sorted(layout) != sorted("NCHW") or sorted(kernel) != sorted("OIHW"):
-        return plain(**given)
-
-    def moved(name, source, target):
-        given[name] = operator("transpose")(input_expr(given[name]), axes=[source.index(x) for x in target])
-
-    moved("weight", kernel, "OIHW")
-    for name in ("data", "offset", *(["mask"] if given.get("mask") is not None else [])):
-        moved(name, layout, "NCHW")
-    out_layout = given.pop("out_layout", "") or layout
-    made = plain(**{**given, "data_layout": "NCHW", "kernel_layout": "OIHW"})
-    return operator("transpose")(made, axes=["NCHW".index(x) for x in out_layout])
-
-
 def _backward_weight(dims):
     plain = operator(f"nn.conv{dims}d_backward_weight")
 
@@ -142,7 +123,6 @@ SUGAR.update(
     {
         "memory.alloc_storage": alloc_storage,
         "random.multinomial": multinomial,
-        "nn.deformable_conv2d": deformable_conv2d,
         "trilu": trilu,
         "variance": variance,
         "vm.shape_func": shape_func,
@@ -150,5 +130,4 @@ SUGAR.update(
         **{f"nn.conv{n}d_backward_weight": _backward_weight(n) for n in (1, 2, 3)},
     }
 )
-deformable_conv2d.__signature__ = operator("nn.deformable_conv2d").__signature__
 COMPOSED.update({f"memory.{f.__name__}": f for f in (flatten_tuple_type, from_tuple_type, to_tuple_type)})

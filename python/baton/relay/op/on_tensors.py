@@ -5,6 +5,7 @@ import inspect
 import itertools
 import numbers
 
+from ... import tir
 from ..._core import Array
 from ..._ffi import get_global_func, register_func
 from ..._ffi.hook import Hook
@@ -74,7 +75,12 @@ def _tagged(tensor, expr):
     made = tensor.op
     if pattern not in _TAGS or not isinstance(made, ComputeOp) or made.tag or len(made.body) != 1:
         return tensor
-    return make_node("te.ComputeOp", name=made.name, tag=_TAGS[pattern], attrs=made.attrs, axis=made.axis, body=made.body).output(0)
+    return _with_tag(tensor, _TAGS[pattern])
+
+
+def _with_tag(tensor, tag):
+    made = tensor.op
+    return make_node("te.ComputeOp", name=made.name, tag=tag, attrs=made.attrs, axis=made.axis, body=made.body).output(0)
 
 
 def _of_one_dtype(function, args, kwargs):
@@ -113,9 +119,28 @@ def _evaluated(func, tensors, kinds):
 
 
 def arithmetic(name, *operands):
-    """An operator of tensors and numbers; a number has the dtype of the tensors."""
+    """An operator of tensors, numbers and expressions; a number has the dtype of the tensors. Beside a scalar a tensor is computed element by
+    element, so the tag is "elemwise"."""
     dtype = next(str(x.dtype) for x in operands if isinstance(x, Tensor))
-    return on_tensors(find(name), [const(x, dtype) if isinstance(x, numbers.Number) else x for x in operands], {})
+    tensors = [x for x in operands if isinstance(x, Tensor)]
+    if any(isinstance(x, PrimExpr) for x in operands):
+        return _by_elements(name, tensors[0], operands)
+    made = on_tensors(find(name), [const(x, dtype) if isinstance(x, numbers.Number) else x for x in operands], {})
+    return _with_tag(made, "elemwise") if len(tensors) < len(operands) else made
+
+
+def _by_elements(name, tensor, operands):
+    """A tensor and an expression, whose dtype becomes that of the tensor unless it alone is floating."""
+    function = getattr(tir, {"divide": "div"}.get(name, name))
+    dtypes = [str(x.dtype) for x in operands]
+    floating = [t for t in dtypes if "float" in t]
+    dtype = floating[0] if len(floating) == 1 else str(tensor.dtype)
+
+    def element(*indices):
+        values = [x(*indices) if isinstance(x, Tensor) else x for x in operands]
+        return function(*(v if str(v.dtype) == dtype else v.astype(dtype) for v in values))
+
+    return compute(tensor.shape, element, f"T_{name}", "elemwise")
 
 
 __all__ = ["arithmetic", "on_tensors"]

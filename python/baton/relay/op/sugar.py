@@ -10,7 +10,7 @@ from ... import error as errors
 from ..._core import Device
 from ...ir import RelayExpr
 from ..expr import Constant, Tuple, TupleWrapper, _dtype_of, const
-from .make import input_expr, operator, plain_value
+from .make import input_expr, operator, plain_value, whole_numbers
 
 SUGAR = {}
 
@@ -73,7 +73,7 @@ def _ints(value):
         return [int(x) for x in value.data.numpy().reshape(-1)]
     if isinstance(value, (list, tuple)) and any(isinstance(v, RelayExpr) for v in value):
         return value if not all(isinstance(v, Constant) for v in value) else [int(v.data.numpy()) for v in value]
-    return value if isinstance(value, RelayExpr) else plain_value(value)
+    return value if isinstance(value, RelayExpr) else whole_numbers(plain_value(value))
 
 
 def _dynamic(value):

@@ -126,7 +126,7 @@ def qconfig(**kwargs):
     integers lose least information, or "percentile", that of all but one in 100,000 values.
     weight_scale: a weight reaches to its largest element ("max"), or to the next power of two ("power2"), so that scales divide by shifts.
     skip_conv_layers: numbers of `nn.conv2d` that stay float, from 0 in order of the program; None or []: none.
-    skip_dense_layer: `nn.dense` and `nn.batch_matmul` stay float.
+    skip_dense_layer: `nn.dense` stays float.
     do_simulation: floats that are rounded as integers would be, for measuring what quantization costs.
     round_for_shift: shifts to the right round; without it they go down. rounding: halves go up ("UPWARD"), or away from zero ("TONEAREST").
     debug_enabled_ops: names of the operators that may be quantized; None: all.

@@ -295,7 +295,7 @@ _register(
     _Product(_terms_of_convolution, _outputs_of_convolution), "nn.conv1d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose"
 )
 _register(_Product(_terms_of_dense, lambda call: 0, dense=True), "nn.dense")
-_register(_Product(_terms_of_matmul, dense=True), "nn.batch_matmul")
+_register(_Product(_terms_of_matmul), "nn.batch_matmul")
 _register(_Sum(), "add", "subtract", "nn.bias_add")
 _register(_Multiplied(), "multiply")
 _register(_Kept(), "nn.relu")

@@ -228,7 +228,8 @@ class TrackerSession:
         return open_session(lease, extra)
 
     def summary(self) -> dict:
-        """{"queue_info": {kind: {"free": n, "pending": n}}, "server_info": [{"server", "key", "addr", "state", ...}]}"""
+        """{"queue_info": {kind: {"free": n, "pending": n}}, "server_info": [{"server", "key", "addr", "url", "state", ...}]}. The `key` of a server
+        is "server:" and the kind of its device, `addr` its host and port, ("", 0) while it is away; a device that is leased is not free."""
         queues, servers, offset = {}, [], 0
         while offset is not None:
             number, future = self._desk.ask({"type": "summary", "offset": offset})
@@ -239,12 +240,12 @@ class TrackerSession:
                 raise Timeout(f"the tracker gave no answer in {ANSWER_SECONDS:g} s") from None
             queues, offset = part["queues"], part["next"]
             servers += part["servers"]
-        return {"queue_info": queues, "server_info": servers}
+        return {"queue_info": queues, "server_info": [_shown(row) for row in servers]}
 
     def text_summary(self) -> str:
         """The summary as two tables."""
         info = self.summary()
-        servers = [[row["server"], row["key"], row["state"], row.get("user", ""), row["addr"]] for row in info["server_info"]]
+        servers = [[row["server"], row["key"].removeprefix("server:"), row["state"], row.get("user", ""), row["url"]] for row in info["server_info"]]
         queues = [[key, str(row["free"]), str(row["pending"])] for key, row in info["queue_info"].items()]
         return "\n\n".join([_table(["server", "key", "state", "user", "address"], servers), _table(["key", "free", "pending"], queues)]) + "\n"
 
@@ -257,6 +258,13 @@ class TrackerSession:
 
     def __exit__(self, *_):
         self.close()
+
+
+def _shown(row: dict) -> dict:
+    """A row of the tracker's summary as programs read it."""
+    host, _, port = row["addr"].partition("://")[2].partition("/")[0].partition("?")[0].rpartition(":")
+    known = row["state"] != "away" and port.isdigit()
+    return {**row, "key": f"server:{row['key']}", "url": row["addr"], "addr": (host.strip("[]"), int(port)) if known else ("", 0)}
 
 
 def open_session(lease: Lease, extra=None):

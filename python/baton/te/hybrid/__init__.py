@@ -13,6 +13,18 @@ C = outer(A, B)        # of tensors: a tensor, or several
 outer(x, y)            # of NumPy's arrays: runs in Python, to try it out
 """
 
+from .module import HybridModule, build
 from .script import decorate, script
 
-__all__ = ["decorate", "script"]
+
+def __getattr__(name):
+    # NumPy is loaded by their first use.
+    if name != "HYBRID_GLOBALS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .emulation import names
+
+    globals()[name] = names()
+    return globals()[name]
+
+
+__all__ = ["HYBRID_GLOBALS", "HybridModule", "build", "decorate", "script"]  # noqa: F822 - HYBRID_GLOBALS is made on first use

@@ -22,8 +22,9 @@ def names():
         "rsqrt": lambda x: 1 / np.sqrt(x),
         "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
         "popcount": lambda x: bin(int(x)).count("1"),
-        **{name: getattr(np, name) for name in ("exp", "log", "sqrt", "tanh")},
+        **{name: getattr(np, name) for name in ("abs", "ceil", "exp", "floor", "log", "sqrt", "tanh")},
         **{name: range for name in ("const_range", "parallel", "serial", "unroll", "vectorize")},
+        "bind": lambda tag, extent: range(extent),
     }
     for bits in (8, 16, 32, 64):
         for kind in ("int", "uint", "float"):

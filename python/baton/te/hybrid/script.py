@@ -100,9 +100,12 @@ class _Script:
             self.builder.emit(self.value(node.value))
 
     def Assert(self, node):  # noqa: N802
-        """What is known is checked now."""
-        if not self.value(node.test):
-            raise AssertionError(ast.unparse(node.test))
+        """What is known is checked now, the rest when the program comes to it."""
+        test, said = self.value(node.test), self.value(node.msg) if node.msg is not None else ast.unparse(node.test)
+        if isinstance(test, PrimExpr):
+            self.builder.emit(lambda body: tir.AssertStmt(test, tir.StringImm(str(said)), body))
+        elif not test:
+            raise AssertionError(said)
 
     def Return(self, node):  # noqa: N802
         """The results."""
@@ -370,6 +373,7 @@ def _compiled(function, definition, args, kwargs):
         dtype=[str(b.dtype) for b in script.results],
         in_buffers=buffers,
         out_buffers=script.results,
+        attrs={"script": 1},
     )
     return made
 

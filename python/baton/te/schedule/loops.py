@@ -37,7 +37,7 @@ class Loops:
     def __init__(self, stage, extents):
         self.stage, self.simplify = stage, Analyzer().simplify
         self._extents = dict(extents)
-        self._inexact = []
+        self.inexact = []
         for r in stage.relations:
             if isinstance(r, Singleton):
                 self._extents[r.iter.var.handle] = op.const(1, "int64")
@@ -50,7 +50,7 @@ class Loops:
                 outer = self._ceildiv(whole, inner)
                 self._extents[r.outer.var.handle], self._extents[r.inner.var.handle] = outer, inner
                 if literal(self.simplify(outer * inner - whole)) != 0:
-                    self._inexact.append(r.parent)
+                    self.inexact.append(r.parent)
             else:
                 self._extents[r.fused.var.handle] = self.simplify(self._extents[r.outer.var.handle] * self._extents[r.inner.var.handle])
         # From the loops back to the axes.
@@ -84,7 +84,7 @@ class Loops:
 
     def conditions(self, reduce):
         """The conditions on the loops of the reduction, or on the others, where factors do not divide."""
-        return [self.value(iv) < self.extent(iv) for iv in self._inexact if self.stage.is_reduce(iv) == reduce]
+        return [self.value(iv) < self.extent(iv) for iv in self.inexact if self.stage.is_reduce(iv) == reduce]
 
 
 def loops_of(stage):

@@ -225,6 +225,8 @@ class Group:
 
     def __init__(self, stages):
         self.stages = stages
+        for stage in stages:
+            stage.group = self
 
     def compute_at(self, parent, scope):
         """Computes the stages within the loop `scope` of the stage `parent`."""
@@ -240,7 +242,7 @@ class Group:
 class Stage:
     """One operation of a schedule: its loops, from the outside in, and where it is computed."""
 
-    group = None  # groups hold their stages, not stages their group
+    group = None  # the last one that it was put into
     cell_of = None  # how the rows of a scan are computed, by its operation; `te.scan` sets it
 
     def __init__(self, schedule, operation):
@@ -255,7 +257,7 @@ class Stage:
         self.is_input = isinstance(operation, PlaceholderOp) or operation.handle in self.schedule.given
         computed = isinstance(operation, ComputeOp) and not self.is_input
         self.body = list(operation.body) if computed else []
-        axes = [*operation.axis, *operation.reduce_axis] if computed else []
+        axes = [] if self.is_input else [*operation.axis, *operation.reduce_axis]
         # A statement reads whole tensors.
         self.is_statement = isinstance(operation, ExternOp) and not self.is_input
         self.inputs = list(operation.inputs) if self.is_statement else []

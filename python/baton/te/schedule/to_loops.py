@@ -13,6 +13,7 @@ from ..reads import loads, parts
 from ..tensor import PlaceholderOp, Tensor
 from .loops import Loops, axes_of, literal, loops_of
 from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced, post_order, producers
+from .scripts import scheduled
 
 _STACK = 16 << 10  # bytes of a buffer within loops that may lie on a task's stack
 _KINDS = {"parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
@@ -118,7 +119,7 @@ class _Lowering:
         for a, own in zip(args, buffers, strict=True):
             if isinstance(a, Tensor):
                 buffer = own or Buffer(list(a.shape), str(a.dtype), a.op.name)
-                if isinstance(a.op, PlaceholderOp) and a not in self.schedule:  # nothing reads it
+                if a not in self.schedule and (isinstance(a.op, PlaceholderOp) or a.op.handle in self.schedule.given):  # nothing reads it
                     var = Var(a.op.name, "handle")
                     self.params.append(var)
                     self.buffer_map[var] = buffer
@@ -314,7 +315,8 @@ class _Lowering:
             to = actual[node.buffer.handle]
             return BufferLoad(to, node.indices) if isinstance(node, BufferLoad) else BufferStore(to, node.value, node.indices)
 
-        return substitute(ir_transform(operation.body, None, replaced, ["tir.BufferLoad", "tir.BufferStore"]), variables)
+        made = substitute(ir_transform(operation.body, None, replaced, ["tir.BufferLoad", "tir.BufferStore"]), variables)
+        return scheduled(made, stage, self._of(stage).loops, _KINDS)
 
     def _buffer(self, tensor):
         stage = self.schedule[tensor]

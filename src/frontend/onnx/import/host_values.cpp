@@ -2,6 +2,7 @@
 #include "host_values.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "deferred_nodes.h"
 #include "frontend/onnx/ops/common.h"
@@ -166,6 +167,23 @@ Value Importer::CallHost(const char* op, const Values& operands, const Value& re
   const std::vector<bool> present(operands.size(), true);
   return FormedAs(CallOp(nullptr, kHostValueOp, operands, DeferredAttributes(node, kOpset, present, {result}), false),
                   result);
+}
+
+Value Importer::Stacked(const Value& sequence) {
+  // The messages of two attributes: field 20 says that they are integers, field 3 has the number.
+  using std::string_view_literals::operator""sv;
+  Node node;
+  node.op_type = "ConcatFromSequence";
+  for (auto [name, message] :
+       {std::pair{"axis"sv, "\xA0\x01\x02\x18\x00"sv}, {"new_axis"sv, "\xA0\x01\x02\x18\x01"sv}}) {
+    Attribute& a = node.attributes.emplace_back();
+    a.name = name, a.source = message;
+  }
+  Value all = ElementOf(sequence);
+  all.dims.insert(all.dims.begin(), -1);
+  for (int64_t& d : all.dims) d = std::max<int64_t>(d, -1);  // names of a round do not hold for all
+  return FormedAs(CallOp(nullptr, kHostValueOp, {sequence}, DeferredAttributes(node, kOpset, {true}, {all}), false),
+                  all);
 }
 
 Value Importer::Text(const Value& v) {

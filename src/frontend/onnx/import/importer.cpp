@@ -236,11 +236,15 @@ void Importer::ThrowProblems() const {
 }
 
 relay::Function Importer::WithForms(relay::Function main, const Values& outputs, const Env& env) {
-  auto list = [](const Values& values, bool* any) {
+  auto list = [](const Values& values, bool outputs_alone, bool* any) {
     Array<String> out;
     for (const Value& v : values) {
-      out.push_back(String(v.form ? v.form->Json() : IsHostValue(v) ? FormOfHostValue(v).Dump(true, true) : ""));
-      *any = *any || v.form || IsHostValue(v);
+      const bool sequence = outputs_alone && v.kind == Value::kTuple;
+      out.push_back(String(v.form           ? v.form->Json()
+                           : IsHostValue(v) ? FormOfHostValue(v).Dump(true, true)
+                           : sequence       ? "{\"kind\":\"list\"}"
+                                            : ""));
+      *any = *any || v.form || IsHostValue(v) || sequence;
     }
     return out;
   };
@@ -252,7 +256,7 @@ relay::Function Importer::WithForms(relay::Function main, const Values& outputs,
   for (auto [key, values] :
        {std::pair<const char*, const Values*>{"input_forms", &inputs}, {"output_forms", &outputs}}) {
     bool any = false;
-    const Array<String> forms = list(*values, &any);
+    const Array<String> forms = list(*values, values == &outputs, &any);
     if (any) main = WithAttr(main, key, Any(forms));
   }
   return main;
@@ -274,7 +278,7 @@ Imported Importer::MakeModule(const Values& outputs, const Env& env) {
       const Value& v = env.values.at(t.name);
       if (!v.expr.defined() || v.expr.as<relay::VarNode>() == nullptr) continue;
       params_.push_back(Downcast<relay::Var>(v.expr));
-      result.params.Set(String(std::string(t.name)), ToNDArray(*v.host));
+      result.params.Set(String(std::string(t.name)), ToNDArray(v.host));
     }
   }
   Array<relay::Var> params(params_);

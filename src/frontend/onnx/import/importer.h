@@ -68,6 +68,8 @@ class Value {
   std::shared_ptr<const std::vector<int64_t>> partial;
   /// Null for what is as it looks.
   std::shared_ptr<const Form> form;
+  /// Of a matrix that DequantizeLinear made of constants of few bits: null for others.
+  std::shared_ptr<const struct FewBits> few_bits;
   /// Null for constants not yet asked for.
   relay::Expr expr;
 
@@ -82,6 +84,12 @@ class Value {
     }
     return true;
   }
+};
+
+/// (numbers - zero) * scale: numbers (K, N) of constants of 4 bits, scale and zero (K / block, N), rounded up.
+struct FewBits {
+  Value numbers, scale, zero;  ///< zero: absent for none
+  int64_t block = 0;
 };
 
 using Values = std::vector<Value>;

@@ -79,6 +79,8 @@ class Importer {
   Value Text(const Value& v);
   /// A call of the function of the host for an ONNX operator without attributes.
   Value CallHost(const char* op, const Values& operands, const Value& result);
+  /// The tensors of a sequence of the host as one tensor, with a new first axis.
+  Value Stacked(const Value& sequence);
   HostPtr Keep(const Tensor& t);
   /// A value of this type, item by item where it is a tuple.
   Value FromRelayType(const baton::Type& type, const relay::Expr& expr);
@@ -182,7 +184,8 @@ class Importer {
   int64_t bytes_;
 };
 
-NDArray ToNDArray(const Host& h);
+/// `later`: large elements in a file are read when they are asked for.
+NDArray ToNDArray(const HostPtr& h, bool later = false);
 
 /// The row of an operator in the table of all; null for one that is not there.
 const OpRow* FindOperator(std::string_view domain, std::string_view op);

@@ -98,17 +98,17 @@ Value Importer::FromRelayType(const baton::Type& type, const relay::Expr& expr) 
   return v;
 }
 
-NDArray ToNDArray(const Host& h) {
-  if (h.file == nullptr) return NDArray::FromBytes(h.bytes.data(), h.dims, h.dtype);
-  // Piece by piece: a model of gigabytes would stand in memory twice.
-  constexpr size_t kPiece = 8 << 20;
-  NDArray out = NDArray::Empty(h.dims, h.dtype);
-  for (size_t at = 0, n = out.nbytes(); at < n; at += kPiece) {
-    const std::string_view piece = h.bytes.substr(at, std::min(kPiece, n - at));
-    std::memcpy(static_cast<char*>(out.data()) + at, piece.data(), piece.size());
-    h.file->GiveBack(piece);
-  }
-  return out;
+NDArray ToNDArray(const HostPtr& h, bool later) {
+  if (h->file == nullptr) return NDArray::FromBytes(h->bytes.data(), h->dims, h->dtype);
+  constexpr size_t kLater = 64 << 10;
+  auto read = [h] {
+    NDArray out = NDArray::Empty(h->dims, h->dtype);
+    h->file->GiveBack(h->bytes);  // what was looked at while importing
+    h->file->Read(h->bytes.substr(0, out.nbytes()), out.data());
+    return out;
+  };
+  if (!later || h->bytes.size() < kLater) return read();
+  return NDArray::Later(h->dims, h->dtype, PackedFunc([read](runtime::Args, runtime::RetValue* rv) { *rv = read(); }));
 }
 
 baton::Type Importer::TypeOfValue(const Value& v) {
@@ -139,7 +139,7 @@ relay::Expr Importer::ExprOf(const Value& v) {
   }
   if (v.host == nullptr) throw InternalError("onnx import: a value has neither an expression nor a constant");
   if (v.host->is_string) throw NodeUnsupported{"strings"};
-  relay::Constant c(ToNDArray(*v.host));
+  relay::Constant c(ToNDArray(v.host, options_.weights_later));
   c->checked_type_ = TypeOfValue(v);
   c->span = span_;
   return c;

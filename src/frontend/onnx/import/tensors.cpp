@@ -157,12 +157,6 @@ Value Importer::Input(const ValueInfo& info) {
       Throw(Head() + "input " + Quote(info.name) + " has " + std::to_string(v.dims.size()) +
             " axes; the shape given has " + std::to_string(given->size()));
     }
-    for (size_t i = 0; i < v.dims.size(); ++i) {
-      if (v.dims[i] >= 0 && (*given)[i] >= 0 && v.dims[i] != (*given)[i]) {
-        Throw(Head() + "input " + Quote(info.name) + " has length " + std::to_string(v.dims[i]) + " at axis " +
-              std::to_string(i) + "; the shape given has " + std::to_string((*given)[i]));
-      }
-    }
     v.dims = *given;
     if (std::string fault = ShapeFault(v.dims); !fault.empty()) {
       Throw(Head() + "the shape given for input " + Quote(info.name) + " is that of " + fault);

@@ -35,6 +35,51 @@ Value ZeroPoints(Ctx& c, const Value& given, int64_t rows, int64_t blocks, int64
 /// Up to so many rows the product unpacks as it goes; for more the weight is unpacked once for each call.
 constexpr int64_t kFewRows = 4;
 
+/// Matrices of fewer elements are as well off in float32.
+constexpr int64_t kFewElements = 4096;
+
+}  // namespace
+
+Value TimesPacked(Ctx& c, const Value& a, const Value& bytes, const Value& scale, const Value& zero, int64_t bits,
+                  int64_t block) {
+  Dims shape = c.Lengths(a);
+  const int64_t rows = c.Volume(shape, 0, shape.size() - 1);
+  const Value x = c.Reshape(a, {rows, shape.back()});
+  shape.back() = bytes.dims[1];
+  const std::vector<std::pair<const char*, Any>> bits_of_block = {{"bits", bits}, {"block", block}};
+  if (Ctx::IsSymbol(rows) || rows <= kFewRows)
+    return c.Reshape(c.CallWith("nn.contrib_matmul_nbits", {x, bytes, scale, zero}, bits_of_block), shape);
+  Value w = c.CallWith("nn.contrib_unpack_nbits", {bytes, scale, zero}, bits_of_block);
+  return c.Reshape(c.Call("nn.matmul", {x, w}), shape);
+}
+
+Value TimesFewBits(Ctx& c, const Value& a, const FewBits& b) {
+  const Host& from = *b.numbers.host;
+  const int64_t k = from.dims[0], n = from.dims[1];
+  if (c.Rank(a) < 2 || a.dims.back() != k || a.dtype != DataType::Float(32) || k % 8 != 0 || k * n < kFewElements ||
+      b.block % 2 != 0)
+    return Value();
+  // int4 is moved to 0..15, its zero with it.
+  const int shift = b.numbers.dtype.is_uint() ? 0 : 8;
+  auto host = std::make_shared<Host>();
+  host->dtype = DataType::UInt(8);
+  host->dims = {k / 2, n};
+  host->owned.resize(static_cast<size_t>(k / 2 * n));
+  for (int64_t i = 0; i < k / 2; ++i) {
+    const char *low = from.bytes.data() + 2 * i * n, *high = low + n;
+    for (int64_t j = 0; j < n; ++j)
+      host->owned[static_cast<size_t>(i * n + j)] = static_cast<char>(((low[j] + shift) & 15) | ((high[j] + shift) & 15) << 4);
+  }
+  host->bytes = host->owned;
+  const DataType f32 = DataType::Float(32);
+  Value zero = b.zero ? c.Cast(c.Cast(b.zero, DataType::Int(32)), f32)
+                      : c.Call("full", {c.Scalar(f32, 0)}, {{"shape", IntsAny(b.scale.dims)}, {"dtype", f32}});
+  if (shift) zero = c.Add(zero, c.Scalar(f32, shift));
+  return TimesPacked(c, a, c.Constant(host), b.scale, zero, 4, b.block);
+}
+
+namespace {
+
 Values MatMulNBits(Ctx& c) {
   Value a = c.T(0), packed = c.T(1), scales = c.T(2);
   const int64_t n = c.Int("N"), k = c.Int("K"), bits = c.Int("bits", 4), block = c.Int("block_size");
@@ -53,15 +98,7 @@ Values MatMulNBits(Ctx& c) {
                                : c.Transpose(c.Squeeze(zeros, {2}), {1, 0});
     bytes = c.Slice(bytes, 0, 0, k * bits / 8);
     Value scale = c.Transpose(c.Cast(c.Reshape(scales, {n, blocks}), t), {1, 0});
-    Dims shape = c.Lengths(a);
-    const int64_t rows = c.Volume(shape, 0, shape.size() - 1);
-    if (!Ctx::IsSymbol(rows) && rows > kFewRows) {
-      Value w = c.Call("nn.contrib_unpack_nbits", {bytes, scale, zeros}, {{"bits", bits}, {"block", block}});
-      shape.back() = n;
-      y = c.Reshape(c.Call("nn.matmul", {c.Reshape(c.Cast(a, t), {rows, k}), w}), shape);
-    } else {
-      y = c.Call("nn.contrib_matmul_nbits", {c.Cast(a, t), bytes, scale, zeros}, {{"bits", bits}, {"block", block}});
-    }
+    y = TimesPacked(c, c.Cast(a, t), bytes, scale, zeros, bits, block);
     if (c.Has(5)) y = c.Add(y, c.Cast(c.T(5), t));
     return {c.Cast(y, a.dtype)};
   }

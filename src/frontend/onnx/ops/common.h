@@ -43,6 +43,9 @@ inline Dims Iota(int64_t n, int64_t from = 0) {
 /// Shape both broadcast to; empty optional-like flag where unknown.
 bool BroadcastDims(const Dims& a, const Dims& b, Dims* out);
 
+/// x, with an error of the call where a length that is open now is 1: the rank of what is squeezed is known that way.
+Value WithoutOpenOnes(Ctx& c, const Value& x);
+
 /// A reduction of `v` over `axes`; handles empty extents. `op` is "sum", "prod", "max", "min", "mean", "all", "any".
 Value Reduce(Ctx& c, const char* op, const Value& v, const Dims& axes, bool keepdims);
 
@@ -63,6 +66,12 @@ Value Repeated(Ctx& c, const Value& v, const Dims& times);
 Value RoundEven(Ctx& c, const Value& v);
 /// The string tensor whose text at each place is `texts[numbers]`.
 Value Labelled(const Value& numbers, std::vector<std::string> texts);
+
+/// a times a matrix of few bits, which stays packed; absent where that takes another form of product.
+Value TimesFewBits(Ctx& c, const Value& a, const FewBits& b);
+/// The same of packed numbers: (K * bits / 8, N) bytes, scale and zero (K / block, N).
+Value TimesPacked(Ctx& c, const Value& a, const Value& bytes, const Value& scale, const Value& zero, int64_t bits,
+                  int64_t block);
 
 /// ONNX's Cast.
 Value CastTo(Ctx& c, const Value& v, DataType to, bool saturate, const std::string& round_mode = "up");

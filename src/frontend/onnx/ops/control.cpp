@@ -66,10 +66,23 @@ relay::Var Param(const std::string& name, const baton::Type& type) {
   return var;
 }
 
-/// A loop of `rounds` rounds, a literal or a symbol, whose value is `last`, as one function, in which weights are held
-/// once: `loop(i, over, state..., rows...)` calls itself. `step(i, state)` gives the state and `scans` rows of a round,
-/// none where a loop does not go on for certain. Row k of round i stands at i, or counted from the end where
-/// `backward[k]`. Nothing where types change, or a type is not known.
+/// Room for as many rows like `row`: a literal, a symbol, or -1 for the number `last`.
+Value NoRows(Ctx& c, const Value& row, int64_t rounds, const Value& last) {
+  if (rounds != -1) {
+    Dims shape = row.dims;
+    shape.insert(shape.begin(), rounds);
+    return c.Full(row.dtype, 0, shape);
+  }
+  const Value most = c.Reshape(c.Call("maximum", {last, c.Int64(0)}), {1});
+  const Value shape = row.dims.empty() ? most : c.Concat({most, c.Int64s(row.dims)}, 0);
+  return c.Call("dyn.full", {c.Scalar(row.dtype, 0), shape});
+}
+
+/// A loop of `rounds` rounds, whose value is `last`, as one function, in which weights are held once:
+/// `loop(i, over, state..., rows...)` calls itself. `rounds` is a literal, a symbol, or -1 where the number is known
+/// only when the model runs. `step(i, state)` gives the state and `scans` rows of a round, none where a loop does not
+/// go on for certain. Row k of round i stands at i, or counted from the end where `backward[k]`. Nothing where types
+/// change, or a type is not known.
 std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, const Values& state, size_t scans,
                                   const std::vector<bool>& backward,
                                   const std::function<Values(const Value& i, const Values& state)>& step) {
@@ -96,6 +109,8 @@ std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, con
     out.clear();  // a body that is wrong is so when it is unrolled
   }
   bool same = out.size() == n + scans && importer->problems() == problems && AllSized(out);
+  // Of rows in a number that is known only when the model runs, the lengths must be literals.
+  for (size_t k = n; same && rounds == -1 && k < n + scans; ++k) same = out[k].fixed();
   for (size_t k = 0; same && k < n; ++k) same = SameType(out[k], now[k]);
   if (!same) {
     importer->DropProblems(problems);
@@ -108,15 +123,13 @@ std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, con
   };
   const Value after = c.Add(i, 1);
   pass(c.Int64(0), after);
-  pass(Ctx::IsSymbol(rounds) ? c.Call("less", {last, c.Int64(1)}) : c.Scalar(DataType::Bool(), 0),
+  pass(rounds < 0 ? c.Call("less", {last, c.Int64(1)}) : c.Scalar(DataType::Bool(), 0),
        c.Call("greater_equal", {after, last}));
   Values results = now;
   for (size_t k = 0; k < n; ++k) pass(state[k], out[k]);
   for (size_t k = 0; k < scans; ++k) {
     const Value& row = out[n + k];
-    Dims shape = row.dims;
-    shape.insert(shape.begin(), rounds);
-    const Value none = c.Full(row.dtype, 0, shape);
+    const Value none = NoRows(c, row, rounds, last);
     results.push_back(param("rows" + std::to_string(k), importer->TypeOfValue(none)));
     pass(none, c.Call("contrib_set_row", {results.back(), row, backward[k] ? c.Sub(last, after) : i}));
   }
@@ -131,6 +144,26 @@ std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, con
   return importer->FromRelayType(type, CallOfLoop(loop, vars, choice, first)).items;
 }
 
+/// What a loop of unknown length has of the values `v` of its rounds, and what it begins with in `none`.
+Value Collected(Ctx& c, Value v, const Type& declared, Value* none) {
+  if (v.kind != Value::kTensor) c.Unsupported("a loop that collects what is no tensor");
+  // A length that inference does not find may be declared; the empty initial value needs it.
+  for (size_t d = 0; d < v.dims.size() && d < declared.shape.size(); ++d) {
+    if (v.dims[d] == -1) v.dims[d] = declared.shape[d].value;
+  }
+  if (!Ctx::Sized(v)) {  // tensors of a shape that the first of them tells are kept as a sequence
+    const Value list = HostValueOf(Value::kSequence, v);
+    *none = c.importer()->CallHost("SequenceConstruct", {}, list);
+    return list;
+  }
+  Dims empty = v.dims;
+  empty.insert(empty.begin(), 0);
+  *none = c.Full(v.dtype, 0, empty);
+  v.host = nullptr;
+  v.dims.insert(v.dims.begin(), -1);
+  return v;
+}
+
 /// A loop whose number of iterations is unknown: `loop(i, go, state..., collected...)` calls itself.
 Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state) {
   Importer* importer = c.importer();
@@ -141,7 +174,8 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
     baton::Type t = importer->TypeOfValue(like);
     relay::Var var(name, t);
     var->checked_type_ = t;
-    return FormedAs(FromExpr(var, t), like);
+    return like.kind == Value::kTensor ? FormedAs(importer->FromRelayType(t, var), like)
+                                       : FormedAs(FromExpr(var, t), like);
   };
   const Value count = c.Unknown(DataType::Int(64), {}), flag = c.Unknown(DataType::Bool(), {});
   Values types = state, params, out;
@@ -173,20 +207,10 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   }
   Values collected, start;
   for (size_t k = 0; k < scans; ++k) {
-    Value v = out[1 + n + k];
-    const Type& declared = body.outputs[1 + n + k].type;
-    // A length that inference does not find may be declared; the empty initial value needs it.
-    for (size_t d = 0; v.kind == Value::kTensor && d < v.dims.size() && d < declared.shape.size(); ++d) {
-      if (v.dims[d] < 0) v.dims[d] = declared.shape[d].value;
-    }
-    if (v.kind != Value::kTensor || !v.fixed()) c.Unsupported("a loop that collects tensors of unknown shape");
-    Value t = v;
-    t.host = nullptr;
-    t.dims.insert(t.dims.begin(), -1);
-    collected.push_back(param("collected" + std::to_string(k), t));
-    Dims none = v.dims;
-    none.insert(none.begin(), 0);
-    start.push_back(c.Full(v.dtype, 0, none));
+    Value none;
+    collected.push_back(
+        param("collected" + std::to_string(k), Collected(c, out[1 + n + k], body.outputs[1 + n + k].type, &none)));
+    start.push_back(none);
   }
   Array<relay::Var> vars;
   Array<baton::Type> var_types, result_types;
@@ -214,7 +238,10 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   };
   for (size_t k = 0; k < n; ++k) next.push_back(formed(out[k + 1], types[k]));
   for (size_t k = 0; k < scans; ++k) {
-    next.push_back(importer->ExprOf(c.Concat({collected[k], c.Unsqueeze(out[1 + n + k], {0})}, 0)));
+    const Value& v = out[1 + n + k];
+    next.push_back(importer->ExprOf(collected[k].kind == Value::kSequence
+                                        ? importer->CallHost("SequenceInsert", {collected[k], v}, collected[k])
+                                        : c.Concat({collected[k], c.Unsqueeze(v, {0})}, 0)));
   }
   relay::Call again(loop, next, Attrs(), Array<baton::Type>());
   again->checked_type_ = result_type;
@@ -226,7 +253,21 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   first.push_back(importer->ExprOf(go ? Scalar0(c, go) : c.Scalar(DataType::Bool(), 1)));
   for (size_t k = 0; k < n; ++k) first.push_back(formed(state[k], types[k]));
   for (const Value& v : start) first.push_back(importer->ExprOf(v));
-  return FormedAs(FromExpr(CallOfLoop(loop, vars, choice, first), result_type), TupleOf(results)).items;
+  Values all = FormedAs(FromExpr(CallOfLoop(loop, vars, choice, first), result_type), TupleOf(results)).items;
+  for (size_t k = 0; k < scans; ++k) {
+    if (collected[k].kind == Value::kSequence) all[n + k] = importer->Stacked(all[n + k]);
+  }
+  return all;
+}
+
+/// The number of rounds where it is an expression of lengths, else -1.
+int64_t OpenRounds(Ctx& c, const Value& most) {
+  try {
+    const Dims known = c.KnownLengths(most);
+    return known.size() == 1 && Ctx::IsSymbol(known[0]) ? c.Most(known[0], 0) : -1;
+  } catch (const NeedsValue&) {
+    return -1;
+  }
 }
 
 Values Loop(Ctx& c) {
@@ -244,7 +285,8 @@ Values Loop(Ctx& c) {
   bool counted = !most || c.Known(most), decided = !go || c.Known(go);
   if (most && c.Known(most) && most.host->size() != 1) c.Fail("its trip count is not one number");
   int64_t rounds = most && c.Known(most) ? most.host->IntAt(0) : kMaxIterations + 1;
-  if (most && counted && decided && !Unrolls(*body, rounds) && (!go || c.KnownScalar(go) != 0)) {
+  if (most && decided && !(counted && Unrolls(*body, rounds)) && (!go || c.KnownScalar(go) != 0)) {
+    const int64_t count = counted ? rounds : OpenRounds(c, most);
     const Value flag = c.Scalar(DataType::Bool(), 1);
     auto step = [&](const Value& i, const Values& now) {
       Values inputs = {i, flag};
@@ -254,7 +296,8 @@ Values Loop(Ctx& c) {
       out.erase(out.begin());
       return out;
     };
-    if (auto made = CountedLoop(c, rounds, c.Int64(rounds), state, scans, std::vector<bool>(scans), step)) return *made;
+    const Value last = counted ? c.Int64(rounds) : Scalar0(c, most);
+    if (auto made = CountedLoop(c, count, last, state, scans, std::vector<bool>(scans), step)) return *made;
   }
   if (counted && decided) {
     std::vector<Values> kept(scans);

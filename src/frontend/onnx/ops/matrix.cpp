@@ -9,7 +9,12 @@
 namespace baton::onnx {
 namespace {
 
-Values MatMulOp(Ctx& c) { return {c.MatMul(c.T(0), c.T(1))}; }
+Values MatMulOp(Ctx& c) {
+  if (const auto& few = c.T(1).few_bits) {
+    if (Value y = TimesFewBits(c, c.T(0), *few)) return {y};
+  }
+  return {c.MatMul(c.T(0), c.T(1))};
+}
 
 Values Gemm(Ctx& c) {
   Value a = c.T(0), b = c.T(1);
@@ -20,7 +25,7 @@ Values Gemm(Ctx& c) {
   if (trans_a) a = c.Transpose(a, {1, 0});
   // nn.dense takes (units, inputs): the same as transB.
   Value w = trans_b ? b : c.Transpose(b, {1, 0});
-  Value y = c.Call("nn.dense", {a, w}, {{"units", c.Dim(w, 0)}});
+  Value y = c.CallWith("nn.dense", {a, w}, {{"units", w.dims[0] >= 0 ? Any(w.dims[0]) : Any()}});
   if (alpha != 1.0) y = c.Mul(y, alpha);
   if (c.Has(2) && beta != 0.0) y = c.Add(y, beta == 1.0 ? c.T(2) : c.Mul(c.T(2), beta));
   return {y};

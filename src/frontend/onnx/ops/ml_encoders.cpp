@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "common.h"
+#include "frontend/onnx/reader/check.h"
 #include "ml.h"
 
 namespace baton::onnx {
@@ -183,10 +184,20 @@ Values CategoryMapper(Ctx& c) {
   return {Labelled(LookUp(c, c.Cast(c.T(0), DataType::Int(64)), numbers, places, last), known)};
 }
 
+/// (..., n) zeros with a one for the category of each value; a value without one is an error of the call.
+Value EachHas(Ctx& c, const Value& hits, int64_t n) {
+  const DataType i64 = DataType::Int(64);
+  Value none = c.Call("equal", {Reduce(c, "max", hits, {c.Rank(hits) - 1}, false), c.Scalar(hits.dtype, 0)});
+  const String place(NodeLabel(c.node()) + ", given a value that is none of its categories (`zeros` is 0)");
+  Value checked = c.Call("contrib_check_index", {c.Mul(c.Cast(none, i64), c.Int64(n))},
+                         {{"extents", IntsAny({n})}, {"axis", int64_t{0}}, {"place", place}});
+  return c.Add(hits, c.Cast(checked, hits.dtype));
+}
+
 Values OneHotEncoder(Ctx& c) {
   std::vector<std::string> texts = c.Strs("cats_strings");
   Dims numbers = c.Ints("cats_int64s");
-  if (c.Int("zeros", 1) == 0) c.Unsupported("`zeros` of 0, which makes an unknown category an error");
+  const bool refuses = c.Int("zeros", 1) == 0;
   Value keys, x;
   if (!texts.empty()) {
     x = Keyed(c, texts, &keys);
@@ -194,7 +205,8 @@ Values OneHotEncoder(Ctx& c) {
     keys = c.Int64s(numbers);
     x = c.Cast(c.T(0), DataType::Int(64));
   }
-  return {c.Cast(c.Call("equal", {c.Unsqueeze(x, {c.Rank(x)}), keys}), DataType::Float(32))};
+  Value hits = c.Cast(c.Call("equal", {c.Unsqueeze(x, {c.Rank(x)}), keys}), DataType::Float(32));
+  return {refuses ? EachHas(c, hits, c.Dim(keys, 0)) : hits};
 }
 
 Values ArrayFeatureExtractor(Ctx& c) {

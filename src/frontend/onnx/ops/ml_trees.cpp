@@ -27,7 +27,8 @@ class Trees {
     // NaN fails every comparison but !=.
     bool to_true = exchanged ? !missing_goes_true : missing_goes_true;
     if (mode == kNeq) to_true = false;
-    const int64_t flags = (to_true ? 1 : 0) + (mode == kEq || mode == kNeq ? 2 : 0);
+    const int64_t flags = mode == kLeaf ? 0 : (to_true ? 1 : 0) + (mode == kEq || mode == kNeq ? 2 : 0);
+    flags_ |= flags;
     const int64_t at = size();
     splits_.push_back(split);
     for (int64_t v : {mode == kLeaf ? 0 : feature, at, at, flags, int64_t{0}, int64_t{0}}) nodes_.push_back(v);
@@ -88,14 +89,22 @@ class Trees {
         c_.Fail("a leaf has target " + std::to_string(t) + " of " + std::to_string(num_targets));
     }
     const DataType i32 = DataType::Int(32);
+    const std::vector<int64_t> heights = Heights();
+    Dims roots;
+    int64_t depth = 0;
+    for (int64_t root : roots_) {
+      const int64_t height = heights[static_cast<size_t>(root)];
+      roots.push_back(root), roots.push_back(height);
+      depth = std::max(depth, height);
+    }
     auto floats = [&](const std::vector<double>& v) {
       return c_.Constant(HostFromFloats(t_, {static_cast<int64_t>(v.size())}, v));
     };
     auto ints = [&](const Dims& shape, const Dims& v) { return c_.Constant(HostFromInts(i32, shape, v)); };
     return c_.Call("tree_ensemble",
-                   {x, floats(splits_), ints({size(), 6}, nodes_), ints({num_roots()}, roots_),
+                   {x, floats(splits_), ints({size(), 6}, nodes_), ints({num_roots(), 2}, roots),
                     ints({static_cast<int64_t>(targets_.size())}, targets_), floats(weights)},
-                   {{"num_targets", num_targets}, {"depth", Depth()}, {"aggregate", aggregate}});
+                   {{"num_targets", num_targets}, {"depth", depth}, {"flags", flags_}, {"aggregate", aggregate}});
   }
   [[noreturn]] void Circle() { c_.Fail("a tree has a node that is beneath itself"); }
   int64_t At(int64_t node, int64_t column) const { return nodes_[static_cast<size_t>(node * 6 + column)]; }
@@ -105,8 +114,8 @@ class Trees {
     if (t_.bits() == 64) return std::nextafter(v, -std::numeric_limits<double>::infinity());
     return static_cast<double>(std::nextafter(static_cast<float>(v), -std::numeric_limits<float>::infinity()));
   }
-  /// Steps to the farthest leaf. A node that reaches itself is an error, even one that no root reaches.
-  int64_t Depth() {
+  /// Steps from each node to its farthest leaf. A node that reaches itself is an error, even one that no root reaches.
+  std::vector<int64_t> Heights() {
     std::vector<int64_t> height(static_cast<size_t>(size()), -1);  // -2: open
     for (int64_t start = 0; start < size(); ++start) {
       std::vector<int64_t> work{start};
@@ -135,9 +144,7 @@ class Trees {
         }
       }
     }
-    int64_t most = 0;
-    for (int64_t root : roots_) most = std::max(most, height[static_cast<size_t>(root)]);
-    return most;
+    return height;
   }
 
   Ctx& c_;
@@ -145,7 +152,7 @@ class Trees {
   std::vector<double> splits_, weights_;
   Dims nodes_, roots_, targets_;
   std::vector<bool> exchanged_;
-  int64_t features_ = 0;
+  int64_t features_ = 0, flags_ = 0;  ///< the largest feature; the bits that flags of nodes have
 };
 
 /// A list of floats, or of doubles in a tensor.

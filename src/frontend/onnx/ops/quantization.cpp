@@ -37,6 +37,28 @@ Value Spread(Ctx& c, const Value& v, const Dims& shape, int64_t axis, int64_t bl
   return full[at] == shape[at] ? y : c.Slice(y, a, 0, shape[at]);
 }
 
+bool IsByte(DataType t) { return t == DataType::Int(8) || t == DataType::UInt(8); }
+
+/// Whether a scale and a zero point are one for all, or one for each element of an axis.
+bool IsPlain(Ctx& c, const Value& scale, const Value& zero) {
+  return scale.dtype == DataType::Float(32) && c.Rank(scale) <= 1 && (!zero || c.Rank(zero) == c.Rank(scale));
+}
+/// An operator of qnn on bytes: of a value, its scale and zero point, which IsPlain.
+Value OfBytes(Ctx& c, const char* op, const Value& x, const Value& scale, const Value& zero, int64_t axis,
+              std::initializer_list<std::pair<const char*, Any>> attrs) {
+  const bool one = c.Rank(scale) == 0 || c.Dim(scale, 0) == 1;
+  auto param = [&](const Value& v) { return one && c.Rank(v) == 1 ? c.Reshape(v, {}) : v; };
+  std::vector<std::pair<const char*, Any>> all(attrs);
+  if (!one) all.emplace_back("axis", Any(int64_t{c.Axis(axis, c.Rank(x))}));
+  return c.CallWith(op, {x, param(scale), zero ? param(zero) : c.Scalar(DataType::Int(32), 0)}, all);
+}
+
+/// Whether subtracting it changes nothing.
+bool IsZero(const Value& zero) {
+  if (!zero.host || zero.weight || zero.host->is_string) return false;
+  return std::all_of(zero.host->bytes.begin(), zero.host->bytes.end(), [](char b) { return b == 0; });
+}
+
 void Range(DataType t, double* low, double* high) {
   *low = t.is_uint() ? 0 : -std::ldexp(1.0, t.bits() - 1);
   *high = std::ldexp(1.0, t.is_uint() ? t.bits() : t.bits() - 1) - 1;
@@ -60,16 +82,45 @@ Values QuantizeLinear(Ctx& c) {
   DataType to = QuantizedDtype(c);
   DataType in = precision != 0 ? FromOnnxType(static_cast<int32_t>(precision)) : scale.dtype;
   in = ComputeType(in.is_void() || !IsFloat(in) ? DataType::Float(32) : in);
+  if (block == 0 && in == DataType::Float(32) && x.dtype == in && IsByte(to) && IsPlain(c, scale, zero))
+    return {OfBytes(c, "qnn.quantize", x, scale, zero, axis, {{"out_dtype", Any(to)}})};
   const Dims shape = c.Rank(scale) == 0 ? x.dims : c.Fixed(x);
   Value s = c.Cast(Spread(c, scale, shape, axis, block), in);
   Value z = zero ? Spread(c, c.Cast(zero, in), shape, axis, block) : zero;
   return {Quantize(c, c.Div(c.Cast(x, in), s), z, to, saturate)};
 }
 
+/// What products of a matrix of constants of 4 bits are made of; null for other operands.
+std::shared_ptr<const FewBits> FewBitsOf(Ctx& c, int64_t axis, int64_t block) {
+  const Value x = c.T(0), scale = c.T(1), zero = c.Opt(2);
+  if (!x.host || x.weight || !x.dtype.is_integral() || x.dtype.bits() != 4 || x.rank() != 2 || !scale.fixed() ||
+      scale.dtype != DataType::Float(32))
+    return nullptr;
+  auto few = std::make_shared<FewBits>();
+  few->numbers = x;
+  few->block = x.dims[0];
+  auto in_blocks = [&](const Value& v) {  // as (blocks, N)
+    if (v.rank() == 2) return v;
+    return c.BroadcastTo(v.rank() == 1 ? c.Reshape(v, {1, c.Dim(v, 0)}) : v, {1, x.dims[1]});
+  };
+  if (scale.rank() == 2) {
+    few->block = block;
+    if (c.Axis(axis, 2) != 0 || block < 1 || scale.dims[1] != x.dims[1]) return nullptr;
+  } else if (scale.rank() == 1 && scale.dims[0] != 1 && c.Axis(axis, 2) != 1) {
+    return nullptr;
+  }
+  few->scale = in_blocks(scale);
+  if (zero) few->zero = in_blocks(zero);
+  return few;
+}
+
 Values DequantizeLinear(Ctx& c) {
   int64_t axis = c.Int("axis", 1), block = c.Int("block_size", 0), wanted = c.Int("output_dtype", 0);
   Value y = Dequantize(c, c.T(0), c.T(1), c.Opt(2), axis, block);
-  if (wanted == 0) return {y};
+  if (wanted == 0) {
+    y.few_bits = FewBitsOf(c, axis, block);
+    return {y};
+  }
   DataType to = FromOnnxType(static_cast<int32_t>(wanted));
   if (to.is_void()) c.Unsupported("`output_dtype`");
   return {CastTo(c, y, to, true)};
@@ -101,7 +152,8 @@ Values QLinearMatMul(Ctx& c) {
     return c.Reshape(v, row ? Dims{c.Dim(v, 0), 1} : Dims{1, c.Dim(v, 0)});
   };
   auto centered = [&](const Value& v, const Value& z, bool row) {
-    return c.Sub(c.Cast(v, DataType::Int(32)), c.Cast(line(z, row), DataType::Int(32)));
+    const Value wide = c.Cast(v, DataType::Int(32));
+    return IsZero(z) ? wide : c.Sub(wide, c.Cast(line(z, row), DataType::Int(32)));
   };
   Value y = c.MatMul(centered(a, c.T(2), true), centered(b, c.T(5), false), DataType::Int(32));
   DataType in = ComputeType(a_scale.dtype);
@@ -152,13 +204,15 @@ Value Quantize(Ctx& c, const Value& scaled, const Value& zero, DataType to, bool
 }
 
 Value Dequantize(Ctx& c, const Value& x, const Value& scale, const Value& zero, int64_t axis, int64_t block) {
+  if (block == 0 && IsByte(x.dtype) && IsPlain(c, scale, zero))
+    return OfBytes(c, "qnn.dequantize", x, scale, zero, axis, {});
   DataType in = ComputeType(scale.dtype);
   const Dims shape = c.Rank(scale) == 0 ? x.dims : c.Fixed(x);
   Value y;
   if (IsInt(x.dtype)) {
     DataType wide = DataType::Int(x.dtype.bits() >= 32 ? 64 : 32);
     y = c.Cast(x, wide);
-    if (zero) y = c.Sub(y, Spread(c, c.Cast(zero, wide), shape, axis, block));
+    if (zero && !IsZero(zero)) y = c.Sub(y, Spread(c, c.Cast(zero, wide), shape, axis, block));
     y = c.Cast(y, in);
   } else {
     y = c.Cast(x, in);
@@ -169,7 +223,7 @@ Value Dequantize(Ctx& c, const Value& x, const Value& scale, const Value& zero, 
 
 Value Centered(Ctx& c, const Value& v, const Value& zero, const Dims& line) {
   Value y = c.Cast(v, DataType::Int(32));
-  if (!zero) return y;
+  if (!zero || IsZero(zero)) return y;
   Value z = c.Cast(zero, DataType::Int(32));
   if (c.Rank(z) == 1 && c.Dim(z, 0) == 1) z = c.Reshape(z, {});
   if (c.Rank(z) == 1) z = c.Reshape(z, line);

@@ -78,6 +78,7 @@ Recurrence Common(Ctx& c, int64_t gates) {
     k.x = c.Transpose(k.x, {1, 0, 2});
     if (k.h0) k.h0 = c.Transpose(k.h0, {1, 0, 2});
   }
+  if (!c.AssumeEqual(c.Length(k.x, 2), c.Length(k.w, 2))) c.Fail("`X` has another number of features than `W`");
   k.steps = c.Length(k.x, 0);
   k.batch = c.Length(k.x, 1);
   return k;
@@ -90,7 +91,7 @@ Value Dense(Ctx& c, const Value& x, const Value& w) { return c.MatMul(x, c.Trans
 
 /// x W^T + Wb + Rb for all steps at once; of Rb the last `left_out` gates stay out.
 Value Project(Ctx& c, const Recurrence& k, int64_t d, int64_t gates, int64_t left_out = 0) {
-  Value flat = c.Reshape(k.x, {c.Times(k.steps, k.batch), c.Dim(k.x, 2)});
+  Value flat = c.Reshape(k.x, {c.Times(k.steps, k.batch), c.Length(k.w, 2)});
   Value p = c.Reshape(Dense(c, flat, Part(c, k.w, d)), {k.steps, k.batch, gates * k.hidden});
   if (!k.b) return p;
   Value b = Part(c, k.b, d), rb = c.Slice(b, 0, gates * k.hidden, (2 * gates - left_out) * k.hidden);

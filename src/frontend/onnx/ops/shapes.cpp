@@ -154,9 +154,9 @@ Values Squeeze(Ctx& c) {
   Dims axes = AxesOf(c, 13, 1, &given);
   int rank = c.Rank(x);
   if (!given) {
-    const Dims& shape = c.Fixed(x);
+    x = WithoutOpenOnes(c, x);
     for (int i = 0; i < rank; ++i) {
-      if (shape[static_cast<size_t>(i)] == 1) axes.push_back(i);
+      if (x.dims[static_cast<size_t>(i)] == 1) axes.push_back(i);
     }
   }
   for (int64_t& a : axes) {

@@ -102,6 +102,7 @@ std::string Printable(std::string_view text, size_t limit) {
 }
 
 Bytes::~Bytes() {
+  if (fd_ >= 0) close(fd_);
   if (mapped_) {
     munmap(const_cast<uint8_t*>(data_), size_);
   } else {
@@ -111,6 +112,24 @@ Bytes::~Bytes() {
 
 void Bytes::GiveBack(std::string_view part) const {
   if (mapped_) support::GiveBackPages(part);
+}
+
+void Bytes::Read(std::string_view part, void* to) const {
+  if (fd_ < 0) {
+    std::memcpy(to, part.data(), part.size());
+    return;
+  }
+  const char* changed = "the file of the model's weights was written to while the model was compiled; compile it again";
+  struct stat st;
+  if (fstat(fd_, &st) != 0 || st.st_mtim.tv_sec != written_s_ || st.st_mtim.tv_nsec != written_ns_) Throw(changed);
+  const auto begin = reinterpret_cast<const uint8_t*>(part.data()) - data_;
+  for (size_t at = 0; at < part.size();) {
+    const ssize_t n = pread(fd_, static_cast<char*>(to) + at, part.size() - at, begin + static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) Throw(std::string("the model's weights cannot be read: ") + std::strerror(errno));
+    if (n == 0) Throw(changed);
+    at += static_cast<size_t>(n);
+  }
 }
 
 std::shared_ptr<const Bytes> Bytes::Copy(std::string_view text) {
@@ -135,6 +154,8 @@ std::shared_ptr<const Bytes> Bytes::FromDescriptor(int fd, const std::string& wh
     bytes->data_ = static_cast<const uint8_t*>(at);
     bytes->size_ = size;
     bytes->mapped_ = true;
+    bytes->fd_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    bytes->written_s_ = st.st_mtim.tv_sec, bytes->written_ns_ = st.st_mtim.tv_nsec;
     return bytes;
   }
   auto* copy = new uint8_t[size + 1];

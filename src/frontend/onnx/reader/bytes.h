@@ -27,6 +27,9 @@ class BATON_DLL Bytes {
   bool mapped() const { return mapped_; }
   /// Takes the pages of a part of a mapped file out of this process's memory; reading them again brings them back.
   void GiveBack(std::string_view part) const;
+  /// Copies a part to `to`, of a mapped file without taking its pages into this process's memory.
+  /// \throws CompileError where the file was written to since.
+  void Read(std::string_view part, void* to) const;
   std::string_view view() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
   /// The contents of a regular file: mapped, or read where it is small.
@@ -42,6 +45,8 @@ class BATON_DLL Bytes {
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
   bool mapped_ = false;
+  int fd_ = -1;  ///< of a mapped file
+  int64_t written_s_ = 0, written_ns_ = 0;
 };
 
 /// Files beside a model. Only relative paths without `..`, resolved beneath the model's folder, through no link of any

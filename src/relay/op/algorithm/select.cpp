@@ -111,6 +111,7 @@ const Op op::argwhere = DefineOp({
     .type_rel = Rel<"argwhere", ArgwhereType>,
     .host = host::Argwhere,
     .source = "NumPy",
+    .traits = {.precision = Precision::kFollow},
 });
 const Op op::nonzero = DefineOp({
     .name = "nonzero",

@@ -213,7 +213,7 @@ const Op op::topk = DefineOp({
     .host = host::TopK,
     .gradient = gradient::TopKBack,
     .source = "ONNX TopK-11",
-    .traits = {.values = Values::kExact},
+    .traits = {.precision = Precision::kFollow, .values = Values::kExact},
 });
 const Op op::dyn_topk = DefineDyn<DynTopK>(
     "topk of a number known at run time.",

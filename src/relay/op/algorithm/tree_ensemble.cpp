@@ -4,7 +4,9 @@
 #include <baton/relay/op/tensor.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <tir/parallel_if.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -20,10 +22,13 @@ struct TreeEnsembleAttrs : AttrsNode<TreeEnsembleAttrs> {
   static constexpr auto _type_key = "relay.attrs.TreeEnsembleAttrs";
   int64_t num_targets = 1;
   int64_t depth = 1;
+  int64_t flags = 3;
   String aggregate = "sum";
   static constexpr void Describe(auto& d) {
     d(F<&TreeEnsembleAttrs::num_targets>, "Columns of the result.", AtLeast(1));
     d(F<&TreeEnsembleAttrs::depth>, "Steps from a root to the farthest leaf; a leaf is its own child.", AtLeast(0));
+    d(F<&TreeEnsembleAttrs::flags>, "Bits that flags of nodes may have; others are not looked at.", AtLeast(0),
+      AtMost(3));
     d(F<&TreeEnsembleAttrs::aggregate>, "What joins the weights of a target: \"sum\", \"min\" or \"max\".");
   }
 };
@@ -39,8 +44,10 @@ Type TreeEnsembleType(const TreeEnsembleAttrs& a, const TypeArgs& in) {
     in.Rank(i, 1, "R3");
   }
   for (size_t i : {2, 3, 4}) in.Integral(i, "R2");
-  for (size_t i : {3, 4}) in.Rank(i, 1, "R3");
+  in.Rank(4, 1, "R3");
   in.Rank(2, 2, "R3");
+  if (in.ndim(3) != 1 && !(in.ndim(3) == 2 && in.Same(in.shape(3)[1], PrimExpr(2))))
+    in.Fail("R3", in.Show(3) + ", where (T) or (T, 2) is wanted");
   if (!in.Same(in.shape(1)[0], in.shape(2)[0]) || !in.Same(in.shape(2)[1], PrimExpr(kColumns))) {
     in.Fail("R4",
             in.Show(1) + " and " + in.Show(2) + ", where a row of " + Str(kColumns) + " for each split is wanted");
@@ -54,62 +61,144 @@ Type TreeEnsembleType(const TreeEnsembleAttrs& a, const TypeArgs& in) {
   return TensorType(Shape{in.shape(0)[0], PrimExpr(a.num_targets)}, in.dtype(0));
 }
 
-PrimExpr Within(const PrimExpr& i, const PrimExpr& n) {
-  return max(min(cast(DataType::Int(64), i), n - PrimExpr(1)), PrimExpr(0));
-}
+/// Rows that walk a tree side by side: each step of one waits for memory, and eight hide that. Rows of a chunk meet a
+/// tree while it is in the first cache; chunks are what threads take.
+constexpr int64_t kLanes = 8, kChunk = 32;
+/// Steps from which another thread is worth waking.
+constexpr int64_t kParallelSteps = 1 << 15;
+
+/// The loops of an ensemble over its buffers.
+class Ensemble {
+ public:
+  Ensemble(const TreeEnsembleAttrs& a, const Array<tir::Buffer>& in, const tir::Buffer& out)
+      : a_(a), x_(in[0]), splits_(in[1]), nodes_(in[2]), roots_(in[3]), targets_(in[4]), weights_(in[5]), out_(out) {
+    limit_ = a.aggregate == "min" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  }
+
+  tir::Stmt Loops() const {
+    const PrimExpr rows = x_->shape[0], chunks = floordiv(rows + PrimExpr(kChunk - 1), PrimExpr(kChunk));
+    tir::Var chunk("chunk");
+    tir::ForNode n;
+    n.loop_var = chunk, n.min = 0, n.extent = chunks, n.kind = tir::ForKind::kParallel, n.body = Chunk(chunk);
+    const PrimExpr steps = rows * roots_->shape[0] * PrimExpr(std::max<int64_t>(a_.depth, 1));
+    return tir::ParallelIf(PrimExpr(kParallelSteps) <= steps && PrimExpr(1) < chunks, tir::For(std::move(n)));
+  }
+
+ private:
+  static PrimExpr Load(const tir::Buffer& b, const Shape& at) { return tir::BufferLoad(b, at); }
+  /// An index within a list, whatever the table says.
+  static PrimExpr Within(const PrimExpr& i, const PrimExpr& n) {
+    const DataType whole = DataType::UInt(i.dtype().bits());
+    return cast(DataType::Int(64), min(cast(whole, i), cast(whole, n - PrimExpr(1))));
+  }
+  static tir::Stmt When(const PrimExpr& condition, tir::Stmt yes, tir::Stmt no = {}) {
+    tir::IfThenElseNode s;
+    s.condition = condition, s.then_case = std::move(yes), s.else_case = std::move(no);
+    return tir::IfThenElse(std::move(s));
+  }
+  /// The same for each lane, written out: what lanes hold stays in registers.
+  template <class Body>
+  static tir::Stmt Each(int64_t lanes, Body body) {
+    Array<tir::Stmt> all;
+    for (int64_t i = 0; i < lanes; ++i) all.push_back(body(i));
+    return tir::SeqStmt::Flatten(all);
+  }
+
+  tir::Stmt Chunk(const PrimExpr& chunk) const {
+    const PrimExpr n = x_->shape[0], first = chunk * PrimExpr(kChunk), rows = min(PrimExpr(kChunk), n - first);
+    const PrimExpr targets(a_.num_targets), zero(0);
+    const bool sum = a_.aggregate == "sum";
+    tir::Stmt start = topi::Loops({rows, targets}, [&](const Shape& i) {
+      return topi::Store(out_, {first + i[0], i[1]}, Lit(sum ? 0.0 : limit_, out_->dtype));
+    });
+    const PrimExpr blocks = floordiv(rows, PrimExpr(kLanes)), rest = floormod(rows, PrimExpr(kLanes));
+    const PrimExpr last = first + blocks * PrimExpr(kLanes);
+    tir::Stmt trees = topi::Loops({roots_->shape[0]}, [&](const Shape& tree) {
+      tir::Stmt whole = topi::Loops({blocks}, [&](const Shape& b) {
+        return Walk(tree[0], kLanes, first + b[0] * PrimExpr(kLanes), PrimExpr(kLanes));
+      });
+      // Of few rows that are left each walks alone; more walk with copies of the last one beside them.
+      constexpr int64_t kAlone = 2;
+      tir::Stmt alone = topi::Loops({rest}, [&](const Shape& r) { return Walk(tree[0], 1, last + r[0], PrimExpr(1)); });
+      tir::Stmt left = When(rest <= PrimExpr(kAlone), alone, Walk(tree[0], kLanes, last, rest));
+      return tir::SeqStmt::Flatten({whole, left});
+    });
+    if (sum) return tir::SeqStmt::Flatten({start, trees});
+    // A target that no leaf has a weight for is 0.
+    tir::Stmt done = topi::Loops({rows, targets}, [&](const Shape& i) {
+      const PrimExpr v = Load(out_, {first + i[0], i[1]});
+      return topi::Store(out_, {first + i[0], i[1]},
+                         te::Select(equal(v, Lit(limit_, out_->dtype)), Lit(0, v.dtype()), v));
+    });
+    return tir::SeqStmt::Flatten({start, trees, done});
+  }
+
+  /// A tree's root, and the number of steps to its farthest leaf.
+  PrimExpr Root(const PrimExpr& tree, int64_t column) const {
+    if (roots_->shape.size() == 1) return column == 0 ? Load(roots_, {tree}) : PrimExpr(a_.depth);
+    return Load(roots_, {tree, PrimExpr(column)});
+  }
+
+  /// The first `count` of `lanes` rows from `row` on go through a tree.
+  tir::Stmt Walk(const PrimExpr& tree, int64_t lanes, const PrimExpr& row, const PrimExpr& count) const {
+    const PrimExpr nodes = nodes_->shape[0], zero(0);
+    tir::AllocateNode alloc;
+    alloc.buffer = tir::Buffer::Make({lanes}, nodes_->dtype, "node", "local");
+    auto node = [&](int64_t i) { return cast(DataType::Int(64), Load(alloc.buffer, {PrimExpr(i)})); };
+    auto put = [&](int64_t i, const PrimExpr& v) {
+      return topi::Store(alloc.buffer, {PrimExpr(i)}, cast(nodes_->dtype, Within(v, nodes)));
+    };
+    tir::Stmt root = Each(lanes, [&](int64_t i) { return put(i, cast(nodes_->dtype, Root(tree, 0))); });
+    const PrimExpr depth = max(min(cast(DataType::Int(64), Root(tree, 1)), PrimExpr(a_.depth)), zero);
+    tir::Stmt steps = topi::Loops({depth}, [&](const Shape&) {
+      return Each(lanes, [&](int64_t i) { return put(i, Next(node(i), row + min(PrimExpr(i), count - PrimExpr(1)))); });
+    });
+    tir::Stmt add = Each(lanes, [&](int64_t i) {
+      tir::Stmt one = Add(node(i), row + PrimExpr(i));
+      return tir::is_const_int(count, lanes) ? one : When(PrimExpr(i) < count, one);
+    });
+    alloc.body = tir::SeqStmt::Flatten({root, steps, add});
+    return tir::Allocate(std::move(alloc));
+  }
+
+  /// The child that a row goes to.
+  PrimExpr Next(const PrimExpr& node, const PrimExpr& row) const {
+    auto of = [&](const PrimExpr& column) { return Load(nodes_, {node, column}); };
+    const PrimExpr v = Load(x_, {row, Within(of(PrimExpr(kFeature)), x_->shape[1])}), split = Load(splits_, {node});
+    PrimExpr yes = v <= split;
+    if (a_.flags != 0) {
+      const PrimExpr flags = of(PrimExpr(kFlags));
+      if ((a_.flags & 2) != 0) yes = te::Select(flags >= PrimExpr(2), equal(v, split), yes);
+      if ((a_.flags & 1) != 0) yes = yes || (baton::isnan(v) && equal(floormod(flags, PrimExpr(2)), PrimExpr(1)));
+    }
+    return of(te::Select(yes, PrimExpr(kTrue), PrimExpr(kFalse)));
+  }
+
+  /// Joins the leaf's weights, a range of two lists with one entry a target, to the row's.
+  tir::Stmt Add(const PrimExpr& node, const PrimExpr& row) const {
+    const PrimExpr leaves = targets_->shape[0], zero(0);
+    auto of = [&](int64_t column) { return cast(DataType::Int(64), Load(nodes_, {node, PrimExpr(column)})); };
+    const PrimExpr begin = max(min(of(kBegin), leaves), zero), count = max(min(of(kEnd), leaves) - begin, zero);
+    return topi::Loops({count}, [&](const Shape& w) {
+      const PrimExpr entry = begin + w[0], weight = Load(weights_, {entry});
+      const Shape to{row, a_.num_targets == 1 ? zero : Within(Load(targets_, {entry}), PrimExpr(a_.num_targets))};
+      const PrimExpr old = Load(out_, to);
+      return topi::Store(out_, to,
+                         a_.aggregate == "sum"   ? old + weight
+                         : a_.aggregate == "min" ? min(old, weight)
+                                                 : max(old, weight));
+    });
+  }
+
+  const TreeEnsembleAttrs& a_;
+  const tir::Buffer &x_, &splits_, &nodes_, &roots_, &targets_, &weights_, &out_;
+  double limit_;
+};
 
 Tensor LowerTreeEnsemble(const TreeEnsembleAttrs& a, const Tensors& in) {
-  const Tensor& x = in[0];
-  DataType t = x.dtype(), i64 = DataType::Int(64);
-  const PrimExpr features = x.shape()[1], nodes = in[2].shape()[0], leaves = in[4].shape()[0];
-  const bool sum = a.aggregate == "sum", least = a.aggregate == "min";
-  const double limit = least ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
-  const PrimExpr zero(0);
   return topi::Extern(
-      Shape{x.shape()[0], PrimExpr(a.num_targets)}, t, in,
-      [&](const Array<tir::Buffer>& buf, const tir::Buffer& out) {
-        auto of = [&](const PrimExpr& node, int64_t column) {
-          return tir::BufferLoad(buf[2], {node, PrimExpr(column)});
-        };
-        return topi::Loops({x.shape()[0]}, [&](const Shape& row) {
-          tir::Buffer at = tir::Buffer::Make({1}, i64, "node", "local");
-          const PrimExpr node = tir::BufferLoad(at, {zero});
-          tir::Stmt start = topi::Loops({PrimExpr(a.num_targets)}, [&](const Shape& k) {
-            return topi::Store(out, {row[0], k[0]}, Lit(sum ? 0.0 : limit, t));
-          });
-          tir::Stmt trees = topi::Loops({in[3].shape()[0]}, [&](const Shape& tree) {
-            tir::Stmt root = topi::Store(at, {zero}, Within(tir::BufferLoad(buf[3], {tree[0]}), nodes));
-            tir::Stmt walk = topi::Loops({PrimExpr(a.depth)}, [&](const Shape&) {
-              PrimExpr v = tir::BufferLoad(buf[0], {row[0], Within(of(node, kFeature), features)});
-              PrimExpr flags = cast(i64, of(node, kFlags)), split = tir::BufferLoad(buf[1], {node});
-              PrimExpr missing = baton::isnan(v), goes = equal(floormod(flags, PrimExpr(2)), PrimExpr(1));
-              PrimExpr holds = te::Select(flags >= PrimExpr(2), equal(v, split), v <= split);
-              PrimExpr yes = (missing && goes) || (!missing && holds);
-              return topi::Store(at, {zero}, Within(te::Select(yes, of(node, kTrue), of(node, kFalse)), nodes));
-            });
-            // The leaf's weights: a range of two lists, one entry a target.
-            PrimExpr begin = max(min(cast(i64, of(node, kBegin)), leaves), zero);
-            PrimExpr count = max(min(cast(i64, of(node, kEnd)), leaves) - begin, zero);
-            tir::Stmt add = topi::Loops({count}, [&](const Shape& w) {
-              PrimExpr entry = begin + w[0];
-              Shape to{row[0], Within(tir::BufferLoad(buf[4], {entry}), PrimExpr(a.num_targets))};
-              PrimExpr old = tir::BufferLoad(out, to), weight = tir::BufferLoad(buf[5], {entry});
-              return topi::Store(out, to, sum ? old + weight : least ? min(old, weight) : max(old, weight));
-            });
-            return tir::SeqStmt::Flatten({root, walk, add});
-          });
-          // A target that no leaf has a weight for is 0.
-          tir::Stmt done = topi::Loops({PrimExpr(a.num_targets)}, [&](const Shape& k) {
-            PrimExpr v = tir::BufferLoad(out, {row[0], k[0]});
-            return topi::Store(out, {row[0], k[0]}, te::Select(equal(v, Lit(limit, t)), Lit(0, t), v));
-          });
-          tir::AllocateNode alloc;
-          alloc.buffer = at;
-          alloc.body =
-              tir::SeqStmt::Flatten(sum ? Array<tir::Stmt>{start, trees} : Array<tir::Stmt>{start, trees, done});
-          return tir::Stmt(tir::Allocate(std::move(alloc)));
-        });
-      },
+      Shape{in[0].shape()[0], PrimExpr(a.num_targets)}, in[0].dtype(), in,
+      [&](const Array<tir::Buffer>& buf, const tir::Buffer& out) { return Ensemble(a, buf, out).Loops(); },
       "tree_ensemble");
 }
 
@@ -208,14 +297,17 @@ const Op op::tree_ensemble = DefineOp({
         "For each row of data the joined weights of the leaves that it reaches in an ensemble of decision trees. At a "
         "node the row goes to the true child where data[feature] <= split (== split with flag 2), or where it is NaN "
         "and flag 1 is set; else to the false child. A target without a weight is 0.",
-    .inputs = {{"data", "(N, F). R1: floating dtype, rank 2. R4: F > 0."},
-               {"splits", "(M) values that are compared with. R2: dtype of data. R3: rank 1. R4: M > 0."},
-               {"nodes",
-                "(M, 6): feature, true child, false child, flags, begin and end of the leaf's weights. "
-                "R2: integers. R3: rank 2. R4: a row for each split."},
-               {"roots", "(T) nodes. R2: integers. R3: rank 1."},
-               {"leaf_targets", "(W) columns. R2: integers. R3: rank 1."},
-               {"leaf_weights", "(W). R2: dtype of data. R3: rank 1. R4: as many as leaf_targets."}},
+    .inputs =
+        {{"data", "(N, F). R1: floating dtype, rank 2. R4: F > 0."},
+         {"splits", "(M) values that are compared with. R2: dtype of data. R3: rank 1. R4: M > 0."},
+         {"nodes",
+          "(M, 6): feature, true child, false child, flags, begin and end of the leaf's weights. "
+          "R2: integers. R3: rank 2. R4: a row for each split."},
+         {"roots",
+          "(T) nodes, or (T, 2): nodes and the steps from each to its farthest leaf, at most depth. R2: integers. "
+          "R3: rank 1, or 2 columns."},
+         {"leaf_targets", "(W) columns. R2: integers. R3: rank 1."},
+         {"leaf_weights", "(W). R2: dtype of data. R3: rank 1. R4: as many as leaf_targets."}},
     .output = "(N, num_targets), dtype of data. R5: a known aggregate.",
     .attrs = TypeOf<TreeEnsembleAttrs>,
     .type_rel = Rel<"tree_ensemble", TreeEnsembleType>,

@@ -162,7 +162,8 @@ Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char*
             .static_form = DynStatic<D>,
             .gradient = gradient,
             .pattern = OpPattern::kOpaque,
-            .source = "Relay"};
+            .source = "Relay",
+            .traits = {.precision = Precision::kFollow}};
   if constexpr (!std::is_same_v<typename D::Attributes, NoAttrs>) def.attrs = TypeOf<typename D::Attributes>;
   Op op = DefineOp(def);
   if constexpr (requires(const Call& c, const Array<ExtentList>& v) { D::Symbolic(c, v); }) {

@@ -136,6 +136,7 @@ struct Window4 {
   Dims4 data;
   int64_t c, h, w;  // dimensions of the weight
   int64_t begin[2], end[2];
+  int64_t strides[2], dilations[2];
 };
 Window4 WindowOf(const Dilation2DAttrs& a, const char* op) {
   auto fail = [&](const std::string& text) { throw CompileError(std::string("[") + op + " R3] " + text); };
@@ -143,13 +144,22 @@ Window4 WindowOf(const Dilation2DAttrs& a, const char* op) {
     fail("data_layout is \"" + a.data_layout.str() + "\"; it is \"NCHW\" or \"NHWC\"");
   if (a.kernel_layout != "IHW" && a.kernel_layout != "HWI")
     fail("kernel_layout is \"" + a.kernel_layout.str() + "\"; it is \"IHW\" or \"HWI\"");
-  if (a.strides.size() != 2 || a.dilations.size() != 2)
-    fail("strides and dilations have " + Str(a.strides.size()) + " and " + Str(a.dilations.size()) +
-         " numbers, where 2 are wanted");
+  const Dims4 dims = DimsOf(a.data_layout);
+  // Of four numbers, one a dimension of the data, those of images and channels are 1.
+  auto steps = [&](const Array<int64_t>& given, const char* name, int64_t* out) {
+    const bool each = given.size() == 4 && given[dims.n] == 1 && given[dims.c] == 1;
+    if (given.size() != 2 && !each) {
+      fail(std::string(name) + " are " + ShowInts(Ints(given.begin(), given.end())) +
+           "; they are 2 numbers, or one for each dimension of data with 1 for images and channels");
+    }
+    out[0] = given[each ? dims.h : 0], out[1] = given[each ? dims.w : 1];
+  };
   size_t n = a.padding.size();
   if (n != 1 && n != 2 && n != 4) fail("padding has " + Str(n) + " numbers, where 1, 2 or 4 are wanted");
   bool first = a.kernel_layout == "IHW";
-  Window4 w{DimsOf(a.data_layout), first ? 0 : 2, first ? 1 : 0, first ? 2 : 1, {}, {}};
+  Window4 w{dims, first ? 0 : 2, first ? 1 : 0, first ? 2 : 1, {}, {}, {}, {}};
+  steps(a.strides, "strides", w.strides);
+  steps(a.dilations, "dilations", w.dilations);
   for (size_t k = 0; k < 2; ++k) {
     w.begin[k] = a.padding[n == 1 ? 0 : k];
     w.end[k] = a.padding[n == 1 ? 0 : n == 2 ? k : k + 2];
@@ -171,10 +181,10 @@ Type Dilation2DType(const Dilation2DAttrs& a, const TypeArgs& in) {
       out.Set(d, UnknownDim());
       continue;
     }
-    runtime::Checked span = runtime::Checked(m - 1) * a.dilations[k] + 1;
+    runtime::Checked span = runtime::Checked(m - 1) * w.dilations[k] + 1;
     int64_t room = runtime::Checked(n) + w.begin[k] + w.end[k] - span;
     if (m < 1 || room < 0) in.Fail("R5", in.Show(1) + " does not fit into " + in.Show(0) + " with its padding");
-    out.Set(d, PrimExpr(room / a.strides[k] + 1));
+    out.Set(d, PrimExpr(room / w.strides[k] + 1));
   }
   return TensorType(out, a.out_dtype.is_void() ? in.dtype(0) : a.out_dtype);
 }
@@ -190,9 +200,9 @@ Tensor LowerDilation2D(const Dilation2DAttrs& a, const Tensors& in, const Type& 
         std::vector<PrimExpr> at(4), tap(3);
         at[w.data.n] = i[w.data.n], at[w.data.c] = i[w.data.c];
         at[w.data.h] =
-            i[w.data.h] * PrimExpr(a.strides[0]) + k[0]->var * PrimExpr(a.dilations[0]) - PrimExpr(w.begin[0]);
+            i[w.data.h] * PrimExpr(w.strides[0]) + k[0]->var * PrimExpr(w.dilations[0]) - PrimExpr(w.begin[0]);
         at[w.data.w] =
-            i[w.data.w] * PrimExpr(a.strides[1]) + k[1]->var * PrimExpr(a.dilations[1]) - PrimExpr(w.begin[1]);
+            i[w.data.w] * PrimExpr(w.strides[1]) + k[1]->var * PrimExpr(w.dilations[1]) - PrimExpr(w.begin[1]);
         tap[w.c] = i[w.data.c], tap[w.h] = k[0]->var, tap[w.w] = k[1]->var;
         PrimExpr inside = at[w.data.h] >= PrimExpr(0) && at[w.data.h] < x.shape()[w.data.h] &&
                           at[w.data.w] >= PrimExpr(0) && at[w.data.w] < x.shape()[w.data.w];
@@ -260,6 +270,8 @@ Expr DecomposeDilation2D(const Call& call, const Array<Expr>& args) {
   if (kernel_last) w = {w[2], w[0], w[1]};
   Expr weight = kernel_last ? Permute(args[1], {2, 0, 1}) : args[1];
   Margins pad = ReadPadding(a.padding, 2, at.op());
+  const Window4 window = WindowOf(a, at.op());
+  const int64_t(&strides)[2] = window.strides, (&dilations)[2] = window.dilations;
   // The padding is never the largest.
   double lowest = t.bits() == 64    ? std::numeric_limits<double>::lowest()
                   : t.is_bfloat16() ? -3.3895313892515355e38
@@ -272,10 +284,10 @@ Expr DecomposeDilation2D(const Call& call, const Array<Expr>& args) {
   Array<Expr> sums;
   for (int64_t i = 0; i < w[1]; ++i) {
     for (int64_t j = 0; j < w[2]; ++j) {
-      int64_t top = i * a.dilations[0], left = j * a.dilations[1];
+      int64_t top = i * dilations[0], left = j * dilations[1];
       Expr seen = MakeCall<StridedSliceAttrs>(op::strided_slice, {wide}, [&](StridedSliceAttrs* s) {
-        s->begin = {0, 0, top, left}, s->strides = {1, 1, a.strides[0], a.strides[1]};
-        s->end = {x[0], x[1], top + (out[2] - 1) * a.strides[0] + 1, left + (out[3] - 1) * a.strides[1] + 1};
+        s->begin = {0, 0, top, left}, s->strides = {1, 1, strides[0], strides[1]};
+        s->end = {x[0], x[1], top + (out[2] - 1) * strides[0] + 1, left + (out[3] - 1) * strides[1] + 1};
       });
       sums.push_back(Add(seen, Slice(weight, {0, i, j}, {w[0], i + 1, j + 1})));
     }

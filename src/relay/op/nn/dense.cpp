@@ -412,13 +412,22 @@ Expr Rows(const Expr& e, const TensorTypeNode* type) {
 }
 Expr As(const Expr& e, DataType from, DataType to) { return from == to ? e : Cast(e, to); }
 
+Expr Transposed(const Expr& matrix) {
+  return MakeCall<TransposeAttrs>(op::transpose, {matrix}, [](TransposeAttrs*) {});
+}
+/// nn.dense of a and the transpose of b: a @ b.
+Expr DenseOf(const Expr& a, const Expr& b, const PrimExpr& units) {
+  return MakeCall<DenseAttrs>(op::dense, {a, Transposed(b)}, [&](DenseAttrs* d) { d->units = units; });
+}
 Grads DenseBack(const Call& call, const Expr& grad) {
   At at(call, grad);
   DataType t = at.out()->dtype;
   Expr w = As(at.arg(1), at.dtype(1), t), x = As(at.arg(0), at.dtype(0), t);
-  Expr dx = MatMul(Rows(grad, at.out()), w, false, false);
+  // Literal extents alone are units; others follow from the operands.
+  const auto extent = [](const PrimExpr& dim) { return dim.as<IntImmNode>() ? dim : PrimExpr(); };
+  Expr dx = DenseOf(grad, w, extent(at.type(1)->shape[1]));
   if (at.ndim(0) != 2) dx = ShapeLike(dx, at.arg(0));
-  Expr dw = MatMul(Rows(grad, at.out()), Rows(x, at.type(0)), true, false);
+  Expr dw = DenseOf(Transposed(Rows(grad, at.out())), Rows(x, at.type(0)), extent(at.type(0)->shape.back()));
   return {As(dx, t, at.dtype(0)), As(dw, t, at.dtype(1))};
 }
 

@@ -15,14 +15,21 @@ namespace {
 int64_t Units(const DenseAttrs& a) { return a.units.defined() ? DimOf(a.units) : -1; }
 
 Type DensePackType(const DenseAttrs& a, const TypeArgs& in) {
-  in.Floating(0, "R1");
-  if (a.out_dtype.is_void()) in.SameDtype(0, 1, "R1");
   in.Number(1, "R1");
   in.MinRank(0, 1, "R2");
-  in.Rank(1, 3, "R2");
-  if (!in.Same(in.shape(0).back(), in.shape(1)[1])) {
+  const bool dots = in.ndim(1) == 4;
+  if (dots) {
+    if (in.dtype(0) != DataType::UInt(8) || in.dtype(1) != DataType::Int(8) || in.dim(1, 3) != 4)
+      in.Fail("R4", in.Show(0) + " and " + in.Show(1) + ", where uint8 and int8 with four terms side by side are wanted");
+  } else {
+    in.Floating(0, "R1");
+    if (a.out_dtype.is_void()) in.SameDtype(0, 1, "R1");
+    in.Rank(1, 3, "R2");
+  }
+  const PrimExpr terms = dots ? in.shape(1)[1] * PrimExpr(4) : in.shape(1)[1];
+  if (!in.Same(in.shape(0).back(), terms)) {
     in.Fail("R2", in.Show(0) + " ends with " + Str(DimOf(in.shape(0).back())) + " elements and " + in.Show(1) +
-                      " takes " + Str(in.dim(1, 1)));
+                      " takes " + Str(DimOf(terms)));
   }
   int64_t panels = in.dim(1, 0), columns = in.dim(1, 2), units = Units(a);
   if (units < 0) units = panels < 0 || columns < 0 ? -1 : panels * columns;
@@ -31,22 +38,47 @@ Type DensePackType(const DenseAttrs& a, const TypeArgs& in) {
   }
   Shape out = in.shape(0);
   out.Set(in.ndim(0) - 1, MakeDim(units));
-  return TensorType(out, in.dtype(0));
+  return TensorType(out, dots ? DataType::Int(32) : in.dtype(0));
+}
+
+Type UnpackPanelsType(const DenseAttrs& a, const TypeArgs& in) {
+  in.Number(0, "R1");
+  in.Rank(0, 3, "R1");
+  const int64_t panels = in.dim(0, 0), columns = in.dim(0, 2);
+  int64_t units = Units(a);
+  if (units < 0) units = panels < 0 || columns < 0 ? -1 : panels * columns;
+  if (panels >= 0 && columns >= 0 && (units > panels * columns || units <= (panels - 1) * columns)) {
+    in.Fail("R2", in.Show(0) + " holds " + Str(panels) + " panels of " + Str(columns) + " and units = " + Str(units));
+  }
+  return TensorType(Shape{MakeDim(units), in.shape(0)[1]}, in.dtype(0));
+}
+
+Tensor LowerUnpackPanels(const DenseAttrs&, const Tensors& in, const Type& out_type) {
+  const Tensor& w = in[0];
+  return te::Compute(
+      AsTensor(out_type)->shape,
+      [&](Indices i) {
+        return w(Shape{floordiv(i[0], w.shape()[2]), i[1], floormod(i[0], w.shape()[2])});
+      },
+      "unpack_panels", "injective");
 }
 
 Tensor LowerDensePack(const DenseAttrs&, const Tensors& in, const Type& out_type) {
   const Tensor &x = in[0], &w = in[1];
-  Array<te::IterVar> k{te::ReduceAxis(0, w.shape()[1], "k")};
-  DataType t = x.dtype(), acc = Wide(t);
+  const bool dots = w.ndim() == 4;
+  const PrimExpr four(4);
+  Array<te::IterVar> k{te::ReduceAxis(0, dots ? w.shape()[1] * four : w.shape()[1], "k")};
+  DataType t = dots ? DataType::Int(32) : x.dtype(), acc = Wide(t);
   return topi::Cast(
       te::Compute(
           AsTensor(out_type)->shape,
           [&](Indices i) {
             Shape at = i;
             at.Set(x.ndim() - 1, k[0]->var);
-            PrimExpr n = i[x.ndim() - 1];
-            return te::Sum(
-                cast(acc, x(at)) * cast(acc, w(floordiv(n, w.shape()[2]), k[0]->var, floormod(n, w.shape()[2]))), k);
+            PrimExpr n = i[x.ndim() - 1], panel = floordiv(n, w.shape()[2]), column = floormod(n, w.shape()[2]);
+            PrimExpr weight = dots ? w(panel, floordiv(k[0]->var, four), column, floormod(k[0]->var, four))
+                                   : w(panel, k[0]->var, column);
+            return te::Sum(cast(acc, x(at)) * cast(acc, weight), k);
           },
           "dense_pack", "dense_pack"),
       t);
@@ -57,12 +89,12 @@ Tensor LowerDensePack(const DenseAttrs&, const Tensors& in, const Type& out_type
 const Op op::dense_pack = DefineOp({
     .name = "nn.contrib_dense_pack",
     .doc = "nn.dense with its weight in panels: out[..., u] = sum over k of data[..., k] * weight[u / c, k, u % c].",
-    .inputs = {{"data", "(..., K). R1: floating dtype. R2: rank 1 or more."},
+    .inputs = {{"data", "(..., K). R1: floating dtype, or uint8 (R4). R2: rank 1 or more."},
                {"weight",
-                "(panels, K, c). R1: dtype of data, or any number where out_dtype is given. R2: K of data. R3: as many "
+                "(panels, K, c), or (panels, K / 4, c, 4) with four terms of the sum side by side. R1: dtype of data, or any number where out_dtype is given. R2: K of data. R3: as many "
                 "panels as units take; the last may have "
-                "columns beyond them."}},
-    .output = "(..., units).",
+                "columns beyond them. R4: with four terms side by side data is uint8 and weight int8."}},
+    .output = "(..., units), of data's dtype; int32 where four terms are side by side.",
     .attrs = TypeOf<DenseAttrs>,
     .type_rel = Rel<"nn.contrib_dense_pack", DensePackType>,
     .lower = LowerDensePack,
@@ -73,6 +105,22 @@ const Op op::dense_pack = DefineOp({
                .kernel = kernel::GenerateDensePack,
                .reference = reference::DensePack,
                .narrow_weight = true},
+});
+
+const Op op::unpack_panels = DefineOp({
+    .name = "nn.contrib_unpack_panels",
+    .doc = "The matrix of a weight in panels: out[u, k] = weight[u / c, k, u % c]. It is not folded, so that a table of "
+           "which rows are taken and which is multiplied too is there once.",
+    .inputs = {{"weight", "(panels, K, c), numbers. R1: rank 3. R2: as many panels as units take."}},
+    .output = "(units, K), the dtype of weight.",
+    .attrs = TypeOf<DenseAttrs>,
+    .type_rel = Rel<"nn.contrib_unpack_panels", UnpackPanelsType>,
+    .lower = LowerUnpackPanels,
+    .gradient = NoGradient("its weight is in panels; differentiate before PackDense"),
+    .pattern = OpPattern::kInjective,
+    .fold = Fold::kNever,
+    .source = "Baton",
+    .traits = {.values = Values::kSelects},
 });
 
 }  // namespace baton::relay

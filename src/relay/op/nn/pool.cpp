@@ -373,7 +373,7 @@ Op GlobalPool(const char* doc) {
                    .gradient = gradient::DecomposeGlobalPool<N, !kMean>,
                    .pattern = OpPattern::kOutEWiseFusable,
                    .source = "ONNX GlobalAveragePool-22, GlobalMaxPool-22",
-                   .traits = {.precision = Precision::kFollow,
+                   .traits = {.precision = kMean ? Precision::kNever : Precision::kFollow,
                               .values = kMean ? Values::kComputes : Values::kSelects,
                               .layout = LayoutRule::kBlocks,
                               .integers = kMean ? integers::Averages : nullptr}});
@@ -461,7 +461,7 @@ Op AdaptivePool(const char* doc) {
                    .gradient = gradient::DecomposeAdaptivePool<N, !kMean>,
                    .pattern = OpPattern::kOutEWiseFusable,
                    .source = "Relay",
-                   .traits = {.precision = Precision::kFollow,
+                   .traits = {.precision = kMean ? Precision::kNever : Precision::kFollow,
                               .values = kMean ? Values::kComputes : Values::kSelects,
                               .layout = LayoutRule::kNamed,
                               .integers = kMean ? integers::Averages : nullptr}});

@@ -356,8 +356,7 @@ const Op op::add = Row<kAdd>({.scaling = Scaling::kAny,
                                         .reference = reference::Zip<[](float x, float y) { return x - y; }>}),
          op::multiply = Row<kMultiply>(
              {.integers = integers::Product, .reference = reference::Zip<[](float x, float y) { return x * y; }>}),
-         op::divide = Row<kDivide>(
-             {.precision = Precision::kNever, .reference = reference::Zip<[](float x, float y) { return x / y; }>}),
+         op::divide = Row<kDivide>({.reference = reference::Zip<[](float x, float y) { return x / y; }>}),
          op::floor_divide = Row<kFloorDivide>(kNeverNarrow), op::mod = Row<kMod>(kNeverNarrow),
          op::floor_mod = Row<kFloorMod>(kNeverNarrow), op::power = Row<kPower>(kNeverNarrow),
          op::maximum = Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme}),

@@ -637,7 +637,8 @@ Op DefineScatter(const char* name, const char* doc, const char* (*attrs)(), Type
        .lower = lower,
        .gradient = gradient,
        .pattern = OpPattern::kOpaque,
-       .source = source});
+       .source = source,
+       .traits = {.precision = Precision::kFollow}});
 }
 }  // namespace
 

@@ -420,7 +420,8 @@ Op DefineArg(const char* doc, const char* source) {
                    .type_rel = Rel<kName, ArgType<kName>>,
                    .lower = LowerArg<kName, kMaximum>,
                    .pattern = OpPattern::kCommReduce,
-                   .source = source});
+                   .source = source,
+                   .traits = {.precision = Precision::kFollow}});
 }
 
 // ---- variance, std

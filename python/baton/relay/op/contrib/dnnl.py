@@ -2,6 +2,7 @@
 """What oneDNN takes of a program: patterns for MergeComposite, and operators for AnnotateTarget. Functions that PartitionGraph makes for "dnnl"
 are computed by the compiler's own kernels, unless the program registers `relay.ext.dnnl`."""
 
+from ....error import UnsupportedError
 from ....ir import register_op_attr
 from ...dataflow_pattern import is_op, wildcard
 from .register import register_pattern_table
@@ -26,4 +27,12 @@ def pattern_table():
     return [("dnnl.conv2d_bias_relu", make_pattern(with_bias=True)), ("dnnl.conv2d_relu", make_pattern(with_bias=False))]
 
 
-__all__ = ["TAKEN", "make_pattern", "pattern_table"]
+def partition_for_dnnl(mod, params=None, **options):
+    """Not supported: the library is not used. Raises UnsupportedError that says how a program is divided."""
+    raise UnsupportedError(
+        "dnnl.partition_for_dnnl: kernels are the compiler's own, and relay.build takes the program as it is; to divide it for a compiler of yours use "
+        "MergeComposite(dnnl.pattern_table()), AnnotateTarget([\"dnnl\"]) and PartitionGraph(), and register `relay.ext.dnnl`"
+    )
+
+
+__all__ = ["TAKEN", "make_pattern", "partition_for_dnnl", "pattern_table"]

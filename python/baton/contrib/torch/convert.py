@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An exported program as a Relay module with parameters."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+
+from ...error import UnsupportedError
+from ...ir import IRModule
+from ...relay import Constant, Function, transform
+from ...runtime import ndarray as nd
+from .decompose import house_table
+from .graph import GraphConverter, body_of, is_symbolic, is_tensor
+from .sizes import expression
+
+
+class Program:
+    """What is made of an exported program.
+
+    mod: the module; `main` takes the inputs, then the weights (unless they are constants in it). params: the weights by name.
+    inputs: names of the inputs. mutations: what further outputs, behind the program's own, are written back to: ("buffer", name) or
+    ("input", name) each. count: how many outputs the program has. none: places among them that hold no tensor, with what they hold.
+    """
+
+    def __init__(self, mod, params, inputs, mutations, none, count):
+        self.mod, self.params, self.inputs, self.mutations, self.none, self.count = mod, params, inputs, mutations, none, count
+
+
+def array_of(tensor):
+    """A copy of a tensor as an array of the runtime."""
+    with unset_fake_temporarily(), torch.no_grad():
+        return _array_of(tensor.detach())
+
+
+def _array_of(tensor):
+    if tensor.device.type != "cpu":
+        raise UnsupportedError(f"a tensor on {tensor.device}: move the module to the CPU")
+    if tensor.is_sparse or tensor.is_quantized:
+        raise UnsupportedError("sparse and quantised tensors are no arrays of Baton")
+    return nd.from_dlpack(tensor.clone(memory_format=torch.contiguous_format))
+
+
+def convert_program(exported, names=None, freeze=False, rename=None) -> Program:
+    """Converts an ExportedProgram of any dialect. names: of the inputs, in order. freeze: weights become constants. rename: gives
+    weights other names."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)  # PyTorch's about its own copies
+        exported = exported.run_decompositions(house_table())
+    graph, signature = exported.graph_module.graph, exported.graph_signature
+    graph.eliminate_dead_code()
+    converter = GraphConverter(graph)
+    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+    rename = rename or (lambda name: name)
+    names = list(names or ())
+    inputs, weights, params = [], [], {}
+    for spec, node in zip(signature.input_specs, placeholders, strict=True):
+        if spec.kind is InputKind.USER_INPUT:
+            _name_symbols(converter, node, names[len(inputs)] if len(inputs) < len(names) else node.name)
+    for spec, node in zip(signature.input_specs, placeholders, strict=True):
+        if spec.kind is InputKind.USER_INPUT:
+            if isinstance(spec.arg, ConstantArgument) or not is_tensor(node.meta.get("val")):
+                continue
+            inputs.append(converter.parameter(node, names[len(inputs)] if len(inputs) < len(names) else node.name))
+        elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            if not isinstance(spec.arg, TensorArgument):
+                continue
+            tensor = exported.state_dict.get(spec.target)
+            array = array_of(exported.constants[spec.target] if tensor is None else tensor)
+            if freeze or spec.kind is InputKind.CONSTANT_TENSOR:
+                converter.bind(node, Constant(array))
+            else:
+                name = rename(spec.target)
+                weights.append(converter.parameter(node, name))
+                params[name] = array
+        else:
+            raise UnsupportedError(f"the program has an input of kind {spec.kind.name.lower()}, as scripted objects are")
+    if len(names) > len(inputs):
+        raise ValueError(f"there are names for {len(names)} inputs, and the program has {len(inputs)}")
+    converter.convert()
+    return _finished(converter, signature, graph, inputs, weights, params)
+
+
+def _name_symbols(converter, node, name):
+    """An open dimension is named after the input and the axis that has it first."""
+    fake = node.meta.get("val")
+    for axis, size in enumerate(fake.shape if is_tensor(fake) else ()):
+        if is_symbolic(size) and expression(size).is_Symbol:
+            converter.sizes.names.setdefault(str(expression(size)), f"{name}_{axis}")
+
+
+def _finished(converter, signature, graph, inputs, weights, params):
+    (output,) = (n for n in graph.nodes if n.op == "output")
+    results, none, mutations = [], {}, []
+    own, further = [], []
+    for spec, value in zip(signature.output_specs, output.args[0], strict=True):
+        if spec.kind is OutputKind.USER_OUTPUT:
+            own.append(value)
+        elif spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION):
+            further.append((("buffer" if spec.kind is OutputKind.BUFFER_MUTATION else "input", spec.target), value))
+        elif spec.kind is not OutputKind.TOKEN:
+            raise UnsupportedError(f"the program has an output of kind {spec.kind.name.lower()}")
+    for index, value in enumerate(own):
+        if isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")):
+            results.append(converter.values[value])
+        else:
+            none[index] = value
+    for target, value in further:
+        mutations.append(target)
+        results.append(converter.values[value])
+    if not results:
+        raise UnsupportedError("the program gives no tensor")
+    function = Function([*inputs, *weights], body_of(results))
+    mod = transform.InferType()(IRModule.from_expr(function))
+    return Program(mod, params, [v.name_hint for v in inputs], mutations, none, len(own))
+
+
+def _bound(module, constants):
+    """(a converter of a GraphModule whose inputs and attributes are bound, the parameters)"""
+    converter, inputs = GraphConverter(module.graph), []
+    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    for node in module.graph.nodes:
+        fake = node.meta.get("val")
+        if node.op == "placeholder" and is_tensor(fake):
+            constant = constants.get(placeholders.index(node))
+            try:
+                if constant is None:
+                    inputs.append(converter.parameter(node, node.name))
+                else:
+                    converter.bind(node, Constant(array_of(constant)))
+            except UnsupportedError:
+                continue  # of a dtype that Relay lacks: what uses it says so
+        elif node.op == "get_attr":
+            tensor = _attribute(module, node.target)
+            if is_tensor(tensor):
+                if not is_tensor(fake):
+                    node.meta["val"] = tensor
+                converter.bind(node, Constant(array_of(tensor)))
+    return converter, inputs
+
+
+def missing_of(module, constants=None) -> list:
+    """The nodes of a GraphModule that have no rule; nothing is compiled."""
+    converter, _ = _bound(module, constants or {})
+    try:
+        converter.convert()
+    except UnsupportedError:
+        return converter.missing
+    return []
+
+
+def convert_graph(module, constants=None) -> Program:
+    """Converts a GraphModule of functional ATen calls whose nodes know their shapes, as AOTAutograd and `make_fx` give it. Its tensors
+    are inputs, tensors that it holds constants, and so are the inputs at the places of `constants`. What it gives that is no tensor that
+    it computes is in `none`: numbers, and inputs that it gives back; `mod` is None where nothing else is left."""
+    converter, inputs = _bound(module, constants or {})
+    results, none = [], {}
+    converter.convert()
+    (output,) = (n for n in module.graph.nodes if n.op == "output")
+    given = output.args[0] if isinstance(output.args[0], (list, tuple)) else [output.args[0]]
+    for index, value in enumerate(given):
+        if isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")) and value.op != "placeholder":
+            results.append(converter.values[value])
+        else:
+            none[index] = value
+    mod = transform.InferType()(IRModule.from_expr(Function(inputs, body_of(results)))) if results else None
+    return Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given))
+
+
+def _attribute(module, path):
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`relay.frontend.from_pytorch`, and what `baton.compile` makes of programs of `torch.export`."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+
+import torch
+
+from ...error import CompileError, UnsupportedError
+from .convert import convert_program
+from .dtypes import TORCH_OF
+
+
+def _infos(input_infos, default_dtype):
+    """(names, example tensors) of the inputs: (name, shape), (name, (shape, dtype)), a shape, or a tensor each."""
+    names, examples = [], []
+    for i, info in enumerate(input_infos or ()):
+        name, rest = info if isinstance(info, (tuple, list)) and len(info) == 2 and isinstance(info[0], str) else (None, info)
+        names.append(name or f"input{i}")
+        if isinstance(rest, torch.Tensor):
+            examples.append(rest)
+            continue
+        shape, dtype = rest, default_dtype
+        if len(rest) == 2 and isinstance(rest[0], (tuple, list)) and isinstance(rest[1], (str, torch.dtype)):
+            shape, dtype = rest
+        kind = dtype if isinstance(dtype, torch.dtype) else TORCH_OF.get({"float": "float32", "int": "int32", "half": "float16"}.get(str(dtype), str(dtype)))
+        if kind is None:
+            raise UnsupportedError(f"input `{names[-1]}`: PyTorch has no dtype `{dtype}`")
+        if not all(isinstance(d, int) and d >= 0 for d in shape):
+            raise TypeError(f"input `{names[-1]}`: {shape} is no shape of numbers; for open dimensions give an ExportedProgram made with `dynamic_shapes`")
+        examples.append(torch.zeros(tuple(shape), dtype=kind))
+    return names, tuple(examples)
+
+
+def exported_of(model, examples):
+    """A model of any kind as an ExportedProgram."""
+    if isinstance(model, torch.export.ExportedProgram):
+        return model
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"a model of PyTorch is a TorchScript module, an ExportedProgram or a torch.nn.Module, not {type(model).__name__}")
+    if not examples:
+        raise TypeError("`input_infos` is needed for a module: (name, shape) or (name, (shape, dtype)) for each input, in order")
+    if isinstance(model, torch.jit.ScriptModule):
+        from torch._export.converter import TS2EPConverter
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # That program's extents are all open; Relay's convention is the extents that are given.
+            model = TS2EPConverter(model, examples).convert().module()
+    return torch.export.export(model, examples)
+
+
+def from_pytorch(
+    script_module,
+    input_infos=None,
+    custom_convert_map=None,
+    default_dtype="float32",
+    use_parser_friendly_name=False,
+    keep_quantized_weight=False,
+    export_renamed_c_graph_path=None,
+):
+    """What `baton.relay.frontend.from_pytorch` says."""
+    if custom_convert_map:
+        raise UnsupportedError("`custom_convert_map`: rules are functions of ATen overloads here; register them by baton.contrib.torch.aten")
+    if export_renamed_c_graph_path:
+        raise UnsupportedError("`export_renamed_c_graph_path`: graphs are those of torch.export here, which print themselves")
+    names, examples = _infos(input_infos, default_dtype)
+    exported = exported_of(script_module, examples)
+    rename = (lambda name: name.replace(".", "_")) if use_parser_friendly_name else None
+    program = convert_program(exported, names=names, rename=rename)
+    return program.mod, program.params
+
+
+def load_program(source):
+    """The Relay module of an ExportedProgram, or of a file that `torch.export.save` wrote, with its weights in it."""
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        with open(path, "rb") as file:  # PyTorch logs a page of its own about what is no archive
+            is_archive = zipfile.is_zipfile(file)
+        if not is_archive:
+            raise CompileError(f"`{path}` is no program that torch.export.save wrote: it is no zip archive")
+        try:
+            source = torch.export.load(path)
+        except Exception as error:  # noqa: BLE001 - PyTorch raises many kinds
+            raise CompileError(f"`{path}` is no program that torch.export.save of PyTorch {torch.__version__} wrote: {error}") from None
+    return convert_program(source, freeze=True).mod

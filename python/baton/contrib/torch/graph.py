@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph of ATen calls as Relay expressions, node by node."""
+
+from __future__ import annotations
+
+import operator as python
+
+import torch
+
+from ...error import UnsupportedError
+from ...relay import Tuple, Var, const
+from ...relay.op.make import operator
+from ...relay.ty import TensorType
+from . import ops  # noqa: F401 - fills the table of rules
+from .context import Context, Value
+from .dtypes import relay_dtype
+from .places import span_of
+from .registry import REFUSED, RULES, name_of
+from .sizes import Sizes, expression
+from .unsupported import Missing, error_of
+
+# Nodes that say something of sizes and have no value.
+# Functions of SymPy and PyTorch that numbers of sizes have, and Relay's.
+_ARITHMETIC = {
+    **{"Add": "add", "Mul": "multiply", "FloorDiv": "floor_divide", "CleanDiv": "floor_divide", "Mod": "floor_mod", "PythonMod": "floor_mod"},
+    **{"Max": "maximum", "Min": "minimum", "IntTrueDiv": "divide", "FloatTrueDiv": "divide", "ToFloat": "copy"},
+}
+_CHECKS = ("_assert", "sym_constrain", "_guards_fn")
+
+
+def is_tensor(value) -> bool:
+    """Whether what PyTorch knows of a node is a tensor."""
+    return isinstance(value, torch.Tensor)
+
+
+def is_symbolic(value) -> bool:
+    """Whether it is a number of PyTorch's symbols."""
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+class GraphConverter:
+    """Converts the nodes of a graph. `values` holds what they are in Relay: an expression, or a list of them."""
+
+    def __init__(self, graph, sizes: Sizes | None = None):
+        self.graph, self.sizes = graph, sizes or Sizes()
+        self.values: dict = {}
+        self.missing: list[Missing] = []
+        self._symbols: dict = {}  # symbol -> (expression of a tensor, axis) that it can be read from
+
+    def parameter(self, node, name: str) -> Var:
+        """Makes a placeholder a parameter of the function."""
+        fake = node.meta["val"]
+        var = Var(name, TensorType(self.sizes.extents(fake.shape), relay_dtype(fake.dtype)))
+        self.bind(node, var)
+        return var
+
+    def bind(self, node, expr) -> None:
+        """Gives a placeholder, or an attribute, its expression."""
+        self.values[node] = expr
+        for axis, size in enumerate(node.meta["val"].shape):
+            if is_symbolic(size):
+                self._symbols.setdefault(expression(size), (expr, axis))
+
+    def value_of(self, node) -> Value:
+        """The tensor of a node."""
+        return Value(self.values[node], node.meta["val"], node)
+
+    def convert(self) -> None:
+        """Converts all nodes. Raises one UnsupportedError that names everything that has no rule."""
+        for node in self.graph.nodes:
+            if node.op == "call_function" and node not in self.values:
+                self._convert(node)
+            elif node.op in ("call_module", "call_method"):
+                self.missing.append(Missing(node, f"{node.op} {node.target}", "the graph is none of ATen calls"))
+        if self.missing:
+            raise error_of(self.missing)
+
+    def _leave(self, node, name, reason) -> None:
+        """Notes a node without a rule. Others that use it are tried all the same, with a variable in its place."""
+        self.missing.append(Missing(node, name, reason))
+        fake = node.meta.get("val")
+        try:
+            if is_tensor(fake):
+                self.parameter(node, node.name)
+            elif isinstance(fake, (list, tuple)):
+                self.values[node] = [self._stand_in(f) for f in fake]
+        except UnsupportedError:
+            pass  # of a dtype that Relay lacks: what uses it says so itself
+
+    def _stand_in(self, fake):
+        try:
+            return Var("missing", TensorType(self.sizes.extents(fake.shape), relay_dtype(fake.dtype))) if is_tensor(fake) else None
+        except UnsupportedError:
+            return None
+
+    def _convert(self, node) -> None:
+        fake = node.meta.get("val")
+        if node.target is python.getitem:
+            whole = self.values.get(node.args[0])
+            if whole is not None and whole[node.args[1]] is not None:
+                self.values[node] = whole[node.args[1]]
+            return
+        if is_symbolic(fake) or isinstance(fake, (int, float, bool)):
+            return  # a number of sizes: what uses it reads its formula
+        name = name_of(node.target)
+        if fake is None and any(check in name for check in _CHECKS):
+            return
+        rule = RULES.get(name)
+        if rule is None:
+            self._leave(node, name, REFUSED.get(name, "there is no rule for it"))
+            return
+        lacking = [n for n in self._tensors_of(node) if n not in self.values]
+        if lacking:
+            fakes = {str(n.meta["val"].dtype) for n in lacking}
+            self._leave(node, name, f"it takes tensors of {', '.join(sorted(fakes))}, which Relay lacks")
+            return
+        try:
+            context = Context(node, fake, self.sizes, span_of(node), self._size_value)
+            context.value_of = self.value_of
+            args, kwargs = self._argument(node.args), self._argument(node.kwargs)
+            out = rule(context, *args, **kwargs)
+        except UnsupportedError as error:
+            self._leave(node, name, str(error))
+            return
+        self.values[node] = out
+
+    def _tensors_of(self, node):
+        return [n for n in node.all_input_nodes if is_tensor(n.meta.get("val"))]
+
+    def _argument(self, arg):
+        if isinstance(arg, torch.fx.Node):
+            fake = arg.meta.get("val")
+            if is_tensor(fake):
+                return self.value_of(arg)
+            if is_symbolic(fake):
+                return self._number(fake)
+            return fake
+        if is_symbolic(arg):
+            return self._number(arg)
+        if isinstance(arg, (list, tuple)):
+            return [self._argument(a) for a in arg]
+        if isinstance(arg, dict):
+            return {k: self._argument(v) for k, v in arg.items()}
+        return arg
+
+    @staticmethod
+    def _number(value):
+        expr = expression(value)
+        return int(expr) if isinstance(value, torch.SymInt) and expr.is_Integer else float(expr) if expr.is_number else value
+
+    def _size_value(self, expr):
+        """(a number of sizes as a scalar that is read from shapes of inputs, its dtype: int64 or float64)"""
+        if expr.is_Integer:
+            return const(int(expr), "int64"), "int64"
+        if expr.is_number:
+            return const(float(expr), "float64"), "float64"
+        if expr in self._symbols:
+            tensor, axis = self._symbols[expr]
+            return operator("take")(operator("shape_of")(tensor, dtype="int64"), const(axis, "int64"), axis=0), "int64"
+        if expr.is_Symbol:
+            raise UnsupportedError(f"the number `{expr}` is no extent of an input")
+        name = _ARITHMETIC.get(type(expr).__name__)
+        if name is None:
+            raise UnsupportedError(f"the number `{expr}` as a value")
+        args = [self._size_value(a) for a in expr.args]
+        kind = "float64" if name == "divide" or any(dtype == "float64" for _, dtype in args) else "int64"
+        out, *rest = (a if dtype == kind else operator("cast")(a, dtype=kind) for a, dtype in args)
+        for arg in rest:
+            out = operator(name)(out, arg)
+        return out, kind
+
+
+def body_of(results):
+    """The body of a function: one result as it is, several as a tuple."""
+    return results[0] if len(results) == 1 else Tuple(results)

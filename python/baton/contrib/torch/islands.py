@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators without a rule stay with PyTorch: the rest of a graph is compiled in parts around them."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+
+import torch
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from .convert import missing_of
+from .graph import is_symbolic, is_tensor
+from .unsupported import error_of
+
+# Calls that move no numbers: a part of these alone is not worth compiling.
+_VIEWS = frozenset(
+    ["view.default", "permute.default", "unsqueeze.default", "squeeze.dims", "squeeze.dim", "expand.default", "alias.default", "detach.default", "t.default"]
+)
+
+
+class _Compiled(OperatorSupportBase):
+    """Which nodes are compiled: those that were not found missing."""
+
+    def __init__(self, missing):
+        self.missing = missing
+
+    def is_node_supported(self, submodules, node):
+        return node.op == "call_function" and node not in self.missing and not is_symbolic(node.meta.get("val"))
+
+
+def _works(graph):
+    return any(
+        n.op == "call_function" and n.target is not operator.getitem and getattr(n.target, "__name__", "") not in _VIEWS and is_tensor_like(n)
+        for n in graph.graph.nodes
+    )
+
+
+def is_tensor_like(node) -> bool:
+    """Whether a node gives tensors."""
+    fake = node.meta.get("val")
+    return is_tensor(fake) or isinstance(fake, (list, tuple))
+
+
+def split(graph, compile_part, constants, fallback, report):
+    """A function of the graph's inputs. compile_part(part, constants) compiles a graph; what it has no rule for stays with PyTorch, unless
+    `fallback` is "error"."""
+    if not _works(graph):
+        return graph.forward
+    missing = missing_of(graph, constants)
+    if not missing:
+        report.parts = 1
+        return compile_part(graph, constants)
+    if fallback == "error":
+        raise error_of(missing)
+    report.left = [(m.name, m.place, m.reason) for m in missing]
+    _warn(report)
+    nodes = {m.node for m in missing}
+    # Fields of a result that stays belong to it.
+    nodes |= {u for n in nodes for u in n.users if u.target is operator.getitem}
+    partitioner = CapabilityBasedPartitioner(graph, _Compiled(nodes), allows_single_node_partition=True)
+    fused = partitioner.partition_and_fuse(prefix="baton_part")
+    for name, part in list(fused.named_children()):
+        if name.startswith("baton_part") and isinstance(part, torch.fx.GraphModule) and _works(part):
+            setattr(fused, name, _Part(compile_part(part, {})))
+            report.parts += 1
+    return fused.forward
+
+
+class _Part(torch.nn.Module):
+    """A compiled part as a module, which gives what the part gave."""
+
+    def __init__(self, compiled):
+        super().__init__()
+        self.compiled = compiled
+        (output,) = (n for n in compiled.graph.graph.nodes if n.op == "output")
+        self.single = not isinstance(output.args[0], (list, tuple))
+
+    def forward(self, *inputs):
+        out = self.compiled(*inputs)
+        return out[0] if self.single else tuple(out)
+
+
+def _warn(report):
+    kinds = {}
+    for name, place, reason in report.left:
+        kinds.setdefault((name, reason), place)
+    lines = [f"{name}{f' at {place}' if place else ''} ({reason})" for (name, reason), place in kinds.items()]
+    warnings.warn(f"Baton leaves {len(report.left)} of {report.operators} operators of a graph to PyTorch: {'; '.join(lines)}", stacklevel=2)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pools over windows, and images resized and sampled."""
+
+from __future__ import annotations
+
+from ..registry import aten
+from ..sizes import product
+
+_LAYOUT = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+
+
+def _as_long(values, n):
+    values = [values] if isinstance(values, int) else list(values)
+    return values * n if len(values) == 1 else values
+
+
+def _batched(c, x, n):
+    """(the data with a batch, whether it was added)"""
+    return (x.expr, False) if x.ndim == n + 2 else (c.expand_dims(x, 0), True)
+
+
+def _back(c, value, added):
+    return c.squeeze(value, [0]) if added else value
+
+
+def _window(c, kernel, stride, padding, n):
+    kernel = c.known(*_as_long(kernel, n))
+    stride = c.known(*_as_long(stride, n)) if not isinstance(stride, (list, tuple)) or len(stride) else kernel
+    return kernel, stride, c.known(*_as_long(padding, n))
+
+
+def _average(n):
+    @aten(f"avg_pool{n}d.default")
+    def rule(c, x, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+        kernel, stride, padding = _window(c, kernel_size, stride, padding, n)
+        data, added = _batched(c, x, n)
+        if divisor_override is None:
+            if ceil_mode and any(padding) and count_include_pad:
+                return _back(c, _ceil_average(c, x, data, kernel, stride, padding, n), added)
+            out = c(
+                f"nn.avg_pool{n}d",
+                data,
+                pool_size=kernel,
+                strides=stride,
+                padding=padding * 2,
+                layout=_LAYOUT[n],
+                ceil_mode=ceil_mode,
+                count_include_pad=bool(count_include_pad),
+            )
+            return _back(c, out, added)
+        total = _sums(c, x, data, kernel, stride, padding, n)
+        return _back(c, c.div(total, c.const(divisor_override, x.dtype)), added)
+
+    if n == 1:
+        return
+
+    @aten(f"avg_pool{n}d_backward.default")
+    def backward(c, grad, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
+        c.need(not ceil_mode and divisor_override is None and x.ndim == n + 2, "the gradient of a pool with ceil_mode or a divisor of its own")
+        kernel, stride, padding = _window(c, kernel_size, stride, padding, n)
+        given = {"pool_size": kernel, "strides": stride, "padding": padding * 2, "layout": _LAYOUT[n], "count_include_pad": bool(count_include_pad)}
+        return c(f"nn.avg_pool{n}d_grad", grad, x, **given)
+
+
+def _reach(c, x, kernel, stride, padding, n):
+    """How far windows reach beyond the padded data on each axis, by PyTorch's count of windows."""
+    sizes, counts = c.known(*x.shape[-n:]), c.known(*c.shape[-n:])
+    return [max(0, (m - 1) * s + k - (size + 2 * p)) for size, m, k, s, p in zip(sizes, counts, kernel, stride, padding, strict=True)]
+
+
+def _sums(c, x, data, kernel, stride, padding, n):
+    """Sums over windows: means of data padded with zeros that is multiplied by the number of elements of a window, exact for integers."""
+    more = _reach(c, x, kernel, stride, padding, n)
+    widths = [[0, 0], [0, 0], *([p, p + m] for p, m in zip(padding, more, strict=True))]
+    padded = c("nn.pad", data, c.const(0, x.dtype), pad_width=widths) if any(padding) or any(more) else data
+    padded = c.mul(padded, c.const(product(kernel), x.dtype))
+    return c(f"nn.avg_pool{n}d", padded, pool_size=kernel, strides=stride, padding=[0] * (2 * n), layout=_LAYOUT[n], count_include_pad=True)
+
+
+def _ceil_average(c, x, data, kernel, stride, padding, n):
+    """A window's divisor counts the padding, but not what lies beyond it."""
+    import numpy as np
+
+    sums = _sums(c, x, data, kernel, stride, padding, n)
+    divisor = np.ones((), "float64")
+    sizes, counts = c.known(*x.shape[-n:]), c.known(*c.shape[-n:])
+    for size, m, k, s, p in zip(sizes, counts, kernel, stride, padding, strict=True):
+        begin = np.arange(m) * s - p
+        divisor = divisor[..., None] * (np.minimum(begin + k, size + p) - begin)
+    return c.div(sums, c.const(divisor, x.dtype))
+
+
+for _n in (1, 2, 3):
+    _average(_n)
+
+
+def _largest(n):
+    @aten(f"max_pool{n}d_with_indices.default", f"max_pool{n}d.default")
+    def rule(c, x, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+        kernel, stride, padding = _window(c, kernel_size, stride, padding, n)
+        dilation = _as_long(dilation, n)
+        data, added = _batched(c, x, n)
+        several = isinstance(c.fake, (list, tuple))
+        if not several or not c.used(1):
+            given = {"pool_size": kernel, "strides": stride, "padding": padding * 2, "dilation": dilation, "ceil_mode": ceil_mode}
+            out = _back(c, c(f"nn.max_pool{n}d", data, layout=_LAYOUT[n], **given), added)
+            return [out, None] if several else out
+        both = c("nn.max_pool_with_indices", data, pool_size=kernel, strides=stride, dilation=dilation, padding=padding * 2, ceil_mode=ceil_mode)
+        # Relay counts over all of data, PyTorch within a channel's plane.
+        plane = c.const(product(x.shape[-n:]), "int64")
+        return [_back(c, v, added) for v in (c.item(both, 0), c("floor_mod", c.item(both, 1), plane))]
+
+    if n == 1:
+        return
+
+    @aten(f"max_pool{n}d_with_indices_backward.default")
+    def backward(c, grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices):
+        rows = c.known(product(x.shape[:-n]))[0]
+        plane, count = c.known(product(x.shape[-n:]), product(grad.shape[-n:]))
+        zeros = c.full(0, [rows, plane], x.dtype)
+        places = c.reshape(indices, [rows, count])
+        out = c("scatter_elements", zeros, places, c.reshape(grad, [rows, count]), axis=1, reduction="add")
+        return c.reshape(out, x.shape)
+
+
+for _n in (1, 2, 3):
+    _largest(_n)
+
+
+def _adaptive(n):
+    @aten(*(f"{name}{n}d.default" for name in ("_adaptive_avg_pool", "adaptive_avg_pool")[n == 1 :]))
+    def average(c, x, output_size):
+        data, added = _batched(c, x, n)
+        return _back(c, c(f"nn.adaptive_avg_pool{n}d", data, output_size=c.known(*c.shape[-n:]), layout=_LAYOUT[n]), added)
+
+    @aten(f"adaptive_max_pool{n}d.default")
+    def largest(c, x, output_size):
+        if c.used(1):
+            return _largest_parts(c, x, n)
+        data, added = _batched(c, x, n)
+        return [_back(c, c(f"nn.adaptive_max_pool{n}d", data, output_size=c.known(*c.shape[-n:]), layout=_LAYOUT[n]), added), None]
+
+    if n == 1:
+        return
+
+    @aten(f"_adaptive_avg_pool{n}d_backward.default")
+    def backward(c, grad, x):
+        """Each element gets, along each axis, the mean's share of the parts that it is in: a product with a matrix an axis."""
+        import numpy as np
+
+        out = grad.expr
+        for axis in range(grad.ndim - n, grad.ndim):
+            size, parts = c.known(x.shape[axis], grad.shape[axis])
+            shares = np.zeros((size, parts))
+            for i in range(parts):
+                begin, end = i * size // parts, -(-(i + 1) * size // parts)
+                shares[begin:end, i] = 1 / (end - begin)
+            order = [a for a in range(grad.ndim) if a != axis] + [axis]
+            out = c("nn.dense", c.transpose(out, order), c.const(shares, x.dtype))
+            out = c.transpose(out, [order.index(a) for a in range(grad.ndim)])
+        return out
+
+
+def _largest_parts(c, x, n):
+    """(the largest element of each part, its place in the plane): a table of the places of each part, filled up with its last one."""
+    import numpy as np
+
+    sizes, counts = c.known(*x.shape[-n:]), c.known(*c.shape[-n:])
+    spans = [[(i * size // m, -(-(i + 1) * size // m)) for i in range(m)] for size, m in zip(sizes, counts, strict=True)]
+    places = np.zeros((), "int64")
+    for size, parts in zip(sizes, spans, strict=True):
+        width = max((end - begin for begin, end in parts), default=0)
+        line = np.array([[min(begin + k, end - 1) for k in range(width)] for begin, end in parts], "int64").reshape(len(parts), width)
+        at = places.ndim // 2  # parts stand before what is in them
+        shape = list(places.shape)
+        left = places.reshape(shape[:at] + [1] + shape[at:] + [1]) * size
+        places = left + line.reshape([1] * at + [len(parts)] + [1] * (len(shape) - at) + [width])
+    outer = x.shape[: x.ndim - n]
+    parts = places.reshape([*counts, -1])
+    plane = c.reshape(x, [*outer, product(sizes)])
+    table = c("take", plane, c.const(parts, "int64"), axis=len(outer))
+    axis = len(outer) + n
+    which = c("argmax", table, axis=[axis], keepdims=True, dtype="int64")
+    given = c.broadcast(c.const(parts, "int64"), [*outer, *parts.shape])
+    return [c("max", table, axis=[axis]), c.squeeze(c("gather", given, which, axis=axis), [axis])]
+
+
+for _n in (1, 2, 3):
+    _adaptive(_n)
+
+
+def _resized(c, x, scales, method, aligned, antialias=False, **more):
+    axes = list(range(2, x.ndim))
+    # With aligned corners a factor follows from the extents, whatever the caller's says.
+    given = {} if aligned or scales is None or any(s is None for s in scales) else {"scales": [float(s) for s in scales]}
+    given["size"] = c.known(*c.shape[2:])
+    mode = "align_corners" if aligned else "half_pixel"
+    return c("image.resize", x, axes=axes, method=method, **{"coordinate_transformation_mode": mode, "antialias": antialias, **given, **more})
+
+
+_NEAREST = {"coordinate_transformation_mode": "asymmetric", "rounding_method": "floor"}
+_EXACT = {"coordinate_transformation_mode": "half_pixel", "rounding_method": "round_prefer_ceil"}
+
+
+def _nearest(n):
+    for prefix, how in (("upsample_nearest", _NEAREST), ("_upsample_nearest_exact", _EXACT)):
+
+        @aten(f"{prefix}{n}d.vec")
+        def by_list(c, x, output_size, scale_factors, how=how):
+            return _resized(c, x, scale_factors, "nearest_neighbor", False, **how)
+
+        @aten(f"{prefix}{n}d.default")
+        def by_numbers(c, x, output_size, *scales, how=how, scales_d=None, scales_h=None, scales_w=None):
+            given = scales or tuple(s for s in (scales_d, scales_h, scales_w)[3 - n :])
+            return _resized(c, x, given, "nearest_neighbor", False, **how)
+
+
+def _smooth(name, method):
+    @aten(f"{name}.vec")
+    def by_list(c, x, output_size, align_corners, scale_factors):
+        return _resized(c, x, scale_factors, method, align_corners)
+
+    @aten(f"{name}.default")
+    def by_numbers(c, x, output_size, align_corners, *scales, scales_d=None, scales_h=None, scales_w=None):
+        n = x.ndim - 2
+        given = scales or tuple(s for s in (scales_d, scales_h, scales_w)[3 - n :])
+        return _resized(c, x, given, method, align_corners)
+
+
+for _n in (1, 2, 3):
+    _nearest(_n)
+for _name, _method in {"upsample_linear1d": "linear", "upsample_bilinear2d": "linear", "upsample_trilinear3d": "linear", "upsample_bicubic2d": "cubic"}.items():
+    _smooth(_name, _method)
+
+
+@aten("grid_sampler_2d.default", "grid_sampler_3d.default", "grid_sampler.default")
+def grid_sampler(c, x, grid, interpolation_mode, padding_mode, align_corners):
+    return c(
+        "image.grid_sample",
+        x,
+        grid,
+        method=("bilinear", "nearest", "bicubic")[interpolation_mode],
+        padding_mode=("zeros", "border", "reflection")[padding_mode],
+        layout="NCHW" if x.ndim == 4 else "NCDHW",
+        align_corners=bool(align_corners),
+        grid_last=True,
+    )

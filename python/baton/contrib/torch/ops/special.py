@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Special functions by closed forms and series, in float64."""
+
+from __future__ import annotations
+
+import math
+
+from ..registry import aten
+from .unary import digamma
+
+_F = "float64"
+
+
+def _wide(c, x):
+    return c.convert(c.cast(x, c.dtype), c.dtype, _F)
+
+
+def _narrow(c, x):
+    return c.convert(x, _F, c.dtype)
+
+
+def zeta(c, s, q):
+    """Hurwitz's zeta for s > 1 and q > 0: nine terms and the Euler-Maclaurin sum behind them (Abramowitz and Stegun 23.2)."""
+    k = lambda value: c.const(value, _F)  # noqa: E731
+    total, at = k(0.0), q
+    for _ in range(9):
+        total = c.add(total, c("power", at, c("negative", s)))
+        at = c.add(at, k(1.0))
+    power = c("power", at, c("negative", s))
+    total = c.add(total, c.div(c.mul(power, at), c.sub(s, k(1.0))))
+    total = c.add(total, c.mul(k(0.5), power))
+    factor, term = s, c.div(power, at)
+    # Bernoulli's numbers B(2j) over (2j)!.
+    for j, b in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510), 1):
+        total = c.add(total, c.mul(c.mul(k(b / math.factorial(2 * j)), factor), term))
+        factor = c.mul(c.mul(factor, c.add(s, k(2.0 * j - 1))), c.add(s, k(2.0 * j)))
+        term = c.div(term, c.mul(at, at))
+    return total
+
+
+@aten("polygamma.default")
+def polygamma(c, n, x):
+    if n == 0:
+        return digamma(c, x)
+    wide = _wide(c, x)
+    k = lambda value: c.const(value, _F)  # noqa: E731
+    low = c("less", wide, k(0.5))
+    c.need(n == 1, "derivatives of digamma beyond the first: below 0 PyTorch adds up terms, as many as values say")
+    # The reflection of the trigamma function: pi^2 / sin(pi x)^2 - f(1 - x).
+    high = zeta(c, k(2.0), c.where(low, c.sub(k(1.0), wide), wide))
+    sine = c("sin", c.mul(c.sub(wide, c("round", wide)), k(math.pi)))
+    return _narrow(c, c.where(low, c.sub(c.div(k(math.pi**2), c.mul(sine, sine)), high), high))
+
+
+@aten("special_spherical_bessel_j0.default")
+def spherical_bessel_j0(c, x):
+    wide = _wide(c, x)
+    k = lambda value: c.const(value, _F)  # noqa: E731
+    zero = c("equal", wide, k(0.0))
+    out = c.where(zero, k(1.0), c.div(c("sin", wide), c.where(zero, k(1.0), wide)))
+    return _narrow(c, c.where(c("isinf", wide), k(0.0), out))
+
+
+@aten("special_ndtri.default")
+def ndtri(c, x):
+    """The inverse of the normal distribution: Acklam's rational guess and two steps of Halley's method with erfc."""
+    from .unary import _erfc
+
+    p = _wide(c, x)
+    k = lambda value: c.const(value, _F)  # noqa: E731
+    low = c("minimum", p, c.sub(k(1.0), p))  # both halves by the lower one
+    safe = c("maximum", low, k(1e-300))
+    t = c("sqrt", c.mul(k(-2.0), c("log", safe)))
+    top = c.add(k(2.515517), c.mul(t, c.add(k(0.802853), c.mul(t, k(0.010328)))))
+    bottom = c.add(k(1.0), c.mul(t, c.add(k(1.432788), c.mul(t, c.add(k(0.189269), c.mul(t, k(0.001308)))))))
+    y = c.sub(c.div(top, bottom), t)  # the quantile of the lower half, Abramowitz and Stegun 26.2.23
+    for _ in range(3):
+        error = c.sub(c.mul(k(0.5), _erfc(c, c.mul(y, k(-math.sqrt(0.5))), _F)), safe)
+        u = c.div(c.mul(error, k(math.sqrt(2 * math.pi))), c("exp", c.mul(k(-0.5), c.mul(y, y))))
+        y = c.sub(y, c.div(u, c.add(k(1.0), c.mul(k(0.5), c.mul(y, u)))))
+    out = c.where(c("greater", p, k(0.5)), c("negative", y), y)
+    out = c.where(c("equal", p, k(0.0)), k(-math.inf), c.where(c("equal", p, k(1.0)), k(math.inf), out))
+    outside = c("logical_or", c("less", p, k(0.0)), c("greater", p, k(1.0)))
+    return _narrow(c, c.where(c("logical_or", outside, c("isnan", p)), k(math.nan), out))

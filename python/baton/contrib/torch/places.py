@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a node of a graph comes from, in the user's terms."""
+
+from __future__ import annotations
+
+import re
+
+from ...ir import SourceName, Span
+
+
+def place_of(node) -> tuple[str, str]:
+    """(the user's file and line, the path of the module) of a node, as far as they are known."""
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    line = f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = next(reversed(stack.values()))[0] if stack else ""
+    return line, path.removeprefix("L['self'].").replace("L['self']", "")
+
+
+def span_of(node) -> Span:
+    """The place of a node for messages: file, line, module."""
+    line, path = place_of(node)
+    text = f"{line} ({path})" if line and path else line or path or f"node `{node.name}`"
+    return Span(SourceName(text))

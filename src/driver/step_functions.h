@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of compiled graphs: functions that run one alone, and what people are told of them. See
+// runtime/step_clock.h.
+#pragma once
+
+#include <baton/ir/module.h>
+#include <baton/tir/stmt.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver/roofline.h"
+
+namespace baton::driver {
+
+/// A call of a kernel, or a copy.
+struct ModelStep {
+  std::string kernel, operators, source;
+  FlopsAndBytes work;
+  bool known = true;  ///< whether `work` is: shapes are fixed
+};
+struct GraphSteps {
+  std::string symbol;
+  std::vector<std::pair<std::string, size_t>> parts;  ///< functions that the entry is made of, with their steps
+  std::vector<ModelStep> steps;
+};
+/// A call of a host function in bytecode.
+struct HostStep {
+  int32_t function = 0, at = 0;  ///< the instruction's first word
+  std::string source;
+};
+
+/// As ExecutableDesc::steps has it; "" where nothing is known.
+std::string StepsText(const std::vector<GraphSteps>& graphs, const std::vector<HostStep>& host);
+
+/// A part of an entry as a function of its own, with parameters of its own: those that buffers of sizes lie in, too.
+tir::PrimFunc OfSteps(const tir::Stmt& steps, const Array<tir::Var>& params, const std::string& symbol);
+
+/// The module with a function beside each part of an entry that runs one of its steps.
+IRModule WithStepFunctions(const IRModule& mod);
+
+}  // namespace baton::driver

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product of tensors that stand for scale * (q - zero) is scale_x * scale_w * sum((q - zero) * w), and that sum is
+// sum(q * w) - zero * sum(w), of which the second part is a constant. So it is computed on bytes, exactly.
+#include <baton/ir/target.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/op/make.h>
+#include <baton/relay/op/nn.h>
+#include <baton/relay/op/qnn.h>
+#include <baton/relay/op/transform.h>
+#include <baton/relay/transform.h>
+#include <baton/runtime/scalar.h>
+#include <baton/support/pointer_map.h>
+#include <relay/expr/children.h>
+#include <relay/op/integer_ranges.h>
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "relay/kernel/dots.h"
+
+namespace baton::relay::transform {
+namespace {
+
+constexpr DataType kInt32 = DataType::Int(32), kFloat32 = DataType::Float(32), kUInt8 = DataType::UInt(8),
+                   kInt8 = DataType::Int(8);
+/// Between a signed byte and the unsigned one that the kernels take.
+constexpr int64_t kToUnsigned = 128;
+
+const TensorTypeNode* TensorTypeAt(const Expr& e) { return e->checked_type_.as<TensorTypeNode>(); }
+
+const CallNode* CallOf(const Expr& e, const Op& op) {
+  const auto* call = e.as<CallNode>();
+  return call && call->op == op ? call : nullptr;
+}
+/// The only element of a constant.
+std::optional<double> NumberOf(const Expr& e) {
+  const auto* c = e.as<ConstantNode>();
+  if (!c || c->data.numel() != 1) return std::nullopt;
+  const NDArray data = c->data.Contiguous();
+  return runtime::LoadDouble(data.data(), data.dtype(), 0);
+}
+Expr ConstantOf(NDArray data) { return Constant(std::move(data)); }
+
+/// A matrix of weights as the kernels take it: a line for each output, terms of the sum behind the first dimension.
+struct Weight {
+  NDArray values;             ///< int8; null: they are none
+  std::vector<float> scales;  ///< one, or one for each output
+  /// The sum of each output's weights.
+  std::vector<int64_t> Sums() const {
+    const int64_t lines = values.dim(0), terms = values.numel() / std::max<int64_t>(lines, 1);
+    std::vector<int64_t> sums(static_cast<size_t>(lines));
+    for (int64_t i = 0; i < values.numel(); ++i) sums[static_cast<size_t>(i / terms)] += values.ptr<int8_t>()[i];
+    return sums;
+  }
+};
+
+/// `w` less its zero points as int8 in the order of lines; null where a difference is none. `zero(line)` gives them.
+template <class Zero>
+NDArray Signed(const NDArray& w, bool transpose, Zero zero) {
+  const NDArray from = w.Contiguous();
+  std::vector<int64_t> shape = from.shape();
+  if (transpose) std::swap(shape[0], shape[1]);
+  NDArray out = NDArray::Empty(shape, kInt8);
+  const int64_t lines = shape[0], terms = lines > 0 ? from.numel() / lines : 0;
+  for (int64_t line = 0; line < lines; ++line) {
+    for (int64_t k = 0; k < terms; ++k) {
+      const int64_t at = transpose ? k * lines + line : line * terms + k;
+      const double v = runtime::LoadDouble(from.data(), from.dtype(), at) - zero(line);
+      if (v < -128 || v > 127) return NDArray();
+      out.ptr<int8_t>()[line * terms + k] = static_cast<int8_t>(v);
+    }
+  }
+  return out;
+}
+
+/// The product's operator on bytes.
+struct Product {
+  Op op;
+  Attrs attrs;
+  bool transpose = false;  ///< the weight has its outputs last
+};
+std::optional<Product> ProductOf(const CallNode* call) {
+  const auto* op = call->op.as<OpNode>();
+  if (!op || call->args.size() != 2 || !TensorTypeAt(call->args[0]) || !TensorTypeAt(call->args[1])) return std::nullopt;
+  if (ConvDims(call->op) > 0) return Product{GetRef<Op>(op), call->attrs};
+  const int64_t rank = static_cast<int64_t>(TensorTypeAt(call->args[0])->shape.size());
+  if (TensorTypeAt(call->args[1])->shape.size() != 2 || rank < 1) return std::nullopt;
+  const Attrs in_int32 = MakeAttrs<DenseAttrs>([](DenseAttrs* a) { a->out_dtype = kInt32; });
+  if (call->op == op::dense) return Product{op::dense, in_int32};
+  if (call->op != op::matmul || rank < 2) return std::nullopt;
+  const auto* a = call->attrs.as<MatmulAttrs>();
+  if (a && a->transpose_a) return std::nullopt;
+  return Product{op::dense, in_int32, !(a && a->transpose_b)};
+}
+
+class Maker : public MixedModeMutator {
+ public:
+  Maker(const Function& f, Target target) : target_(std::move(target)) {
+    PostOrder(f, [&](const Expr& e) {
+      const auto* user = e.as<CallNode>();
+      if (!user) return ForEachChild(e.get(), [&](const ExprNode* child) { used_as_they_are_.Add(child); });
+      const bool restores = user->op == op::qnn::dequantize;
+      for (size_t i = 0; i < user->args.size(); ++i) {
+        if (!(restores && i == 0)) used_as_they_are_.Add(user->args[static_cast<int64_t>(i)].get());
+      }
+    });
+    used_as_they_are_.Add(f->body.get());
+  }
+
+ private:
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    if (!call) return post;
+    Expr out = Rewritten(pre, *call, post);
+    if (!out.same_as(post) && !out->span.defined()) out->span = pre->span;
+    return out;
+  }
+  Expr Rewritten(const CallNode* pre, const CallNode& call, const Expr& post) {
+    if (call.op == op::qnn::quantize) return Quantized(pre, call, post);
+    if (call.op == op::qnn::dequantize) return Dequantized(pre, call, post);
+    const auto* out = pre->checked_type_.as<TensorTypeNode>();
+    if (!out) return post;
+    const std::optional<Product> product = ProductOf(pre);
+    if (!product) return post;
+    if (out->dtype == kFloat32) return OfRestored(pre, call, *product, post);
+    return out->dtype == kInt32 ? OfIntegers(pre, call, *product, post) : post;
+  }
+
+  // ---- Signed bytes whose users all restore what they stand for are unsigned ones.
+
+  /// Whether a typed call makes signed bytes that become unsigned.
+  bool BecomesUnsigned(const Expr& e) const {
+    const CallNode* q = CallOf(e, op::qnn::quantize);
+    return q && AttrsAs<QuantizeAttrs>(q->attrs).out_dtype == kInt8 && NumberOf(q->args[1]) && NumberOf(q->args[2]) &&
+           !used_as_they_are_.Has(q);
+  }
+  Expr Quantized(const CallNode* pre, const CallNode& call, const Expr& post) {
+    const bool is_unsigned = BecomesUnsigned(GetRef<Expr>(pre));
+    const std::optional<double> scale = NumberOf(call.args[1]), zero = NumberOf(call.args[2]);
+    if (!scale || !zero) return post;
+    const DataType to = is_unsigned ? kUInt8 : AttrsAs<QuantizeAttrs>(call.attrs).out_dtype;
+    const double point = is_unsigned ? *zero + kToUnsigned : *zero;
+    if (Expr same = Selected(call, *scale, *zero, is_unsigned); same.defined()) return same;
+    if (FollowsIntegers(call.args[0], 0) && *scale > 0) {
+      // The scale is a constant beside others that are multiplied: one more factor, where a division takes longer.
+      const auto inverse = static_cast<float>(1 / *scale);
+      Expr steps = MakeCall(op::round, {Multiply(call.args[0], MakeScalar(inverse, kFloat32))});
+      const double low = to.is_uint() ? 0 : -std::ldexp(1.0, to.bits() - 1);
+      const double high = std::ldexp(1.0, to.is_uint() ? to.bits() : to.bits() - 1) - 1;
+      Expr moved = point == 0 ? steps : Add(steps, MakeScalar(point, kFloat32));
+      return Cast(MakeCall<ClipAttrs>(op::clip, {moved}, [&](ClipAttrs* a) { a->a_min = low, a->a_max = high; }), to);
+    }
+    if (!is_unsigned) return post;
+    return MakeCall<QuantizeAttrs>(op::qnn::quantize, {call.args[0], call.args[1], MakeScalar(point, kInt32)},
+                                   [](QuantizeAttrs* a) { a->out_dtype = kUInt8; });
+  }
+  Expr Dequantized(const CallNode* pre, const CallNode& call, const Expr& post) {
+    if (!BecomesUnsigned(pre->args[0])) return post;
+    const std::optional<double> zero = NumberOf(call.args[2]);
+    // A zero point that is not constant is moved like the bytes.
+    Expr point = zero ? MakeScalar(*zero + kToUnsigned, kInt32)
+                      : Add(Cast(call.args[2], kInt32), MakeScalar(kToUnsigned, kInt32));
+    return MakeCall(op::qnn::dequantize, {call.args[0], call.args[1], point}, call.attrs);
+  }
+  /// quantize(select(dequantize(q))) with one scale and zero point is select(q), for operators that select elements.
+  static Expr Selected(const CallNode& quantize, double scale, double zero, bool is_unsigned) {
+    const auto* select = quantize.args[0].as<CallNode>();
+    const OpDef* def = select ? DefOf(select->op) : nullptr;
+    if (!def || def->traits.values < Values::kSelects || select->args.size() != 1) return Expr();
+    const CallNode* restored = CallOf(select->args[0], op::qnn::dequantize);
+    if (!restored) return Expr();
+    const std::optional<double> s = NumberOf(restored->args[1]), z = NumberOf(restored->args[2]);
+    const double point = is_unsigned ? zero + kToUnsigned : zero;
+    if (!s || !z || static_cast<float>(*s) != static_cast<float>(scale) || *z != point) return Expr();
+    const auto* bytes = TensorTypeAt(restored->args[0]);
+    const DataType to = is_unsigned ? kUInt8 : AttrsAs<QuantizeAttrs>(quantize.attrs).out_dtype;
+    const DataType from = bytes ? bytes->dtype : DtypeMade(restored->args[0]);
+    return from == to ? MakeCall(Downcast<Op>(select->op), {restored->args[0]}, select->attrs) : Expr();
+  }
+  /// The dtype of bytes that this pass made, which have no type yet.
+  static DataType DtypeMade(const Expr& e) {
+    if (const CallNode* c = CallOf(e, op::qnn::quantize)) return AttrsAs<QuantizeAttrs>(c->attrs).out_dtype;
+    if (const CallNode* c = CallOf(e, op::cast)) return runtime::GetField(c->attrs.get(), "dtype").As<DataType>();
+    const auto* c = e.as<CallNode>();
+    const OpDef* def = c ? DefOf(c->op) : nullptr;
+    if (def && def->traits.values >= Values::kSelects && c->args.size() == 1) return DtypeMade(c->args[0]);
+    return DataType::Void();
+  }
+  /// Whether a value is made of restored integers by a few cheap operators.
+  static bool FollowsIntegers(const Expr& e, int depth) {
+    const auto* call = e.as<CallNode>();
+    if (!call || depth > 6) return false;
+    if (call->op == op::qnn::dequantize) return true;
+    const OpDef* def = DefOf(call->op);
+    if (!def || def->pattern > OpPattern::kBroadcast) return false;
+    if (call->op == op::cast) return true;
+    for (const Expr& a : call->args) {
+      if (FollowsIntegers(a, depth + 1)) return true;
+    }
+    return false;
+  }
+
+  // ---- Products
+
+  /// float32 of operands that qnn.dequantize restored.
+  Expr OfRestored(const CallNode* pre, const CallNode& call, const Product& product, const Expr& post) {
+    const CallNode *x = CallOf(pre->args[0], op::qnn::dequantize), *w = CallOf(pre->args[1], op::qnn::dequantize);
+    if (!x || !w) return post;
+    const std::optional<double> scale = NumberOf(x->args[1]);
+    const CallNode* restored = CallOf(call.args[0], op::qnn::dequantize);
+    const auto* bytes = TensorTypeAt(x->args[0]);
+    if (!restored || !scale || !bytes || bytes->dtype.bits() != 8) return post;
+    const std::optional<double> zero = NumberOf(restored->args[2]);
+    if (!zero) return post;
+    const Weight weight = RestoredWeight(w, product);
+    if (!weight.values.defined()) return post;
+    const bool is_unsigned = bytes->dtype == kUInt8 || BecomesUnsigned(x->args[0]);
+    const double point = *zero + (is_unsigned ? 0 : kToUnsigned);
+    Expr sum = Sum(pre, is_unsigned ? restored->args[0] : ToUnsigned(restored->args[0]), bytes, point, Expr(), weight,
+                   product);
+    if (!sum.defined()) return post;
+    NDArray factors = NDArray::Empty({static_cast<int64_t>(weight.scales.size())}, kFloat32);
+    for (size_t i = 0; i < weight.scales.size(); ++i)
+      factors.ptr<float>()[i] = static_cast<float>(*scale) * weight.scales[i];
+    return Multiply(Cast(sum, kFloat32), AlongOutputs(factors, pre));
+  }
+
+  /// int32 of operands that are bytes, less a zero point.
+  Expr OfIntegers(const CallNode* pre, const CallNode& call, const Product& product, const Expr& post) {
+    const auto* w = pre->args[1].as<ConstantNode>();
+    Expr x = pre->args[0], made = call.args[0], zero;
+    if (!w || kernel::HasDotKernel(pre, target_)) return post;
+    if (const CallNode* less = CallOf(x, op::subtract)) {
+      const auto* t = TensorTypeAt(less->args[1]);
+      if (!t || t->dtype != kInt32 || !IsOne(t)) return post;
+      zero = Downcast<Call>(made)->args[1];
+      x = less->args[0], made = Downcast<Call>(made)->args[0];
+    }
+    const CallNode* wide = CallOf(x, op::cast);
+    const auto* bytes = wide ? TensorTypeAt(wide->args[0]) : nullptr;
+    if (!bytes || bytes->dtype.bits() != 8 || !bytes->dtype.is_integral()) return post;
+    made = Downcast<Call>(made)->args[0];
+    Weight weight;
+    weight.values = Signed(w->data, product.transpose, [](int64_t) { return 0.0; });
+    if (!weight.values.defined()) return post;
+    std::optional<double> point = zero.defined() ? NumberOf(zero) : std::optional<double>(0);
+    const bool is_unsigned = bytes->dtype == kUInt8;
+    if (!is_unsigned) {
+      made = ToUnsigned(made);
+      if (point) point = *point + kToUnsigned;
+      else zero = Add(Reshape(zero, Array<int64_t>{}), MakeScalar(kToUnsigned, kInt32));
+    } else if (!point) {
+      zero = Reshape(zero, Array<int64_t>{});
+    }
+    Expr sum = Sum(pre, made, bytes, point.value_or(0), point ? Expr() : zero, weight, product);
+    return sum.defined() ? sum : post;
+  }
+
+  static bool IsOne(const TensorTypeNode* t) {
+    for (const PrimExpr& d : t->shape) {
+      if (DimOf(d) != 1) return false;
+    }
+    return true;
+  }
+  static Expr ToUnsigned(const Expr& bytes) {
+    return Cast(Add(Cast(bytes, kInt32), MakeScalar(kToUnsigned, kInt32)), kUInt8);
+  }
+  /// A value for each output of the typed product, or one for all.
+  static Expr AlongOutputs(const NDArray& values, const CallNode* product) {
+    if (values.numel() == 1) return Reshape(ConstantOf(values), Array<int64_t>{});
+    if (ConvDims(product->op) == 0) return ConstantOf(values);
+    const int64_t rank = static_cast<int64_t>(TensorTypeAt(product->args[0])->shape.size());
+    Array<int64_t> shape(static_cast<size_t>(rank), 1);
+    shape.Set(1, values.numel());
+    return Reshape(ConstantOf(values), shape);
+  }
+
+  static Weight RestoredWeight(const CallNode* w, const Product& product) {
+    Weight weight;
+    const auto* values = w->args[0].as<ConstantNode>();
+    const auto *scale = w->args[1].as<ConstantNode>(), *zero = w->args[2].as<ConstantNode>();
+    if (!values || !scale || !zero || values->data.dtype().bits() != 8 || values->data.ndim() < 1) return weight;
+    const NDArray scales = scale->data.Contiguous(), zeros = zero->data.Contiguous();
+    const int64_t rank = values->data.ndim(), outputs = product.transpose ? 1 : 0;
+    int64_t axis = AttrsAs<DequantizeAttrs>(w->attrs).axis;
+    if (axis < 0) axis += rank;
+    if ((scales.numel() > 1 || zeros.numel() > 1) && axis != outputs) return weight;
+    for (int64_t i = 0; i < scales.numel(); ++i)
+      weight.scales.push_back(static_cast<float>(runtime::LoadDouble(scales.data(), scales.dtype(), i)));
+    weight.values = Signed(values->data, product.transpose, [&](int64_t line) {
+      return runtime::LoadDouble(zeros.data(), zeros.dtype(), zeros.numel() > 1 ? line : 0);
+    });
+    return weight;
+  }
+
+  /// The exact sum of (data - zero) * weight in int32; null where no kernel takes it. `open_zero`: a scalar instead of
+  /// `zero`, known at run time.
+  Expr Sum(const CallNode* pre, Expr data, const TensorTypeNode* type, double zero, const Expr& open_zero,
+           Weight weight, const Product& product) {
+    TensorTypeNode bytes = *type;
+    bytes.dtype = kUInt8;
+    Attrs attrs = product.attrs;
+    if (const int n = ConvDims(product.op); n > 0) {
+      attrs = n == 1   ? Convolution<1>(attrs, &data, &bytes, zero, open_zero, &weight)
+              : n == 2 ? Convolution<2>(attrs, &data, &bytes, zero, open_zero, &weight)
+                       : Convolution<3>(attrs, &data, &bytes, zero, open_zero, &weight);
+      if (!attrs.defined()) return Expr();
+    }
+    Array<PrimExpr> extents;
+    for (int64_t d : weight.values.shape()) extents.push_back(PrimExpr(d));
+    const TensorType of_data{TensorTypeNode(bytes)}, of_weight(extents, kInt8);
+    if (!kernel::HasDotKernel(product.op, attrs, of_data.get(), of_weight.get(), target_)) return Expr();
+    Expr sum = MakeCall(product.op, {data, ConstantOf(weight.values)}, attrs);
+    sum->span = pre->span;
+    if (zero == 0 && !open_zero.defined()) return sum;
+    const std::vector<int64_t> sums = weight.Sums();
+    NDArray moved = NDArray::Empty({static_cast<int64_t>(sums.size())}, kInt32);
+    for (size_t i = 0; i < sums.size(); ++i)
+      moved.ptr<int32_t>()[i] = static_cast<int32_t>(sums[i] * (open_zero.defined() ? 1 : static_cast<int64_t>(zero)));
+    Expr part = AlongOutputs(moved, pre);
+    return Subtract(sum, open_zero.defined() ? Multiply(part, open_zero) : part);
+  }
+
+  /// The attributes of a convolution on bytes, with padding that stands for 0 and channels by fours; null for one that
+  /// has no such form.
+  template <int N>
+  static Attrs Convolution(const Attrs& attrs, Expr* data, TensorTypeNode* type, double zero, const Expr& open_zero,
+                           Weight* weight) {
+    auto a = runtime::make_object<ConvAttrs<N>>(AttrsAs<ConvAttrs<N>>(attrs));
+    a->out_dtype = kInt32;
+    bool padded = false;
+    for (int64_t p : a->padding) padded |= p != 0;
+    if (padded && open_zero.defined()) return Attrs();
+    const int64_t channels = DimOf(type->shape[1]), more = channels > 0 && a->groups == 1 ? (4 - channels % 4) % 4 : 0;
+    Array<Array<int64_t>> around;
+    for (int64_t d = 0; d < N + 2; ++d) around.push_back(Array<int64_t>{0, 0});
+    if (padded && zero != 0) {
+      const auto size = static_cast<int64_t>(a->padding.size());
+      for (int64_t d = 0; d < N; ++d) {
+        const int64_t begin = size == 1 ? a->padding[0] : a->padding[d];
+        const int64_t end = size == 2 * N ? a->padding[N + d] : begin;
+        around.Set(d + 2, Array<int64_t>{begin, end});
+        if (const int64_t side = DimOf(type->shape[d + 2]); side >= 0)
+          type->shape.Set(d + 2, PrimExpr(side + begin + end));
+      }
+      a->padding = Array<int64_t>(size_t{N}, 0);
+    }
+    if (more > 0) {
+      around.Set(1, Array<int64_t>{0, more});
+      type->shape.Set(1, PrimExpr(channels + more));
+      weight->values = WithChannels(weight->values, channels + more);
+    }
+    if (more > 0 || (padded && zero != 0)) {
+      *data = MakeCall<PadAttrs>(op::pad, {*data, MakeScalar(zero, kUInt8)}, [&](PadAttrs* p) { p->pad_width = around; });
+    }
+    return Attrs(runtime::ObjectPtr<runtime::Object>(a));
+  }
+  /// Weights with further input channels, of 0.
+  static NDArray WithChannels(const NDArray& w, int64_t channels) {
+    std::vector<int64_t> shape = w.shape();
+    const int64_t have = shape[1], lines = shape[0], window = w.numel() / std::max<int64_t>(have * lines, 1);
+    shape[1] = channels;
+    NDArray out = NDArray::Empty(shape, kInt8);
+    std::fill_n(out.ptr<int8_t>(), out.numel(), int8_t{0});
+    for (int64_t o = 0; o < lines; ++o) {
+      std::copy_n(w.ptr<int8_t>() + o * have * window, have * window, out.ptr<int8_t>() + o * channels * window);
+    }
+    return out;
+  }
+
+  Target target_;
+  PointerSet used_as_they_are_;  // what something but qnn.dequantize reads
+};
+
+}  // namespace
+
+Pass IntegerProducts() {
+  return MakePass<IntegerProducts>({
+      .doc = "Computes products and convolutions with constant weights of 8 bits on integers, by kernels that add four "
+             "products of bytes at a time: those of qnn.dequantize, and those of bytes less a zero point. Sums are "
+             "exact.",
+      .opt_level = 3,
+      .required = {"InferType"},
+      .reassociates = true,
+      .run = [](Function f, IRModule, PassContext) -> Function {
+        const Target target = Target::Current();
+        return kernel::AddsFourProducts(target) ? Downcast<Function>(Maker(f, target).Mutate(f)) : f;
+      },
+  });
+}
+
+namespace {
+const RegisterPass<IntegerProducts> registered_integer_products;
+}  // namespace
+
+}  // namespace baton::relay::transform

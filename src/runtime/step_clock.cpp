@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/error.h>
+#include <baton/runtime/step_clock.h>
+#include <baton/support/json.h>
+#include <baton/support/text.h>
+
+#include <chrono>
+
+namespace baton::runtime {
+using support::Cat;
+using support::Json;
+
+double StepClock::Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+StepClock::StepClock(std::string_view steps, int rounds) : steps_(steps), rounds_(rounds) {
+  if (rounds < 1) throw ValueError(Cat("a profile takes at least one round, got ", rounds));
+  if (steps_.empty()) return;
+  const Json told = Json::Parse(steps_, "steps");
+  for (const Json::Member& graph : told.At("graphs").AsObject()) {
+    auto& parts = parts_[graph.first];
+    for (const Json& part : graph.second.At("parts").AsArray()) {
+      const int64_t count = part[1].AsInt();
+      if (count < 0) throw ValueError("a part with a negative number of steps");
+      parts.emplace_back(part[0].AsString(), static_cast<size_t>(count));
+    }
+  }
+}
+
+void StepClock::AddGraph(const Module& code, const std::string& symbol, EntryFunction entry) {
+  Graph graph;
+  graph.symbol = symbol;
+  size_t first = 0;
+  const auto told = parts_.find(symbol);
+  graph.known = told != parts_.end();
+  for (const auto& [name, count] : graph.known ? told->second : std::vector<std::pair<std::string, size_t>>()) {
+    Part part;
+    part.first = first, part.count = count;
+    part.whole = name == symbol ? entry : reinterpret_cast<EntryFunction>(code->GetSymbol(name.c_str()));
+    if (count > 1) part.steps = reinterpret_cast<StepFunction>(code->GetSymbol(Cat(name, kStepsSuffix).c_str()));
+    graph.known = graph.known && (count < 2 || part.steps) && (count == 0 || part.whole || part.steps);
+    first += count;
+    graph.parts.push_back(part);
+  }
+  // A device's row of steps has no entry: the machine runs its steps.
+  if (!graph.known && entry) {
+    graph.parts.assign(1, Part());
+    graph.parts[0].whole = entry;
+  }
+  graphs_.push_back(std::move(graph));
+}
+
+int32_t StepClock::Run(size_t graph, void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s) {
+  const bool known = graphs_[graph].known;
+  for (const Part& part : graphs_[graph].parts) {
+    for (size_t i = 0; i < part.count; ++i) {
+      const double begin = Now();
+      const int32_t code = part.steps ? part.steps(io, constants, arena, s, static_cast<int64_t>(i))
+                                      : part.whole(io, constants, arena, s);
+      if (code) return code;
+      AddStep(graph, known ? part.first + i : SIZE_MAX, begin);
+    }
+  }
+  return 0;
+}
+
+void StepClock::AddStep(size_t graph, size_t step, double begin) {
+  const double spent = Now() - begin;
+  Graph& g = graphs_[graph];
+  const size_t at = step == SIZE_MAX ? 0 : step;
+  while (g.rows.size() <= at) g.rows.push_back(SIZE_MAX);
+  if (g.rows[at] == SIZE_MAX) g.rows[at] = NewRow({g.symbol, static_cast<int64_t>(step), 0, -1, -1});
+  Add(g.rows[at], spent);
+}
+
+void StepClock::AddHost(const std::string& name, int64_t function, int64_t at, double begin) {
+  const double spent = Now() - begin;
+  const auto [it, fresh] = host_.try_emplace({function, at}, rows_.size());
+  if (fresh) NewRow({name, -1, 0, function, at});
+  Add(it->second, spent);
+}
+
+size_t StepClock::NewRow(Row row) {
+  rows_.push_back(std::move(row));
+  return rows_.size() - 1;
+}
+
+void StepClock::Add(size_t row, double seconds) {
+  std::vector<double>& now = seconds_.back();
+  if (now.size() <= row) now.resize(row + 1);
+  now[row] += seconds;
+  ++rows_[row].count;
+}
+
+Array<Any> StepClock::Answer(const ObjectRef& value) const {
+  Array<Any> rows, rounds;
+  for (const Row& row : rows_) {
+    const int64_t count = row.count / rounds_;  // of a call
+    rows.push_back(Any(Array<Any>{Any(row.name), Any(row.step), Any(count), Any(row.function), Any(row.at)}));
+  }
+  for (size_t r = 0; r < rounds_done_.size(); ++r) {
+    Array<double> times{rounds_done_[r].plain, rounds_done_[r].timed};
+    for (size_t i = 0; i < rows_.size(); ++i) times.push_back(i < seconds_[r].size() ? seconds_[r][i] : 0);
+    rounds.push_back(Any(times));
+  }
+  return {Any(steps_), Any(rows), Any(rounds), Any(value)};
+}
+
+}  // namespace baton::runtime

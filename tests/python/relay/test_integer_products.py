@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products and convolutions of bytes by constant bytes are exact sums on every processor, at the ends of the dtypes too:
+equal to NumPy's in int64. With instructions that add four products (VNNI) they run on them.
+"""
+
+import numpy as np
+import pytest
+
+import baton
+from baton import relay
+
+ENDS = {"int8": (-128, 127), "uint8": (0, 255)}
+# Vectors of 16 by AVX-512, of 8 by AVX; no such instruction.
+PROCESSORS = ["cascadelake", "alderlake", "x86-64-v3"]
+
+
+def on(cpu):
+    target = baton.target.Target(f"llvm -mcpu={cpu}")
+    try:
+        baton.compile(baton.IRModule.from_expr(relay.Function([], relay.const(1.0))), target=target)()
+    except baton.error.BatonError as e:  # this machine lacks an instruction of it
+        pytest.skip(str(e).splitlines()[0])
+    return target
+
+
+def some(rng, dtype, shape, ends=False):
+    low, high = ENDS[dtype]
+    return rng.choice([low, high], shape).astype(dtype) if ends else rng.integers(low, high + 1, shape).astype(dtype)
+
+
+def run(params, body, arrays, target):
+    with baton.transform.PassContext(opt_level=3):
+        return baton.compile(baton.IRModule.from_expr(relay.Function(params, body)), target=target)(*arrays).numpy()
+
+
+def int32(x):
+    return relay.cast(x, "int32")
+
+
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("ends", [False, True], ids=["some", "ends"])
+def test_dense(cpu, dtype, ends):
+    target, rng = on(cpu), np.random.default_rng(0)
+    for m, n, k, zero in [(1, 1, 4, 0), (3, 17, 8, 5), (8, 64, 64, 100), (33, 100, 260, 3), (70, 48, 2048, 0), (5, 9, 6, 1)]:
+        x, w = some(rng, dtype, (m, k), ends), some(rng, "int8", (n, k), ends)
+        xv = relay.var("x", shape=x.shape, dtype=dtype)
+        body = relay.nn.dense(relay.subtract(int32(xv), relay.const(zero)), int32(relay.const(w)))
+        want = (x.astype(np.int64) - zero) @ w.astype(np.int64).T
+        np.testing.assert_array_equal(run([xv], body, [x], target), want)
+
+
+@pytest.mark.parametrize("cpu", PROCESSORS)
+def test_dense_of_open_rows(cpu):
+    target, rng = on(cpu), np.random.default_rng(1)
+    w = some(rng, "int8", (50, 36))
+    xv = relay.var("x", relay.TensorType((relay.Any(), 36), "uint8"))
+    model = baton.compile(baton.IRModule.from_expr(relay.Function([xv], relay.nn.dense(int32(xv), int32(relay.const(w))))), target=target)
+    for m in (1, 2, 7, 64, 129):
+        x = some(rng, "uint8", (m, 36), ends=m == 7)
+        np.testing.assert_array_equal(model(x).numpy(), x.astype(np.int64) @ w.astype(np.int64).T)
+
+
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_zero_point_of_run_time(cpu, dtype):
+    target, rng = on(cpu), np.random.default_rng(2)
+    x, w, zero = some(rng, dtype, (9, 32)), some(rng, "int8", (32, 40)), some(rng, dtype, ())
+    xv, zv = relay.var("x", shape=x.shape, dtype=dtype), relay.var("z", shape=(), dtype=dtype)
+    body = relay.nn.matmul(relay.subtract(int32(xv), int32(zv)), int32(relay.const(w)))
+    want = (x.astype(np.int64) - int(zero)) @ w.astype(np.int64)
+    np.testing.assert_array_equal(run([xv, zv], body, [x, zero], target), want)
+
+
+def convolved(x, w, strides, padding, groups):
+    """NumPy's sums in int64 of data that is padded with 0."""
+    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))[:, :, ::strides, ::strides]
+    parts = np.split(windows, groups, axis=1), np.split(w, groups, axis=0)
+    return np.concatenate([np.einsum("nchwij,ocij->nohw", a, b) for a, b in zip(*parts, strict=True)], axis=1)
+
+
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("case", [(1, 16, 16, 7, 3, 1, 1, 1), (2, 3, 32, 9, 3, 2, 1, 1), (1, 8, 4, 5, 1, 1, 0, 1), (1, 32, 32, 6, 3, 1, 0, 2), (1, 20, 48, 8, 5, 1, 2, 1)])
+def test_convolution(cpu, dtype, case):
+    batch, channels, outputs, side, window, strides, padding, groups = case
+    target, rng = on(cpu), np.random.default_rng(3)
+    for zero in (0, 11):
+        x, w = some(rng, dtype, (batch, channels, side, side), zero == 0), some(rng, "int8", (outputs, channels // groups, window, window), zero == 0)
+        xv = relay.var("x", shape=x.shape, dtype=dtype)
+        body = relay.nn.conv2d(
+            relay.subtract(int32(xv), relay.const(zero)),
+            int32(relay.const(w)),
+            strides=(strides, strides),
+            padding=(padding, padding),
+            groups=groups,
+            channels=outputs,
+            kernel_size=(window, window),
+        )
+        want = convolved(x.astype(np.int64) - zero, w.astype(np.int64), strides, padding, groups)
+        np.testing.assert_array_equal(run([xv], body, [x], target), want)
+
+
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_layers_between_quantized_values(cpu, dtype):
+    """dequantize, convolution, bias, relu, quantize: within a step of the same arithmetic in float64."""
+    target, rng = on(cpu), np.random.default_rng(4)
+    zero = {"uint8": 120, "int8": -8}[dtype]
+    x, w = some(rng, dtype, (1, 16, 6, 6)), some(rng, "int8", (32, 16, 3, 3))
+    scales, bias = rng.uniform(0.001, 0.01, 32).astype("float32"), rng.standard_normal(32).astype("float32")
+    xv = relay.var("x", shape=x.shape, dtype=dtype)
+    data = relay.qnn.op.dequantize(xv, relay.const(0.02, "float32"), relay.const(zero))
+    weight = relay.qnn.op.dequantize(relay.const(w), relay.const(scales), relay.const(np.zeros(32, "int32")), axis=0)
+    y = relay.nn.relu(relay.nn.bias_add(relay.nn.conv2d(data, weight, padding=(1, 1), channels=32, kernel_size=(3, 3)), relay.const(bias)))
+    got = run([xv], relay.qnn.op.quantize(y, relay.const(0.05, "float32"), relay.const(zero), out_dtype=dtype), [x], target)
+    sums = convolved(x.astype(np.int64) - zero, w.astype(np.int64), 1, 1, 1)
+    exact = np.maximum(sums * (0.02 * scales.astype("float64"))[:, None, None] + bias[:, None, None], 0) / 0.05
+    want = np.clip(np.round(exact) + zero, *ENDS[dtype])
+    assert np.abs(got.astype(int) - want).max() <= 1
+    assert (got != want).mean() < 0.01
+
+
+def test_code_adds_four_products_by_one_instruction():
+    xv = relay.var("x", shape=(4, 64), dtype="uint8")
+    body = relay.nn.dense(int32(xv), int32(relay.const(np.ones((32, 64), "int8"))))
+    with baton.transform.PassContext(opt_level=3):
+        lib = relay.build(baton.IRModule.from_expr(relay.Function([xv], body)), target="llvm -mcpu=cascadelake")
+    assert "vpdpbusd" in lib.get_lib().get_source("asm")
