@@ -85,28 +85,6 @@ class Annotator : public MixedModeMutator {
     made->span = pre->span;
     return Annotation(op::compiler_end, made, String(target));
   }
-  /// References are Baton's own, and what is read of them and written to them.
-  Expr VisitExpr_(const RefCreateNode* r) final {
-    if (!others_ || !BeginsRegion(r->value.get()).empty()) return MixedModeMutator::VisitExpr_(r);
-    return Own(RefCreate(Begun(r->value)), r);
-  }
-  Expr VisitExpr_(const RefReadNode* r) final {
-    if (!others_ || !BeginsRegion(r->ref.get()).empty()) return MixedModeMutator::VisitExpr_(r);
-    return Own(RefRead(Begun(r->ref)), r);
-  }
-  Expr VisitExpr_(const RefWriteNode* r) final {
-    if (!others_ || !BeginsRegion(r->ref.get()).empty()) return MixedModeMutator::VisitExpr_(r);
-    const Expr ref = Begun(r->ref);
-    return Own(RefWrite(ref, Begun(r->value)), r);
-  }
-  Expr Begun(const Expr& e) {
-    const Expr value = VisitExpr(e);
-    return BeginsRegion(value.get()).empty() ? Annotation(op::compiler_begin, Used(value), kOwn) : value;
-  }
-  static Expr Own(const Expr& made, const ExprNode* pre) {
-    made->span = pre->span;
-    return Annotation(op::compiler_end, made, kOwn);
-  }
   /// A value at one of its uses: each has an end of its own.
   Expr Used(const Expr& value) {
     const std::string_view target = EndsRegion(value.get());

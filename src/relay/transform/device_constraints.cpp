@@ -172,6 +172,9 @@ void BodyPlan::FunctionOf(const FunctionNode* fn) {
       for (size_t i = 0; i < list.size() && i + 1 < signature.size(); ++i)
         set(signature[i], list[static_cast<int64_t>(i)]);
     } else if (e.first == kResultDevice) {
+      // A function that it gives is known by now, with what it gives itself.
+      if (DeviceDomains::IsFunction(signature.back()) && HasDomain(fn->body.get()))
+        d_.Unify(Dom(fn->body.get()), signature.back(), fn, "result of a function");
       set(signature.back(), e.second);
     }
   }

@@ -44,6 +44,15 @@ class ProjectionsFirst : public TypeKeeper {
   }
 };
 
+Function WithProjectionsFirst(const Function& func) {
+  const bool any = AnyNode(func, [](const ExprNode* n) {
+    const auto* get = n->IsInstance<TupleGetItemNode>() ? static_cast<const TupleGetItemNode*>(n) : nullptr;
+    const auto* on = get ? get->tuple.as<CallNode>() : nullptr;
+    return on && KindOf(on->op) == OpKind::kOnDevice && !IsFixed(get->tuple);
+  });
+  return any ? Downcast<Function>(ProjectionsFirst().Mutate(func)) : func;
+}
+
 }  // namespace
 
 ModulePlan::ModulePlan(const IRModule& mod, int64_t default_device, PlacementReport* told)
@@ -51,7 +60,7 @@ ModulePlan::ModulePlan(const IRModule& mod, int64_t default_device, PlacementRep
   for (const auto& [var, func] : mod->functions) {
     numbers_.push_back(func.as<FunctionNode>() ? entries_.size() : kNone);
     if (!func.as<FunctionNode>()) continue;
-    entries_.push_back({var, Downcast<Function>(ProjectionsFirst().Mutate(Downcast<Function>(func)))});
+    entries_.push_back({var, WithProjectionsFirst(Downcast<Function>(func))});
   }
   std::vector<std::vector<size_t>> calls(entries_.size());
   for (size_t i = 0; i < entries_.size(); ++i) {
