@@ -13,7 +13,7 @@ MAX_FILE, MAX_FUNCTION, MAX_CLASS = 700, 100, 400
 # What is larger today, with the lines it may have: entries may only shrink, and go when they are not needed.
 ALLOWED = {
     "src/relay/op/image/grid.cpp::LowerGridSample": 101,
-    "src/relay/transform/convert_layout.cpp::Converter": 463,
+    "src/relay/transform/convert_layout.cpp::Converter": 430,
 }
 
 _TOKEN = re.compile(

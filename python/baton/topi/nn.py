@@ -21,6 +21,15 @@ from .convolutions import (
     unpack_NCHWc_to_nchw,
 )
 from .functions import apply, find_operator, operators
+from .layouts import (
+    batch_matmul_legalize,
+    conv2d_alter_layout,
+    conv2d_legalize,
+    conv2d_transpose_legalize,
+    conv3d_alter_layout,
+    dense_alter_layout,
+    dense_legalize,
+)
 
 
 def _relay():
@@ -311,6 +320,7 @@ __all__ = [
     "adaptive_pool1d",
     "adaptive_pool3d",
     "batch_matmul",
+    "batch_matmul_legalize",
     "batch_to_space_nd",
     "binarize_pack",
     "binary_dense",
@@ -323,10 +333,14 @@ __all__ = [
     "conv1d_transpose_ncw",
     "conv2d",
     "conv2d_NCHWc",
+    "conv2d_alter_layout",
     "conv2d_hwcn",
+    "conv2d_legalize",
     "conv2d_nchw",
     "conv2d_nhwc",
+    "conv2d_transpose_legalize",
     "conv2d_transpose_nchw",
+    "conv3d_alter_layout",
     "conv3d_ncdhw",
     "conv3d_ndhwc",
     "conv3d_transpose_ncdhw",
@@ -334,6 +348,8 @@ __all__ = [
     "deformable_conv2d_nchw",
     "deformable_conv2d_nhwc",
     "dense",
+    "dense_alter_layout",
+    "dense_legalize",
     "depthwise_conv2d_nchw",
     "depthwise_conv2d_nhwc",
     "flatten",

@@ -10,6 +10,7 @@
 #include <baton/support/stack.h>
 
 #include <atomic>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,7 @@ class Interpreter {
         } else if (!frame->vars.count(l->var.get())) {
           need(l->value, &all);
           if (all) frame->vars[l->var.get()] = frame->memo.at(l->value.get());
+          if (all && operators_->MovesValues() && IsLiteral(l->value)) literals_.insert(l->var.get());
         }
         if (all) need(l->body, &all);
         if (all) frame->memo[e.get()] = frame->memo.at(l->body.get());
@@ -210,9 +212,11 @@ class Interpreter {
     return a.GetInt(0) != 0;
   }
 
-  /// What is made on the host whatever device it is for: constants, operators without arguments, shapes.
-  static bool IsLiteral(const Expr& e) {
+  /// What is made on the host whatever device it is for: constants, operators without arguments, shapes, and variables
+  /// that are bound to them.
+  bool IsLiteral(const Expr& e) const {
     if (e.as<ConstantNode>()) return true;
+    if (e.as<VarNode>()) return literals_.count(e.get()) != 0;
     if (const auto* t = e.as<TupleNode>()) {
       for (const Expr& f : t->fields) {
         if (!IsLiteral(f)) return false;
@@ -302,6 +306,7 @@ class Interpreter {
   IRModule mod_;
   int64_t depth_ = 0;  ///< calls of functions that run now
   Evaluator* operators_;
+  std::unordered_set<const Object*> literals_;  ///< variables of lets
   std::unordered_map<Function, Array<Var>, ObjectHash, ObjectEqual>
       free_vars_;  ///< of functions that closures were made of
 };

@@ -41,21 +41,21 @@ class Annotator : public MixedModeMutator {
       again = true;
     }
     const String* target = TargetOf(pre);
-    if (!target && (again || !(call->op.as<OpNode>() || call->op.as<FunctionNode>()))) return post;
+    if (!target && (again || call->args.empty())) return post;
     auto n = make_object<CallNode>(*call);
     n->checked_type_ = ObjectRef();
     const String& whose = target ? *target : kOwn;
     for (size_t i = 0; i < n->args.size(); ++i) {
       const Expr arg = n->args[i];
       const Expr bare = BeginsRegion(arg.get()).empty() ? arg : arg.as<CallNode>()->args[0];
-      n->args.Set(i, Annotation(op::compiler_begin, bare, whose));
+      n->args.Set(i, Annotation(op::compiler_begin, Used(bare), whose));
     }
     return Annotation(op::compiler_end, Call(n), whose);
   }
   /// Tuples and their fields go with what they are made of.
   Expr Rewrite_(const TupleNode* pre, const Expr& post) final {
     const auto* tuple = post.as<TupleNode>();
-    if (!others_ || !tuple || tuple->fields.empty()) return post;
+    if (!tuple || tuple->fields.empty()) return post;
     std::string_view target = EndsRegion(tuple->fields[0].get());
     bool any = false;
     for (const Expr& f : tuple->fields) {
@@ -66,18 +66,30 @@ class Annotator : public MixedModeMutator {
     if (!any) return post;
     if (target.empty()) target = kOwn.view();
     Array<Expr> fields;
-    for (const Expr& f : tuple->fields) fields.push_back(Annotation(op::compiler_begin, f, String(target)));
+    bool changed = others_;
+    for (const Expr& f : tuple->fields) {
+      const Expr end = Used(f);
+      changed = changed || !end.same_as(f);
+      fields.push_back(others_ ? Annotation(op::compiler_begin, end, String(target)) : end);
+    }
+    if (!changed) return post;
     Tuple made(fields);
     made->span = pre->span;
-    return Annotation(op::compiler_end, made, String(target));
+    return others_ ? Annotation(op::compiler_end, made, String(target)) : made;
   }
   Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final {
     const auto* item = post.as<TupleGetItemNode>();
     const std::string_view target = others_ && item ? EndsRegion(item->tuple.get()) : std::string_view();
     if (target.empty()) return post;
-    TupleGetItem made(Annotation(op::compiler_begin, item->tuple, String(target)), item->index);
+    TupleGetItem made(Annotation(op::compiler_begin, Used(item->tuple), String(target)), item->index);
     made->span = pre->span;
     return Annotation(op::compiler_end, made, String(target));
+  }
+  /// A value at one of its uses: each has an end of its own.
+  Expr Used(const Expr& value) {
+    const std::string_view target = EndsRegion(value.get());
+    if (target.empty() || used_.Add(value.get())) return value;
+    return Annotation(op::compiler_end, value.as<CallNode>()->args[0], String(target));
   }
 
   /// The first target that takes a call: an operator says so by its attribute "target.NAME", a composite by its name.
@@ -109,6 +121,7 @@ class Annotator : public MixedModeMutator {
 
   std::vector<std::pair<String, std::string>> targets_;
   bool others_;
+  PointerSet used_;  ///< ends that have a use already
 };
 
 }  // namespace

@@ -210,10 +210,15 @@ class Finder {
     }
     int64_t place = bias_add ? 0 : joined - (rank - own);
     if (same && (place < 0 || want[place] == 1)) return true;
-    if (place < 0) return false;
+    // A value for all of a branch is repeated, where results are joined along the last dimension.
+    const bool repeats = joined == rank - 1 && !bias_add;
+    if (place < 0 && !(own == 0 && repeats)) return false;
+    place = std::max<int64_t>(place, 0);
     for (size_t i = 0; i < level.calls.size(); ++i) {
       Ints s = Dims(level.calls[i]->args[a]);
-      if (s.size() != want.size() || s[place] != Dims(GetRef<Expr>(level.calls[i]))[joined]) return false;
+      if (s.size() != want.size()) return false;
+      if (s.empty()) continue;
+      if (s[place] != Dims(GetRef<Expr>(level.calls[i]))[joined] && !(repeats && s[place] == 1)) return false;
       s[place] = want[place];
       if (s != want) return false;
     }
@@ -279,17 +284,33 @@ class Combiner : public MixedModeMutator {
   }
 
   Expr Argument(const Level& level, int64_t a, const CallNode* start) {
-    const int64_t axis = level.axes[a];
+    const int64_t axis = level.axes[a], joined = rule_.Axis(start);
     Expr first = VisitExpr(level.calls[0]->args[a]);
     if (axis < 0) return first;
-    Array<Expr> parts;
-    for (const CallNode* c : level.calls) parts.push_back(VisitExpr(c->args[a]));
-    if (!rule_.stacks()) return ConcatenateOf(parts, axis);
-    // (branches, 1..., its own shape): the new dimension comes before those that it lacks.
     const int64_t rank = static_cast<int64_t>(Dims(GetRef<Expr>(start)).size());
-    const int64_t own = static_cast<int64_t>(Dims(level.calls[0]->args[a]).size());
-    Expr joined = StackOf(parts);
-    return own < rank ? ExpandDims(joined, 1, rank - own) : joined;
+    Array<Expr> parts;
+    for (const CallNode* c : level.calls) {
+      const Ints own = Dims(c->args[a]);
+      Expr part = VisitExpr(c->args[a]);
+      if (!rule_.stacks()) {
+        parts.push_back(Repeated(part, own, axis, Dims(GetRef<Expr>(c))[joined]));
+      } else {
+        // The new dimension comes before those that it lacks.
+        const int64_t lacks = rank - static_cast<int64_t>(own.size());
+        parts.push_back(lacks > 0 ? ExpandDims(part, 0, lacks) : part);
+      }
+    }
+    return rule_.stacks() ? StackOf(parts) : ConcatenateOf(parts, axis);
+  }
+
+  /// A value with `extent` elements along an axis, of one that has them or one alone.
+  static Expr Repeated(const Expr& value, const Ints& shape, int64_t axis, int64_t extent) {
+    if (!shape.empty() && shape[axis] == extent) return value;
+    static const Op repeat = Op::Get("repeat");
+    return MakeCall<RepeatAttrs>(repeat, {shape.empty() ? ExpandDims(value, -1, 1) : value}, [&](RepeatAttrs* r) {
+      r->repeats = extent;
+      r->axis = PrimExpr(axis);
+    });
   }
 
   static Expr StackOf(const Array<Expr>& parts) {
@@ -310,7 +331,7 @@ class Combiner : public MixedModeMutator {
   }
 
   Expr Unstack(const Group& group, int64_t i) {
-    static const Op split = Op::Get("split"), squeeze = Op::Get("squeeze");
+    static const Op split = Op::Get("split");
     Expr& parts = parts_[&group];
     if (!parts.defined()) {
       parts = MakeCall<SplitAttrs>(split, {group.combined}, [&](SplitAttrs* a) {
@@ -318,7 +339,7 @@ class Combiner : public MixedModeMutator {
         a->axis = 0;
       });
     }
-    return MakeCall<SqueezeAttrs>(squeeze, {TupleGetItem(parts, i)}, [](SqueezeAttrs* a) { a->axis = {0}; });
+    return Squeeze(TupleGetItem(parts, i), {0});
   }
 
   const ParallelRule& rule_;

@@ -101,6 +101,7 @@ Attrs WithWanted(const std::string& op, const Attrs& attrs, const Array<String>&
   const std::string usual_data = TextField(usual, data_field);
   const std::string data = wanted[0] == "default" ? usual_data : wanted[0].str();
   SetField(out, data_field, Any(String(data)));
+  if (!conv && HasField(out, "out_layout")) SetField(out, "out_layout", Any(String(data)));
   if (!conv) return out;
   std::string kernel = wanted.size() > 1 ? wanted[1].str() : "default";
   if (kernel == "default") {
@@ -108,32 +109,14 @@ Attrs WithWanted(const std::string& op, const Attrs& attrs, const Array<String>&
     const std::string space = data.size() > 2 ? usual_data.substr(2) : "";
     kernel = usual_kernel;
     if (data != usual_data) {
-      // Window first, then channels.
-      kernel = space + (data.back() == 'C' && !alone ? "IO" : "OI");
+      // Window first, then channels: a convolution's to those that it makes, a transposed one's the other way.
+      const bool transposed = usual_kernel.rfind("IO", 0) == 0;
+      const bool last = data.front() == 'N' && data.back() == 'C';
+      kernel = space + (last && !alone && !transposed ? "IO" : "OI");
     }
   }
   SetField(out, "kernel_layout", Any(String(kernel)));
   return out;
-}
-
-/// The layout of an operand that is broadcast to a value in this order: where a dimension that is split has one
-/// element, as "NCHW1c". Empty if the parts do not divide it.
-std::string Divided(const Expr& arg, const Order& order) {
-  if (!order.split()) return order.to;
-  const auto* type = arg->checked_type_.as<TensorTypeNode>();
-  std::string to;
-  for (char c : order.to) {
-    if (c >= '0' && c <= '9') continue;
-    if (std::islower(static_cast<unsigned char>(c))) {
-      const auto d = static_cast<int64_t>(order.from.find(static_cast<char>(std::toupper(c))));
-      const int64_t at = d - static_cast<int64_t>(order.rank() - type->shape.size());
-      const int64_t extent = at < 0 ? 1 : DimOf(type->shape[at]), factor = order.Factor(d);
-      if (extent != 1 && (extent < 0 || extent % factor != 0)) return "";
-      to += std::to_string(extent == 1 ? 1 : factor);
-    }
-    to += c;
-  }
-  return to;
 }
 
 bool AxisOf(const CallNode* call, size_t rank, int64_t* axis) {
@@ -146,6 +129,81 @@ Attrs WithAxis(const Attrs& attrs, int64_t axis) {
   Attrs out = Copy(attrs);
   SetField(out, "axis", Any(axis));
   return out;
+}
+
+int64_t RankOf(const Expr& pre) {
+  const auto* t = pre->checked_type_.as<TensorTypeNode>();
+  return t ? static_cast<int64_t>(t->shape.size()) : -1;
+}
+
+/// The result of a function registered as FInferCorrectLayout. "" is an unknown layout, or any.
+struct Inferred {
+  Array<String> inputs, outputs;
+  Attrs attrs;
+  std::string Input(size_t i) const { return i < inputs.size() ? inputs[static_cast<int64_t>(i)].str() : ""; }
+  std::string Output() const { return outputs.empty() ? "" : outputs[0].str(); }
+};
+/// Asks it; false if there is none, or it leaves the call alone.
+bool Infer(const Op& op, const Attrs& attrs, const Array<String>& now, const Array<String>& was,
+                  const Array<Type>& types, Inferred* out) {
+  Any f = op.GetAttrValue(kInferLayout);
+  if (f.is_null()) return false;
+  Any answer = f.As<PackedFunc>()(attrs, now, was, types);
+  if (answer.is_null()) return false;
+  const std::string where = "`" + op->name.str() + "`: its FInferCorrectLayout ";
+  Array<Any> parts;
+  try {
+    parts = answer.As<Array<Any>>();
+    if (parts.size() == 2 || parts.size() == 3) {
+      out->inputs = parts[0].As<Array<String>>(), out->outputs = parts[1].As<Array<String>>();
+      out->attrs = parts.size() == 3 && !parts[2].is_null() ? parts[2].As<Attrs>() : attrs;
+    }
+  } catch (const runtime::TypeError& e) {
+    throw CompileError(where + "gave what are no layouts: " + e.message());
+  }
+  if (parts.size() != 2 && parts.size() != 3) {
+    throw CompileError(where + "gave " + std::to_string(parts.size()) +
+                       " values; it gives layouts of inputs, layouts of outputs and, where they change, attributes");
+  }
+  if (out->inputs.size() != types.size()) {
+    throw CompileError(where + "gave layouts of " + std::to_string(out->inputs.size()) + " inputs; the call has " +
+                       std::to_string(types.size()));
+  }
+  return true;
+}
+Array<Type> TypesOf(const CallNode* pre) {
+  Array<Type> types;
+  for (const Expr& a : pre->args) types.push_back(Downcast<Type>(a->checked_type()));
+  return types;
+}
+/// The plain layout of a value that is to have the layout `to`: the letters of `like`, in its order.
+std::string PlainOf(const std::string& to, const std::string& like) {
+  std::string plain;
+  for (char c : like) {
+    if (to.find(c) != std::string::npos) plain += c;
+  }
+  return plain;
+}
+
+/// Whether a value has one element: it is broadcast in any order.
+bool IsOne(const Expr& e) {
+  const auto* t = e->checked_type_.as<TensorTypeNode>();
+  return t && std::all_of(t->shape.begin(), t->shape.end(), [](const PrimExpr& d) { return DimOf(d) == 1; });
+}
+
+/// The dimensions that a reduction, or squeeze, takes away.
+std::vector<bool> Gone(const CallNode* pre, const Attrs& attrs, size_t rank) {
+  const auto axis = runtime::GetField(attrs.get(), "axis").As<Array<int64_t>>();
+  const auto* type = pre->args[0]->checked_type_.as<TensorTypeNode>();
+  const bool reduces = HasField(attrs, "keepdims");
+  std::vector<bool> gone(rank, false);
+  if (axis.defined() && (!axis.empty() || !reduces)) {
+    for (int64_t a : axis) gone[static_cast<size_t>(a < 0 ? a + static_cast<int64_t>(rank) : a)] = true;
+  } else {
+    for (size_t d = 0; d < rank; ++d) gone[d] = reduces || DimOf(type->shape[static_cast<int64_t>(d)]) == 1;
+  }
+  if (HasField(attrs, "exclude") && runtime::GetField(attrs.get(), "exclude").As<bool>()) gone.flip();
+  return gone;
 }
 
 /// Values exist in their plain layout and, if an operator produced them in another layout, in that one too. Each user
@@ -181,6 +239,7 @@ class Converter : public MixedModeMutator {
     if (order.plain()) return plain;
     if (const Form* f = Find(plain); f && f->order.Same(order)) return f->value;
     Expr t = LayoutTransform(plain, order.from, order.to);
+    t->span = plain->span;
     if (!Find(plain)) Put(plain, t, order);
     return t;
   }
@@ -192,11 +251,6 @@ class Converter : public MixedModeMutator {
     plain->span = span;
     Put(plain, value, order);
     return plain;
-  }
-
-  static int64_t RankOf(const Expr& pre) {
-    const auto* t = pre->checked_type_.as<TensorTypeNode>();
-    return t ? static_cast<int64_t>(t->shape.size()) : -1;
   }
 
   Expr Rewrite_(const TupleGetItemNode*, const Expr& post) final {
@@ -232,6 +286,7 @@ class Converter : public MixedModeMutator {
       case LayoutRule::kBlocks:
         return WithLayout(call, post, first.value, first.order);
       case LayoutRule::kPads:
+        if (call->args.size() == 2 && HasField(call->attrs, "axes")) return SliceLike(pre, call, post, first);
         return HasField(call->attrs, "pad_width") ? Pad(call, post, first) : Slice(pre, call, post, first);
       case LayoutRule::kReduces:
         return Reduce(pre, call, post, first);
@@ -306,7 +361,7 @@ class Converter : public MixedModeMutator {
         SetField(attrs, "out_layout", Any(String("")));
       }
       if (data.plain() && kernel.plain() && out.plain()) return same;
-    } else if (data.plain()) {
+    } else if (data.plain() && TextField(call->attrs, "out_layout") == TextField(attrs, "out_layout")) {
       return same;
     }
     return Plain(MakeCall(op, args, attrs), out, post->span);
@@ -330,55 +385,6 @@ class Converter : public MixedModeMutator {
   }
 
   // ---- Layout rules of operators
-
-  /// The result of a function registered as FInferCorrectLayout. "" is an unknown layout, or any.
-  struct Inferred {
-    Array<String> inputs, outputs;
-    Attrs attrs;
-    std::string Input(size_t i) const { return i < inputs.size() ? inputs[static_cast<int64_t>(i)].str() : ""; }
-    std::string Output() const { return outputs.empty() ? "" : outputs[0].str(); }
-  };
-  /// Asks it; false if there is none, or it leaves the call alone.
-  static bool Infer(const Op& op, const Attrs& attrs, const Array<String>& now, const Array<String>& was,
-                    const Array<Type>& types, Inferred* out) {
-    Any f = op.GetAttrValue(kInferLayout);
-    if (f.is_null()) return false;
-    Any answer = f.As<PackedFunc>()(attrs, now, was, types);
-    if (answer.is_null()) return false;
-    const std::string where = "`" + op->name.str() + "`: its FInferCorrectLayout ";
-    Array<Any> parts;
-    try {
-      parts = answer.As<Array<Any>>();
-      if (parts.size() == 2 || parts.size() == 3) {
-        out->inputs = parts[0].As<Array<String>>(), out->outputs = parts[1].As<Array<String>>();
-        out->attrs = parts.size() == 3 && !parts[2].is_null() ? parts[2].As<Attrs>() : attrs;
-      }
-    } catch (const runtime::TypeError& e) {
-      throw CompileError(where + "gave what are no layouts: " + e.message());
-    }
-    if (parts.size() != 2 && parts.size() != 3) {
-      throw CompileError(where + "gave " + std::to_string(parts.size()) +
-                         " values; it gives layouts of inputs, layouts of outputs and, where they change, attributes");
-    }
-    if (out->inputs.size() != types.size()) {
-      throw CompileError(where + "gave layouts of " + std::to_string(out->inputs.size()) + " inputs; the call has " +
-                         std::to_string(types.size()));
-    }
-    return true;
-  }
-  static Array<Type> TypesOf(const CallNode* pre) {
-    Array<Type> types;
-    for (const Expr& a : pre->args) types.push_back(Downcast<Type>(a->checked_type()));
-    return types;
-  }
-  /// The plain layout of a value that is to have the layout `to`: the letters of `like`, in its order.
-  static std::string PlainOf(const std::string& to, const std::string& like) {
-    std::string plain;
-    for (char c : like) {
-      if (to.find(c) != std::string::npos) plain += c;
-    }
-    return plain;
-  }
 
   /// A call of an operator that says by itself which layouts go with each other.
   Expr AsRegistered(const CallNode* pre, const CallNode* call, const Expr& post) {
@@ -463,9 +469,9 @@ class Converter : public MixedModeMutator {
       const Expr& a = call->args[i];
       const int64_t own = RankOf(pre->args[i]);
       if (own < 0 || (own > 0 && i > 1 && HasField(call->attrs, "lhs_axis"))) return post;  // a vector along an axis
-      const std::string to = own == 0 ? order.to : Divided(pre->args[i], order);
+      const std::string to = own == 0 ? order.to : Divided(pre->args[i]->checked_type_.as<TensorTypeNode>(), order);
       if (to.empty()) return post;
-      if (own == 0) {
+      if (own == 0 || IsOne(pre->args[i])) {
         args.push_back(a);
       } else if (own == rank) {
         args.push_back(to == order.to ? Get(a, order) : LayoutTransform(a, order.from, to));
@@ -522,7 +528,7 @@ class Converter : public MixedModeMutator {
     if (!chosen || have * 2 < tuple->fields.size() || !AxisOf(call, chosen->order.rank(), &axis)) return post;
     const Order order = chosen->order;
     for (const Expr& f : pre->args[0].as<TupleNode>()->fields) {
-      if (Divided(f, order) != order.to) return post;
+      if (Divided(f->checked_type_.as<TensorTypeNode>(), order) != order.to) return post;
     }
     Array<Expr> fields;
     for (const Expr& f : tuple->fields) fields.push_back(Get(f, order));
@@ -550,6 +556,23 @@ class Converter : public MixedModeMutator {
     return Plain(MakeCall<StridedSliceAttrs>(Downcast<Op>(call->op), {form.value}, set), form.order, post->span);
   }
 
+  /// A slice to the shape of the second argument, along `axes`.
+  Expr SliceLike(const CallNode* pre, const CallNode* call, const Expr& post, const Form& form) {
+    const auto rank = static_cast<int64_t>(form.order.rank());
+    const auto axes = runtime::GetField(call->attrs.get(), "axes").As<Array<int64_t>>();
+    if (form.order.split() || RankOf(pre->args[1]) != rank) return post;
+    Attrs attrs = call->attrs;
+    if (axes.defined() && !axes.empty()) {
+      std::vector<int64_t> now;
+      for (int64_t a : axes) now.push_back(form.order.At(a < 0 ? a + rank : a));
+      std::sort(now.begin(), now.end());
+      attrs = Copy(attrs);
+      SetField(attrs, "axes", Any(Array<int64_t>(now.begin(), now.end())));
+    }
+    return Plain(MakeCall(Downcast<Op>(call->op), {form.value, Get(call->args[1], form.order)}, attrs), form.order,
+                 post->span);
+  }
+
   /// One transpose from the order that is there; none where that is the wanted one already.
   Expr TransposeOf(const CallNode* call, const Expr& post, const Form& form) {
     Array<int64_t> axes = AttrsAs<TransposeAttrs>(call->attrs).axes;
@@ -571,23 +594,25 @@ class Converter : public MixedModeMutator {
   }
 
   Expr Reduce(const CallNode* pre, const CallNode* call, const Expr& post, const Form& form) {
-    const int64_t rank = static_cast<int64_t>(form.order.rank());
-    Array<int64_t> axis = runtime::GetField(call->attrs.get(), "axis").As<Array<int64_t>>();
-    const bool exclude = runtime::GetField(call->attrs.get(), "exclude").As<bool>();
-    const bool keepdims = runtime::GetField(call->attrs.get(), "keepdims").As<bool>();
-    if (!axis.defined() || axis.empty() || exclude) return post;
-    std::vector<bool> gone(static_cast<size_t>(rank), false);
-    Array<int64_t> now;
-    for (int64_t a : axis) {
-      a = a < 0 ? a + rank : a;
-      gone[static_cast<size_t>(a)] = true;
-      now.push_back(form.order.At(a));
+    const auto rank = static_cast<int64_t>(form.order.rank());
+    const bool reduces = HasField(call->attrs, "keepdims");
+    const bool keepdims = reduces && runtime::GetField(call->attrs.get(), "keepdims").As<bool>();
+    if (RankOf(pre->args[0]) != rank) return post;
+    const std::vector<bool> gone = Gone(pre, call->attrs, form.order.rank());
+    std::vector<int64_t> places;
+    for (int64_t a = 0; a < rank; ++a) {
+      if (!gone[static_cast<size_t>(a)]) continue;
+      places.push_back(form.order.At(a));
       if (form.order.PartAt(a) < 0) continue;
-      if (keepdims) return post;
-      now.push_back(form.order.PartAt(a));
+      if (keepdims || !reduces) return post;
+      places.push_back(form.order.PartAt(a));
     }
+    if (places.empty()) return post;
+    std::sort(places.begin(), places.end());
+    const Array<int64_t> now(places.begin(), places.end());
     Attrs attrs = Copy(call->attrs);
     SetField(attrs, "axis", Any(now));
+    if (HasField(attrs, "exclude")) SetField(attrs, "exclude", Any(false));
     Expr value = MakeCall(Downcast<Op>(call->op), {form.value}, attrs);
     if (!pre->checked_type_.as<TensorTypeNode>()) return post;
     if (keepdims) return Plain(value, form.order, post->span);

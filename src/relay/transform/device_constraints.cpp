@@ -47,7 +47,8 @@ OpKind KindOf(const Expr& op) {
   if (op.same_as(op::on_device)) return OpKind::kOnDevice;
   if (op.same_as(op::device_copy)) return OpKind::kDeviceCopy;
   const OpDef* def = DefOf(op);
-  if (op.same_as(op::vm_shape_func) || (def && def->traits.shape_only)) return OpKind::kShapeOf;
+  if (op.same_as(op::vm_shape_func)) return OpKind::kShapeFunc;
+  if (def && def->traits.shape_only) return OpKind::kShapeOf;
   if (op.same_as(op::memory_alloc_storage)) return OpKind::kAllocStorage;
   if (op.same_as(op::memory_alloc_tensor)) return OpKind::kAllocTensor;
   if (op.same_as(op::vm_reshape_tensor)) return OpKind::kReshapeTensor;
@@ -67,7 +68,11 @@ bool BodyPlan::Movable(const ExprNode* operand) {
 }
 
 void BodyPlan::Edge(const ExprNode* by, const Expr& operand, Id want, How how, const char* rule, int index) {
-  if (how == How::kApart) return;
+  if (how == How::kApart) {
+    const bool leaf = HasDomain(operand.get()) && !DeviceDomains::IsFunction(Dom(operand.get()));
+    if (leaf && !DeviceDomains::IsFunction(want)) around_.push_back({Dom(operand.get()), want, by, rule});
+    return;
+  }
   if (const auto* g = operand.as<GlobalVarNode>()) {
     d_.Unify(Instance(g, by, index), want, by, rule);
   } else if (operand.as<ConstructorNode>() || operand.as<OpNode>()) {
@@ -128,6 +133,10 @@ void BodyPlan::CallOf(const CallNode* c) {
       if (!Known(AttrsAs<AllocStorageAttrs>(c->attrs).device_type, "memory.alloc_storage", c)) break;
       d_.Set(Dom(c), AttrsAs<AllocStorageAttrs>(c->attrs).device_type, c, "memory.alloc_storage");
       break;
+    case OpKind::kShapeOf:
+    case OpKind::kShapeFunc:
+      ends_.push_back({Dom(c), host_, c, "shape"});
+      break;
     default:
       break;
   }
@@ -153,20 +162,8 @@ void BodyPlan::FunctionOf(const FunctionNode* fn) {
   }
   // Annotations of an earlier run.
   auto set = [&](Id of, const Any& said) {
-    std::vector<std::pair<Id, Any>> work{{of, said}};
-    while (!work.empty()) {
-      auto [id, devices] = work.back();
-      work.pop_back();
-      if (!DeviceDomains::IsFunction(id)) {
-        if (devices.type_code() == kBatonInt && Known(devices.As<int64_t>(), "an attribute of the function", fn))
-          d_.Set(id, devices.As<int64_t>(), fn, "attribute of the function");
-      } else if (devices.object() && devices.object()->IsInstance<runtime::ArrayObj>() &&
-                 set_lists_.insert({d_.FindFunction(id), devices.object()}).second) {
-        Array<Any> list = devices.As<Array<Any>>();
-        const std::vector<Id>& ids = d_.SignatureOf(id);
-        for (size_t i = std::min(list.size(), ids.size()); i-- > 0;) work.push_back({ids[i], list[i]});
-      }
-    }
+    if (said.type_code() == kBatonInt && Known(said.As<int64_t>(), "an attribute of the function", fn))
+      d_.Set(d_.ResultOf(of), said.As<int64_t>(), fn, "attribute of the function");
   };
   if (!fn->attrs.defined()) return;
   for (const auto& e : fn->attrs->dict) {
@@ -183,12 +180,20 @@ void BodyPlan::FunctionOf(const FunctionNode* fn) {
   }
 }
 
+void BodyPlan::LetOf(const LetNode* l) {
+  const Id var = Dom(l->var.get());
+  if (DeviceDomains::IsFunction(var)) return;
+  around_.push_back({var, d_.ResultOf(Dom(l)), l, "value of a let"});
+}
+
 void BodyPlan::Node(const ExprNode* n) {
   Dom(n);
   if (n->IsInstance<CallNode>()) {
     CallOf(static_cast<const CallNode*>(n));
   } else if (n->IsInstance<FunctionNode>()) {
     FunctionOf(static_cast<const FunctionNode*>(n));
+  } else if (n->IsInstance<LetNode>()) {
+    LetOf(static_cast<const LetNode*>(n));
   } else if (n->IsInstance<MatchNode>()) {
     const auto* m = static_cast<const MatchNode*>(n);
     Aux(n) = d_.OfType(TypeOf(m->data.get()));
@@ -197,6 +202,7 @@ void BodyPlan::Node(const ExprNode* n) {
           c->lhs.get(), [&](const Var& v) { d_.Unify(Dom(v.get()), Aux(n), n, "part of a matched value"); },
           [](const Constructor&) {});
     });
+    around_.push_back({d_.ResultOf(Aux(n)), d_.ResultOf(Dom(n)), n, "matched value"});
   }
   ForEachUse(n, [&](const Expr& operand, Id want, How how, const char* rule, int index) {
     Edge(n, operand, want, how, rule, index);
@@ -233,7 +239,10 @@ void BodyPlan::Constrain() {
 void BodyPlan::Settle(bool use_default) {
   for (const Soft& s : soft_) d_.Try(s.operand, s.want, s.by, s.rule);
   for (const Soft& s : ends_) d_.Try(s.operand, s.want, s.by, s.rule);
-  if (use_default) d_.Default(mod_->default_device());
+  if (use_default) {
+    for (const Soft& s : around_) d_.Try(s.operand, s.want, s.by, s.rule);
+    d_.Default(mod_->default_device());
+  }
   std::set<std::pair<const void*, const void*>> told;
   for (const auto& c : d_.conflicts()) {
     if (!told.insert({c.first.by, c.second.by}).second) continue;

@@ -37,6 +37,18 @@ const std::vector<DeviceDomains::Id>& DeviceDomains::SignatureOf(Id function) {
   return f.signature;
 }
 
+DeviceDomains::Id DeviceDomains::ResultOf(Id id) {
+  std::vector<Id> path;
+  while (IsFunction(id)) {
+    const Id function = FindFunction(id);
+    const Id known = functions_[-function - 1].result;
+    if (known == kNoResult) path.push_back(function);
+    id = known == kNoResult ? SignatureOf(function).back() : known;
+  }
+  for (Id function : path) functions_[-function - 1].result = id;
+  return id;
+}
+
 void DeviceDomains::Leaves(Id id, std::vector<Id>* out) {
   std::vector<Id> work{id};
   while (!work.empty()) {

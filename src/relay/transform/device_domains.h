@@ -59,6 +59,8 @@ class DeviceDomains {
   }
   int64_t DeviceOf(Id leaf) { return device_[Find(leaf)]; }
   void Leaves(Id id, std::vector<Id>* out);
+  /// The leaf itself; of a function that of its result.
+  Id ResultOf(Id id);
 
   /// Equations; a contradiction is noted and left out.
   void Unify(Id a, Id b, const ExprNode* by, const char* rule);
@@ -89,10 +91,12 @@ class DeviceDomains {
   std::vector<Id> parent_;
   std::vector<int64_t> device_;
   int64_t default_ = kUnknown;
+  static constexpr Id kNoResult = -1;
   struct Func {
     const FuncTypeNode* type;
     Id same = 0;                ///< the function that it shares its unknowns with; 0: itself
     std::vector<Id> signature;  ///< empty until they are asked for: a function has a result
+    Id result = kNoResult;      ///< the leaf of what it gives in the end, once it was asked for
   };
   std::deque<Func> functions_;  ///< places that stay
   std::vector<Type> keep_;

@@ -39,7 +39,17 @@ std::string Brief(const ExprNode* n);
 Type TypeOf(const ExprNode* n);
 inline bool IsUnit(const Type& t) { return t.as<TupleTypeNode>() && t.as<TupleTypeNode>()->fields.empty(); }
 
-enum class OpKind { kPlain, kOnDevice, kDeviceCopy, kShapeOf, kAllocStorage, kAllocTensor, kReshapeTensor, kInvoke };
+enum class OpKind {
+  kPlain,
+  kOnDevice,
+  kDeviceCopy,
+  kShapeOf,    ///< asks for a shape, which the host has
+  kShapeFunc,  ///< all on the host
+  kAllocStorage,
+  kAllocTensor,
+  kReshapeTensor,
+  kInvoke
+};
 OpKind KindOf(const Expr& op);
 /// on_device with is_fixed=True.
 bool IsFixed(const Expr& e);
@@ -48,7 +58,7 @@ enum class How {
   kFollow,  ///< on the user's device; a copy may stand here if the part is one that can be elsewhere
   kHard,    ///< on the user's device, without a copy
   kSoft,    ///< on the user's device, with a copy if it is elsewhere
-  kApart    ///< on a device of its own, which is written down
+  kApart    ///< on a device of its own, which is written down where it is not the user's
 };
 
 /// State of the planning of one module, across functions.
@@ -140,8 +150,8 @@ class BodyPlan {
     const char* rule;
   };
   struct Copy {
-    Expr source, copy;
-    int64_t from, to;
+    Expr copy;
+    int64_t to;
   };
 
   static bool HasDomain(const ExprNode* n) { return !IsAtom(n) || n->IsInstance<VarNode>(); }
@@ -172,6 +182,7 @@ class BodyPlan {
   void ForEachUse(const ExprNode* n, F f);
   void Node(const ExprNode* n);
   void CallOf(const CallNode* c);
+  void LetOf(const LetNode* l);
   void FunctionOf(const FunctionNode* fn);
   void Edge(const ExprNode* by, const Expr& operand, Id want, How how, const char* rule, int index);
   bool Movable(const ExprNode* operand);
@@ -179,18 +190,21 @@ class BodyPlan {
   bool Known(int64_t type, const char* what, const ExprNode* by);
 
   Expr Operand(const ExprNode* by, const Expr& operand, Id want, How how, const char* rule, int index);
-  Expr Moved(const ExprNode* by, const Expr& value, int64_t from, int64_t to, const char* rule);
+  /// A device_copy of a value; `on` is an annotation of it that the program has, or null.
+  Expr Moved(const ExprNode* by, const Expr& value, const CallNode* on, int64_t from, int64_t to, const char* rule);
   void Tell(const ExprNode* value, int64_t from, int64_t to, std::string because);
   Expr Rebuild(const ExprNode* n);
   /// Calls and functions with the parts that Rebuild has made.
   Expr RebuildCall(const CallNode* c, bool changed);
   Expr RebuildFunction(const FunctionNode* fn, bool changed);
   Expr Fixed(const Expr& e, int64_t device);
-  /// What is about to be copied, with its device written down unless it says that by itself.
-  Expr Said(const Expr& value, int64_t device);
+  /// A value with its device written down, unless its binding or its attributes say it.
+  Expr Said(const Expr& value, const CallNode* on, int64_t device);
   int64_t Device(Id id) { return DeviceDomains::IsFunction(id) ? -1 : d_.DeviceOf(id); }
-  Any DevicesOf(Id id);
-  int64_t NumberOf(const Any& devices);
+  /// The device of a value, of a function that of its result.
+  int64_t ResultDevice(Id id) { return d_.DeviceOf(d_.ResultOf(id)); }
+  /// The device that the parts of `by` have unless they say another.
+  int64_t Around(const ExprNode* by, Id want);
   void Say(const std::string& function);
 
   ModulePlan* mod_;
@@ -202,16 +216,12 @@ class BodyPlan {
   std::map<std::pair<const ExprNode*, int>, Id> instances_;
   std::vector<NodeList> orders_;
   std::vector<Soft> soft_;
-  std::vector<Soft> ends_;                    ///< annotations at ends of functions, which say where the result lies
+  std::vector<Soft> ends_;                    ///< annotations at ends of functions, which say where the result lies, and
+                                              ///< shapes, which the host has unless something else decides
+  std::vector<Soft> around_;                  ///< parts that are where their surroundings are if nothing else decides
   PointerMap<Expr> made_;                     // of what did not stay as it was
   std::vector<Expr> operands_;                // of the node that is rebuilt
   PointerMap<std::vector<Copy>> copies_;      // by what is copied
-  PointerMap<Expr> said_;                     // by what is copied
-  PointerMap<Copy> copy_of_;                  // by the copy
-  std::unordered_map<Id, Array<Any>> lists_;  // devices of functions
-  std::unordered_map<const Object*, int64_t> list_numbers_;
-  std::map<std::vector<int64_t>, int64_t> numbers_;
-  std::set<std::pair<Id, const Object*>> set_lists_;  // that functions have
   std::vector<PlacementReport::Copy> told_;
   std::vector<Expr> keep_;
 };
@@ -229,10 +239,11 @@ void BodyPlan::ForEachUse(const ExprNode* n, F f) {
         f(args[0], Aux(n), How::kHard, "argument of device_copy", 0);
       } else {
         for (size_t i = 0; i < args.size(); ++i) {
-          const bool apart = kind == OpKind::kShapeOf || kind == OpKind::kAllocStorage ||
-                             ((kind == OpKind::kAllocTensor || kind == OpKind::kReshapeTensor) && i > 0) ||
+          const bool apart = kind == OpKind::kShapeOf || (kind == OpKind::kShapeFunc && i == 0) ||
                              (kind == OpKind::kInvoke && i == 0);
-          f(args[i], Dom(n), apart ? How::kApart : How::kFollow, "argument", static_cast<int>(i));
+          const bool shape = kind == OpKind::kAllocStorage || kind == OpKind::kShapeFunc ||
+                             ((kind == OpKind::kAllocTensor || kind == OpKind::kReshapeTensor) && i > 0);
+          f(args[i], shape ? host_ : Dom(n), apart ? How::kApart : How::kFollow, "argument", static_cast<int>(i));
         }
       }
     } else if (c->op.as<ConstructorNode>()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The devices that were found go into the program: copies where a value is used on another device,
-// `on_device(..., is_fixed=True)` on what a let binds, devices of parameters and results as attributes.
+// `on_device(..., is_fixed=True)` on what is elsewhere than its surroundings, devices of parameters and results as
+// attributes.
 #include <baton/relay/op.h>
 #include <baton/relay/op/make.h>
 #include <baton/runtime/interrupt.h>
@@ -18,6 +19,19 @@ Expr Typed(const ObjectPtr<Node>& node, const ExprNode* old) {
   return out;
 }
 
+/// A device, or a list of devices.
+bool SameDevices(const Any& a, const Any& b) {
+  if (a.type_code() == kBatonInt) return b.type_code() == kBatonInt && a.As<int64_t>() == b.As<int64_t>();
+  if (!a.object() || !a.object()->IsInstance<runtime::ArrayObj>() || b.type_code() == kBatonInt) return false;
+  const auto x = a.As<Array<Any>>(), y = b.As<Array<Any>>();
+  bool same = x.size() == y.size();
+  for (size_t i = 0; same && i < x.size(); ++i) {
+    const Any &p = x[static_cast<int64_t>(i)], &q = y[static_cast<int64_t>(i)];
+    same = p.type_code() == kBatonInt && q.type_code() == kBatonInt && p.As<int64_t>() == q.As<int64_t>();
+  }
+  return same;
+}
+
 }  // namespace
 
 Expr BodyPlan::Fixed(const Expr& e, int64_t device) {
@@ -30,15 +44,10 @@ Expr BodyPlan::Fixed(const Expr& e, int64_t device) {
   return out;
 }
 
-Expr BodyPlan::Said(const Expr& value, int64_t device) {
-  const auto* call = value.as<CallNode>();
-  if (value.as<VarNode>() || value.as<FunctionNode>() || IsFixed(value) || IsUnit(TypeOf(value.get())) ||
-      (call && call->op.same_as(op::device_copy))) {
-    return value;
-  }
-  Expr& out = said_[value.get()];
-  if (!out.defined()) out = Fixed(value, device);
-  return out;
+Expr BodyPlan::Said(const Expr& value, const CallNode* on, int64_t device) {
+  if (value.as<VarNode>() || value.as<FunctionNode>() || IsUnit(TypeOf(value.get()))) return value;
+  if (on && on->args[0].same_as(value)) return GetRef<Expr>(on);
+  return Fixed(value, device);
 }
 
 void BodyPlan::Tell(const ExprNode* value, int64_t from, int64_t to, std::string because) {
@@ -46,21 +55,14 @@ void BodyPlan::Tell(const ExprNode* value, int64_t from, int64_t to, std::string
   told_.push_back({Brief(value), Place(value), from, to, BytesOfValue(type), BytesFormula(type), std::move(because)});
 }
 
-Expr BodyPlan::Moved(const ExprNode* by, const Expr& value, int64_t from, int64_t to, const char* rule) {
-  // There and back again is no journey.
-  if (const Copy* c = copy_of_.Find(value.get()); c && c->from == to) return c->source;
-  for (const Copy& c : copies_[value.get()]) {
-    if (c.to == to) return c.copy;
-  }
-  Expr out = MakeCall<DeviceCopyAttrs>(op::device_copy, {Said(value, from)}, [&](DeviceCopyAttrs* a) {
+Expr BodyPlan::Moved(const ExprNode* by, const Expr& value, const CallNode* on, int64_t from, int64_t to,
+                     const char* rule) {
+  Expr out = MakeCall<DeviceCopyAttrs>(op::device_copy, {Said(value, on, from)}, [&](DeviceCopyAttrs* a) {
     a->src_dev_type = from;
     a->dst_dev_type = to;
   });
   out->span = value->span.defined() ? value->span : by->span;
   out->checked_type_ = value->checked_type_;
-  Copy made{value, out, from, to};
-  copies_[value.get()].push_back(made);
-  copy_of_[out.get()] = made;
   if (mod_->report) {
     Tell(value.get(), from, to,
          fmt::format("{} of `{}`{}{} on {}", rule, Brief(by), Place(by).empty() ? "" : " at ", Place(by),
@@ -69,28 +71,41 @@ Expr BodyPlan::Moved(const ExprNode* by, const Expr& value, int64_t from, int64_
   return out;
 }
 
+int64_t BodyPlan::Around(const ExprNode* by, Id want) {
+  const auto* c = by->IsInstance<CallNode>() ? static_cast<const CallNode*>(by) : nullptr;
+  const bool own = by->IsInstance<FunctionNode>() || (c && c->op.same_as(op::on_device));
+  return ResultDevice(own ? want : Dom(by));
+}
+
 Expr BodyPlan::Operand(const ExprNode* by, const Expr& child, Id want, How how, const char* rule, int index) {
   if (const auto* g = child.as<GlobalVarNode>()) return mod_->Specialise(g, Resolve(Instance(g, by, index)));
-  const bool fix = how == How::kApart || by->IsInstance<MatchNode>() || by->IsInstance<LetNode>();
-  const bool value = index == 0;  // of a let or match: the bodies live where the whole does
+  const int64_t around = Around(by, want);
   if (!HasDomain(child.get())) {
-    if (mod_->placed && child.as<ConstantNode>() && how != How::kApart && !OfOperator(by)) {
-      const int64_t device = Device(want);
-      return device == kHost || device < 0 ? child : Fixed(child, device);
-    }
-    if (!fix || !value || !(child.as<ConstantNode>())) return child;
-    const int64_t device = how == How::kApart ? mod_->default_device() : Device(want);
-    return device < 0 ? child : Fixed(child, device);
+    if (!child.as<ConstantNode>() || how == How::kApart) return child;
+    const int64_t device = Device(want);
+    const bool placed = mod_->placed && !OfOperator(by) && device != kHost;
+    return device >= 0 && (placed || device != around) ? Fixed(child, device) : child;
   }
   const Expr* made = made_.Find(child.get());
   Expr out = made ? *made : child;
+  const CallNode* on = nullptr;  // what says the device already
+  while (IsFixed(out)) {
+    on = out.as<CallNode>();
+    out = on->args[0];
+  }
   const int64_t have = Device(Dom(child.get()));
   if (have < 0) return out;
-  if (how != How::kApart && Device(want) >= 0 && have != Device(want)) return Moved(by, out, have, Device(want), rule);
-  if (!fix || (how != How::kApart && !value)) return out;
-  if (out.as<VarNode>() || IsFixed(out) || IsUnit(TypeOf(out.get()))) return out;
-  if (const auto* c = out.as<CallNode>(); c && c->op.same_as(op::device_copy)) return out;
-  return Fixed(out, have);
+  const int64_t to = how == How::kApart || Device(want) < 0 ? have : Device(want);
+  if (have == to) return to == around ? out : Said(out, on, to);
+  Expr copy;
+  for (const Copy& c : copies_[child.get()]) {
+    if (c.to == to) copy = c.copy;
+  }
+  if (!copy.defined()) {
+    copy = Moved(by, out, on, have, to, rule);
+    copies_[child.get()].push_back({copy, to});
+  }
+  return to == around ? copy : Fixed(copy, to);
 }
 
 bool BodyPlan::OfOperator(const ExprNode* by) {
@@ -100,80 +115,16 @@ bool BodyPlan::OfOperator(const ExprNode* by) {
   return call->op.as<OpNode>() || (f && f->HasNonzeroAttr(attr::kPrimitive));
 }
 
-Any BodyPlan::DevicesOf(Id id) {
-  if (!DeviceDomains::IsFunction(id)) return Any(d_.DeviceOf(id));
-  // Those of a function are one object for all that it is a part of.
-  std::vector<Id> work{d_.FindFunction(id)};
-  while (!work.empty()) {
-    const Id f = work.back();
-    bool ready = !lists_.count(f);
-    if (ready) {
-      for (Id child : d_.SignatureOf(f)) {
-        if (!DeviceDomains::IsFunction(child) || lists_.count(d_.FindFunction(child))) continue;
-        work.push_back(d_.FindFunction(child));
-        ready = false;
-      }
-      if (!ready) continue;
-      Array<Any> list;
-      for (Id child : d_.SignatureOf(f)) {
-        list.push_back(DeviceDomains::IsFunction(child) ? Any(lists_.at(d_.FindFunction(child)))
-                                                        : Any(d_.DeviceOf(child)));
-      }
-      lists_.emplace(f, list);
-    }
-    work.pop_back();
-  }
-  return Any(lists_.at(d_.FindFunction(id)));
-}
-
-/// A number for devices, or a list of them: equal ones have one number. Lists of an earlier run are parts of one
-/// another, too, so each is looked at once. The outermost may be gone after this, so nothing is noted of it.
-int64_t BodyPlan::NumberOf(const Any& devices) {
-  using Words = std::vector<int64_t>;
-  auto list_of = [](const Any& v) {
-    const Object* o = v.object();
-    return o && o->IsInstance<runtime::ArrayObj>() ? static_cast<const runtime::ArrayObj*>(o) : nullptr;
-  };
-  auto number = [this](const Words& said) {
-    return numbers_.try_emplace(said, static_cast<int64_t>(numbers_.size())).first->second;
-  };
-  auto of = [&](const Any& v) {
-    const auto* list = list_of(v);
-    if (list) return list_numbers_.at(list);
-    return number({0, v.type_code(), v.object() ? reinterpret_cast<intptr_t>(v.object()) : v.raw().v_int64});
-  };
-  auto of_list = [&](const runtime::ArrayObj* list) {
-    Words said{1};
-    for (const Any& v : list->items) said.push_back(of(v));
-    return number(said);
-  };
-  const runtime::ArrayObj* outermost = list_of(devices);
-  if (!outermost) return of(devices);
-  std::vector<const runtime::ArrayObj*> work;
-  for (const Any& v : outermost->items) {
-    if (const auto* child = list_of(v)) work.push_back(child);
-  }
-  while (!work.empty()) {
-    const runtime::ArrayObj* list = work.back();
-    bool ready = !list_numbers_.count(list);
-    if (ready) {
-      for (const Any& v : list->items) {
-        const auto* child = list_of(v);
-        if (child && !list_numbers_.count(child)) work.push_back(child), ready = false;
-      }
-      if (!ready) continue;
-      list_numbers_[list] = of_list(list);
-    }
-    work.pop_back();
-  }
-  return of_list(outermost);
-}
-
 Expr BodyPlan::RebuildCall(const CallNode* c, bool changed) {
   if (c->op.same_as(op::on_device) && !IsFixed(GetRef<Expr>(c)) && operands_.size() == 1) {
     const Id inner = Aux(c), outer = Dom(c);
     if (DeviceDomains::IsFunction(inner) || Device(inner) == Device(outer)) return operands_[0];
-    return Moved(c, operands_[0], Device(inner), Device(outer), "value");
+    // A value that is wanted where it is anyway: what may be elsewhere than the annotation says is not copied twice.
+    if (const Expr& value = c->args[0]; HasDomain(value.get()) && Device(Dom(value.get())) == Device(outer)) {
+      const Expr* made = made_.Find(value.get());
+      return made ? *made : value;
+    }
+    return Moved(c, operands_[0], nullptr, Device(inner), Device(outer), "value");
   }
   Expr callee = c->op;
   if (const auto* g = c->op.as<GlobalVarNode>()) {
@@ -197,8 +148,8 @@ Expr BodyPlan::RebuildFunction(const FunctionNode* fn, bool changed) {
   Any result;
   if (DeviceDomains::IsFunction(own)) {
     const std::vector<Id> ids = d_.SignatureOf(own);
-    for (size_t i = 0; i + 1 < ids.size(); ++i) devices.push_back(DevicesOf(ids[i]));
-    result = DevicesOf(ids.back());
+    for (size_t i = 0; i + 1 < ids.size(); ++i) devices.push_back(Any(ResultDevice(ids[i])));
+    result = Any(ResultDevice(ids.back()));
   }
   Function out = GetRef<Function>(fn);
   if (changed) {
@@ -211,7 +162,7 @@ Expr BodyPlan::RebuildFunction(const FunctionNode* fn, bool changed) {
   auto put = [&](const char* key, const Any& value) {
     if (out->attrs.defined()) {
       for (const auto& e : out->attrs->dict) {
-        if (e.first == key && NumberOf(e.second) == NumberOf(value)) return;
+        if (e.first == key && SameDevices(e.second, value)) return;
       }
     }
     out = WithAttr(out, key, value);

@@ -91,6 +91,25 @@ inline bool IsOrder(const Order& order) {
   return a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos;
 }
 
+/// The layout of an operand that is broadcast to a value in this order: where a dimension that is split has one
+/// element, as "NCHW1c". Empty if the parts do not divide it.
+inline std::string Divided(const TensorTypeNode* type, const Order& order) {
+  if (!order.split()) return order.to;
+  std::string to;
+  for (char c : order.to) {
+    if (c >= '0' && c <= '9') continue;
+    if (std::islower(static_cast<unsigned char>(c))) {
+      const auto d = static_cast<int64_t>(order.from.find(static_cast<char>(std::toupper(c))));
+      const int64_t at = d - static_cast<int64_t>(order.rank() - type->shape.size());
+      const int64_t extent = at < 0 ? 1 : DimOf(type->shape[at]), factor = order.Factor(d);
+      if (extent != 1 && (extent < 0 || extent % factor != 0)) return "";
+      to += std::to_string(extent == 1 ? 1 : factor);
+    }
+    to += c;
+  }
+  return to;
+}
+
 /// A pair of numbers a dimension for a value in another order; false where a part that is split would get some.
 inline bool PadsInOrder(const Array<Array<int64_t>>& now, const Order& order, Array<Array<int64_t>>* out) {
   if (now.size() != order.rank()) return false;

@@ -2,8 +2,9 @@
 // Device planning. One walk over a function writes down which values must live on one device (DeviceDomains); what an
 // annotation fixes is settled first, then the uses at which a copy may stand, in the order of the program; the rest
 // goes to the default device. A second walk writes the result into the program: copies where a value is used on another
-// device, `on_device(..., is_fixed=True)` on what a let binds and on what is copied, devices of parameters and results
-// as attributes. An `on_device` at the end of a function says where its result lies.
+// device, `on_device(..., is_fixed=True)` on what is elsewhere than the expression around it (the argument of a copy, the
+// value of a let on another device), devices of parameters and results as attributes. An `on_device` at the end of a
+// function says where its result lies.
 //
 // Where a copy may stand: at the result of on_device, at uses of variables and of values with several uses, at
 // arguments and results of calls of functions, at conditions of `if`. Arguments and result of an operator share their
@@ -22,12 +23,44 @@
 namespace baton::relay::transform {
 namespace devices {
 
+namespace {
+
+/// `on_device(t).i` becomes `on_device(t.i)`: fields are copied, not tuples of which most is not used there.
+class ProjectionsFirst : public TypeKeeper {
+ public:
+  using TypeKeeper::Rewrite_;
+  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) override {
+    const auto* get = post.as<TupleGetItemNode>();
+    const auto* on = get->tuple.as<CallNode>();
+    if (!on || KindOf(on->op) != OpKind::kOnDevice || IsFixed(get->tuple)) return post;
+    Expr field = TupleGetItem(on->args[0], static_cast<int>(get->index));
+    auto node = make_object<CallNode>(*on);
+    node->args = {field};
+    for (const Expr& e : {field, Expr(ObjectPtr<Object>(node))}) {
+      e->checked_type_ = pre->checked_type_;
+      e->span = pre->span;
+    }
+    return Expr(ObjectPtr<Object>(node));
+  }
+};
+
+Function WithProjectionsFirst(const Function& func) {
+  const bool any = AnyNode(func, [](const ExprNode* n) {
+    const auto* get = n->IsInstance<TupleGetItemNode>() ? static_cast<const TupleGetItemNode*>(n) : nullptr;
+    const auto* on = get ? get->tuple.as<CallNode>() : nullptr;
+    return on && KindOf(on->op) == OpKind::kOnDevice && !IsFixed(get->tuple);
+  });
+  return any ? Downcast<Function>(ProjectionsFirst().Mutate(func)) : func;
+}
+
+}  // namespace
+
 ModulePlan::ModulePlan(const IRModule& mod, int64_t default_device, PlacementReport* told)
     : report(told), mod_(mod), out_(mod), default_(default_device) {
   for (const auto& [var, func] : mod->functions) {
     numbers_.push_back(func.as<FunctionNode>() ? entries_.size() : kNone);
     if (!func.as<FunctionNode>()) continue;
-    entries_.push_back({var, Downcast<Function>(func)});
+    entries_.push_back({var, WithProjectionsFirst(Downcast<Function>(func))});
   }
   std::vector<std::vector<size_t>> calls(entries_.size());
   for (size_t i = 0; i < entries_.size(); ++i) {

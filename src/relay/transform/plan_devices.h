@@ -10,8 +10,8 @@
 
 namespace baton::relay::transform {
 
-/// Attributes of planned functions: device types of the parameters and of the result. Of one that is a function itself:
-/// a list of those of its parameters and result.
+/// Attributes of planned functions: device types of the parameters and of the result. One that is a function itself
+/// counts by the device of its result.
 constexpr const char* kParamDevices = "param_device_types";
 constexpr const char* kResultDevice = "result_device_type";
 

@@ -117,7 +117,9 @@ std::vector<SimplifyRow> ArithmeticRows() {
        [](const Found& f) { return NeutralBits(f, 0.0) ? f[X()] : Expr(); }},
       {"x - -0 -> x", E::kButNanOrZero, kFloats, true, x - c, XIfNeutral<0>},
       {"0 - x -> -x", E::kButNanOrZero, kNumbers, true, c - x,
-       [](const Found& f) { return Neutral(f, 0) ? Unary(op::negative, f[X()]) : Expr(); }},
+       [](const Found& f) { return Neutral(f, 0) ? Unary(op::negative, f[X()]) : Expr(); },
+       false,
+       true},
       {"x * 1 -> x", E::kExact, kNumbers, true, x * c, XIfNeutral<1>},
       {"x * -1 -> -x", E::kExact, kNumbers, true, x * c,
        [](const Found& f) {
@@ -135,7 +137,9 @@ std::vector<SimplifyRow> ArithmeticRows() {
          if (!k || k->data.numel() != 1 || k->data.ndim() != 0 || t.bits() < 32 || t.is_bfloat16()) return Expr();
          const double inverse = PowerOfTwoInverse(k->data.GetDouble(0));
          return inverse != 0 && inverse != 1 ? Multiply(f[X()], MakeScalar(inverse, t)) : Expr();
-       }},
+       },
+       false,
+       true},
       {"x / c -> x * (1 / c)", E::kReassociates, kFloats, true, x / c,
        [](const Found& f) {
          const auto* k = f[C()].as<ConstantNode>();
@@ -265,7 +269,9 @@ std::vector<SimplifyRow> ArithmeticRows() {
        },
        true},
       {"1 / x -> reciprocal(x)", E::kExact, kFloats, true, c / x,
-       [](const Found& f) { return Neutral(f, 1) && DtypeOf(f[X()]).bits() >= 32 ? Unary(op::reciprocal, f[X()]) : Expr(); }},
+       [](const Found& f) { return Neutral(f, 1) && DtypeOf(f[X()]).bits() >= 32 ? Unary(op::reciprocal, f[X()]) : Expr(); },
+       false,
+       true},
       {"reciprocal(reciprocal(x)) -> x", E::kReassociates, kFloats, true, Of("reciprocal", Of("reciprocal", x)),
        JustX},
       {"x / sqrt(y) -> x * rsqrt(y)", E::kReassociates, kFloats, true, x / Of("sqrt", y),

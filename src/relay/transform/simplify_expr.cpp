@@ -226,6 +226,7 @@ class Simplifier : public TypeKeeper {
       const SimplifyRow& row = all.rows[i];
       if (!(row.domain & domain) || (!known && !row.any_shape)) continue;
       if (floats && row.floats > allowed_ && !(relay_ && row.of_relay)) continue;
+      if (relay_ && row.but_relay) continue;
       if (!matchers_[i]) {
         matchers_[i] = std::make_unique<PatternMatcher>(*all.tables[i], Expr(), nullptr, IRModule());
       }

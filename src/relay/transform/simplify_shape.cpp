@@ -5,6 +5,10 @@
 #include <baton/relay/op/transform.h>
 #include <baton/topi/layout.h>
 
+#include <algorithm>
+#include <cctype>
+#include <string>
+
 #include "simplify_rows.h"
 
 namespace baton::relay::transform {
@@ -84,10 +88,43 @@ const DFPattern& TransposeOfX() {
   static const DFPattern p = Transposes()({X()});
   return p;
 }
+/// The letters of a layout without blocks, each at axes[its place] (`inverse`) or taken from there; empty where it has
+/// blocks, or another number of dimensions.
+std::string Permuted(const std::string& layout, const std::vector<int64_t>& axes, bool inverse) {
+  const bool plain = std::all_of(layout.begin(), layout.end(), [](unsigned char c) { return std::isupper(c) != 0; });
+  if (!plain || axes.empty() || layout.size() != axes.size()) return "";
+  std::string out = layout;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    const auto a = static_cast<size_t>(axes[d]);
+    if (inverse) {
+      out[a] = layout[d];
+    } else {
+      out[d] = layout[a];
+    }
+  }
+  return out;
+}
+Expr LayoutOf(const Expr& x, const std::string& from, const std::string& to) {
+  if (from.empty() || to.empty()) return Expr();
+  return MakeCall<LayoutTransformAttrs>(op::layout_transform, {x},
+                                        [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
+}
+/// A permutation before a change into blocks: the layout that the value has before both.
+Expr IntoSource(const Found& f, const std::vector<int64_t>& axes) {
+  const auto& a = f.RootAttrs<LayoutTransformAttrs>();
+  return LayoutOf(f[X()], Permuted(a.src_layout.str(), axes, true), a.dst_layout.str());
+}
+/// A permutation after a change out of blocks: the layout that the value has after both.
+Expr IntoTarget(const Found& f, const std::vector<int64_t>& axes) {
+  const auto& a = f.Attrs<LayoutTransformAttrs>(TransposeOfX());
+  return LayoutOf(f[X()], a.src_layout.str(), Permuted(a.dst_layout.str(), axes, false));
+}
 Expr MergeTransposes(const Found& f) {
   const CallNode* inner = f.Call(TransposeOfX());
   if (inner->op.same_as(op::layout_transform) && f.root()->op.same_as(op::layout_transform)) return Expr();
   std::vector<int64_t> first = AxesOf(inner), then = AxesOf(f.root());
+  if (f.root()->op.same_as(op::layout_transform) && then.empty()) return IntoSource(f, first);
+  if (inner->op.same_as(op::layout_transform) && first.empty()) return IntoTarget(f, then);
   if (first.empty() || then.size() != first.size()) return Expr();
   std::vector<int64_t> axes;
   for (int64_t a : then) axes.push_back(first[a]);
@@ -174,6 +211,20 @@ Expr MoveOnes(const Found& f) {
   return ReshapeToShape(f[X()], ShapeOf(GetRef<Expr>(f.root())));
 }
 
+/// Sums to a shape: of y the shape alone counts.
+template <const Op& kZeros>
+Expr CollapseToShape(const Found& f) {
+  const auto* made = f[Y()].as<CallNode>();
+  if (!HasStaticShape(f[X()]) || !HasStaticShape(f[Y()]) || f[Y()].as<ConstantNode>() ||
+      (made && made->op.same_as(kZeros)))
+    return Expr();
+  Expr shape = MakeCall<InitOpAttrs>(kZeros, {}, [&](InitOpAttrs* a) {
+    a->shape = Array<int64_t>(ShapeOf(f[Y()]));
+    a->dtype = DataType::Bool();
+  });
+  return MakeCall(Downcast<Op>(f.root()->op), {f[X()], shape}, f.root()->attrs);
+}
+
 /// Reversed along the same axis twice.
 Expr ReverseTwice(const Found& f) {
   const auto* t = TensorOf(f[X()]);
@@ -196,7 +247,9 @@ std::vector<SimplifyRow> ShapeRows() {
        [](const Found& f) {
          if (HasStaticShape(GetRef<Expr>(f.root())) || !Independent(f.root())) return Expr();
          return MakeCall(op::reshape, {f[X()]}, f.root()->attrs);
-       }},
+       },
+       false,
+       true},
       {"reshape(x) -> x", E::kExact, kAll, false, ReshapeOfX(),
        [](const Found& f) {
          return HasStaticShape(f[X()]) && ShapeOf(f[X()]) == ShapeOf(GetRef<Expr>(f.root())) ? f[X()] : Expr();
@@ -275,6 +328,8 @@ std::vector<SimplifyRow> ShapeRows() {
        }},
       {"collapse_sum_like(x, y) -> x", E::kExact, kAll, false, Of("collapse_sum_like", x, y),
        [](const Found& f) { return HasStaticShape(f[X()]) ? f[X()] : Expr(); }},
+      {"collapse_sum_like(x, y) -> collapse_sum_to(x)", E::kExact, kAll, false, Of("collapse_sum_like", x, y),
+       CollapseToShape<op::zeros>},
       {"slice_like(x, y) -> strided_slice(x)", E::kExact, kAll, false, Of("slice_like", x, y),
        [](const Found& f) { return Strided(f[X()], ShapeOf(GetRef<Expr>(f.root()))); }},
   };

@@ -63,7 +63,7 @@ def test_result_of_a_let():
     check(
         [x, y],
         relay.Let(v, relay.add(x, y), relay.annotation.on_device(relay.negative(v), GPU)),
-        relay.Let(v, fixed(relay.add(x, y), GPU), relay.negative(v)),
+        relay.Let(v, relay.add(x, y), relay.negative(v)),
         [2, 2],
         2,
     )

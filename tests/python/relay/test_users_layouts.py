@@ -128,7 +128,7 @@ def test_blocks_of_two_branches():
         (lambda y: y + var(1, 64, 1, 1, name="b"), 3),
         (lambda y: y * var(64, 1, 1, name="b"), 3),
         (lambda y: y * var(56, name="b"), 3),
-        (lambda y: y + var(1, name="b"), 3),
+        (lambda y: y + var(1, name="b"), 2),
         (lambda y: y * relay.const(2.0), 2),
         (lambda y: relay.nn.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1))), 2),
         (lambda y: relay.nn.pad(y, ((0, 0), (1, 1), (0, 0), (0, 0))), 2),

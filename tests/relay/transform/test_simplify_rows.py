@@ -288,6 +288,7 @@ EXAMPLES = {
     "full_like(x, c) -> full(c)": [lambda v: relay.full_like(v((2, 3)), v(()))],
     "reshape_like(x, y) -> reshape(x)": [lambda v: relay.reshape_like(v((4, 6)), v((8, 3))), lambda v: relay.reshape_like(v((0, 6)), v((3, 0)))],
     "broadcast_to_like(x, y) -> broadcast_to(x)": [lambda v: relay.broadcast_to_like(v((1, 6)), v((4, 6)))],
+    "collapse_sum_like(x, y) -> collapse_sum_to(x)": [lambda v: relay.collapse_sum_like(v((4, 6)), v((1, 6)))],
     "collapse_sum_like(x, y) -> x": [lambda v: relay.collapse_sum_like(v((4, 6)), v((4, 6)))],
     "slice_like(x, y) -> strided_slice(x)": [lambda v: relay.slice_like(v((4, 6)), v((2, 3)))],
     # Cuts

@@ -581,6 +581,7 @@ const Op op::slice_like = DefineOp({
     .gradient = gradient::SliceLikeBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
+    .traits = {.layout = LayoutRule::kPads},
 });
 const Op op::pad = DefineOp({
     .name = "nn.pad",

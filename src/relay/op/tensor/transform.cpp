@@ -491,7 +491,7 @@ const Op op::expand_dims =
 const Op op::squeeze = DefineInjective(
     "squeeze", "Without dimensions of extent 1.", "R1: extent 1 on `axis`. R2: known extents with axis=None.",
     "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>, LowerSqueeze, gradient::ReshapeBack,
-    "NumPy; ONNX Squeeze-21", {.values = Values::kView});
+    "NumPy; ONNX Squeeze-21", {.values = Values::kView, .layout = LayoutRule::kReduces});
 const Op op::transpose = DefineInjective(
     "transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.", TypeOf<TransposeAttrs>,
     Rel<"transpose", TransposeType>, LowerTranspose, gradient::TransposeBack, "NumPy",

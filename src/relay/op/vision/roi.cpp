@@ -105,7 +105,6 @@ const Op op::roi_align = DefineOp({
     .host = host::RoiAlign,
     .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "ONNX RoiAlign-16",
-    .traits = {.layout = LayoutRule::kNamed},
 });
 const Op op::roi_pool = DefineOp({
     .name = "vision.roi_pool",
