@@ -62,7 +62,7 @@ def test_indices_are_int32_unless_asked(text, python):
         made = infer(tvm.IRModule.from_expr(relay.Function([x], python(x))))["main"].body
         assert made.checked_type == read.checked_type
         for one in (made, read):
-            assert "dtype" not in relay.Function([], one).astext(), "what is the default stands in no text"
+            assert "dtype" not in str(relay.Function([], one)), "what is the default stands in no short text"
 
 
 # ---- One declaration
