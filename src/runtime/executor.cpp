@@ -205,16 +205,16 @@ void Executor::Run(bool all_bound, StepClock* clock) {
 }
 
 Array<Any> Executor::Profile(Args args) {
-  StepClock clock(desc_->steps, args[0].As<int>());
-  clock.AddGraph(code_, desc_->entry, entry_);
+  const auto clock = MakeStepClock(desc_->steps, args[0].As<int>());
+  clock->AddGraph(code_, desc_->entry, entry_);
   args = Args{args.values + 1, args.size() - 1};
   CheckCount(args);
-  const ObjectRef value = clock.Rounds([&](StepClock* now) {
+  const ObjectRef value = clock->Rounds([&](StepClock* now) {
     for (int i = 0; i < args.size(); ++i) SetShared(static_cast<size_t>(i), args[i], true);
     Run(true, now);
     return ResultValue(desc_->result_tree, outputs_);
   });
-  return clock.Answer(value);
+  return clock->Answer(value);
 }
 
 void Executor::GrowArena() {

@@ -245,19 +245,19 @@ class VmExecutor final : public runtime::ModuleNode {
 
   /// The times of the steps of calls with inputs behind the number of rounds, and the value.
   Array<Any> Profile(Args args) {
-    runtime::StepClock clock(exe_->steps, args[0].As<int>());
-    machine_.AddGraphs(&clock);
+    const auto clock = runtime::MakeStepClock(exe_->steps, args[0].As<int>());
+    machine_.AddGraphs(clock.get());
     args = Args{args.values + 1, args.size() - 1};
     CheckCount(args);
     struct NoClock {
       Machine* machine;
       ~NoClock() { machine->SetClock(nullptr); }
     } end{&machine_};
-    const ObjectRef value = clock.Rounds([&](runtime::StepClock* now) {
+    const ObjectRef value = clock->Rounds([&](runtime::StepClock* now) {
       machine_.SetClock(now);
       return RunLent(args, 0);
     });
-    return clock.Answer(value);
+    return clock->Answer(value);
   }
 
   /// The value for the inputs that are set. `given`: whose arguments the caller gives away, a bit a donated input. They

@@ -484,16 +484,16 @@ int64_t Session::Compute(bool all_bound, uint64_t given, runtime::StepClock* clo
 }
 
 Array<Any> Session::Profile(Args args) {
-  runtime::StepClock clock(desc_->steps, args[0].As<int>());
-  clock.AddGraph(code_, desc_->entry, entry_);
+  const auto clock = runtime::MakeStepClock(desc_->steps, args[0].As<int>());
+  clock->AddGraph(code_, desc_->entry, entry_);
   args = Args{args.values + 1, args.size() - 1};
-  const ObjectRef value = clock.Rounds([&](runtime::StepClock* now) {
+  const ObjectRef value = clock->Rounds([&](runtime::StepClock* now) {
     BindAll(args);
     Compute(true, 0, now);
     begun_ = false;
     return runtime::ResultValue(tree_, outputs_);
   });
-  return clock.Answer(value);
+  return clock->Answer(value);
 }
 
 void Session::Forget(int64_t length) {

@@ -5,13 +5,13 @@
 #include <baton/runtime/array.h>
 #include <baton/runtime/executor.h>
 #include <baton/runtime/module.h>
+#include <baton/runtime/registry.h>
 
+#include <chrono>
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace baton::runtime {
 
@@ -25,24 +25,26 @@ namespace baton::runtime {
 inline constexpr const char* kStepsSuffix = ".steps";
 using StepFunction = int32_t (*)(void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s, int64_t step);
 
-/// Runs graphs step by step and adds up times. A call that takes no clock costs what it costs without this class.
-class BATON_DLL StepClock {
+/// Runs graphs step by step and adds up times. A call that takes no clock costs what it costs without this class, which
+/// libbaton_vm has: the runtime loads it for a profile.
+class StepClock {
  public:
-  /// `steps`: as above; empty: graphs are one step each.
-  explicit StepClock(std::string_view steps, int rounds);
+  virtual ~StepClock() = default;
 
   /// Notes a graph of `code`; they are numbered as they come. `entry` is null for a device's row of steps, which the
   /// caller runs.
-  void AddGraph(const Module& code, const std::string& symbol, EntryFunction entry);
+  virtual void AddGraph(const Module& code, const std::string& symbol, EntryFunction entry) = 0;
 
   /// In place of the entry function of a graph, with its parameters and its value.
-  int32_t Run(size_t graph, void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s);
+  virtual int32_t Run(size_t graph, void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s) = 0;
   /// Seconds, of a monotonic clock.
-  static double Now();
+  static double Now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
   /// Adds what was spent since `begin` to a step of a graph.
-  void AddStep(size_t graph, size_t step, double begin);
+  virtual void AddStep(size_t graph, size_t step, double begin) = 0;
   /// Adds what was spent since `begin` to the instruction at a word of a function of bytecode.
-  void AddHost(const std::string& name, int64_t function, int64_t at, double begin);
+  virtual void AddHost(const std::string& name, int64_t function, int64_t at, double begin) = 0;
 
   /// Calls `call(null)` and `call(this)` in turns, one of each a round. Gives the value of the last call.
   template <class Call>
@@ -52,10 +54,10 @@ class BATON_DLL StepClock {
       double begin = Now();
       value = call(nullptr);
       const double plain = Now() - begin;
-      seconds_.emplace_back();
+      BeginRound();
       begin = Now();
       value = call(this);
-      rounds_done_.push_back({plain, Now() - begin});
+      EndRound(plain, Now() - begin);
     }
     return value;
   }
@@ -63,38 +65,21 @@ class BATON_DLL StepClock {
   /// COUNT, -1, -1] or [HOST FUNCTION, -1, COUNT, FUNCTION, WORD], with the count of one call. Step -1 is a whole graph
   /// that tells nothing of its steps. A round has the seconds of the plain call, of the one with the clock, and of its
   /// rows.
-  Array<Any> Answer(const ObjectRef& value) const;
+  virtual Array<Any> Answer(const ObjectRef& value) const = 0;
 
- private:
-  struct Part {
-    EntryFunction whole = nullptr;
-    StepFunction steps = nullptr;  // null: one step, or unknown ones
-    size_t first = 0, count = 1;
-  };
-  struct Graph {
-    std::string symbol;
-    std::vector<Part> parts;
-    bool known = false;  // whether steps are told apart
-    std::vector<size_t> rows;
-  };
-  struct Row {
-    std::string name;
-    int64_t step = -1, count = 0, function = -1, at = -1;
-  };
-  struct Round {
-    double plain = 0, timed = 0;
-  };
-  size_t NewRow(Row row);
-  void Add(size_t row, double seconds);
-
-  std::string steps_;
-  std::map<std::string, std::vector<std::pair<std::string, size_t>>> parts_;  // of each graph
+ protected:
+  explicit StepClock(int rounds) : rounds_(rounds) {}
+  virtual void BeginRound() = 0;
+  virtual void EndRound(double plain, double timed) = 0;
   int rounds_;
-  std::vector<Graph> graphs_;
-  std::vector<Row> rows_;
-  std::map<std::pair<int64_t, int64_t>, size_t> host_;  // rows, by function and word
-  std::vector<std::vector<double>> seconds_;            // of each round, by row
-  std::vector<Round> rounds_done_;
 };
+
+/// `steps`: as above; empty: graphs are one step each. Throws ValueError for less than one round.
+inline std::unique_ptr<StepClock> MakeStepClock(std::string_view steps, int rounds) {
+  void* made = FunctionBeside("vm.StepClock", "libbaton_vm.so", "it is profiled")(
+                   String(std::string(steps)), rounds)
+                   .As<void*>();
+  return std::unique_ptr<StepClock>(static_cast<StepClock*>(made));
+}
 
 }  // namespace baton::runtime

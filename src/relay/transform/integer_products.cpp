@@ -384,6 +384,7 @@ Pass IntegerProducts() {
       .opt_level = 3,
       .required = {"InferType"},
       .reassociates = true,
+      .changes_results = true,  // of NaN, which no quantized number stands for
       .run = [](Function f, IRModule, PassContext) -> Function {
         const Target target = Target::Current();
         return kernel::AddsFourProducts(target) ? Downcast<Function>(Maker(f, target).Mutate(f)) : f;

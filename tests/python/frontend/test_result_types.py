@@ -67,7 +67,6 @@ ROWS = [
     row("Unsqueeze", [X, L(2)], "Tensor[(?, ?, ?, ?, ?), float32]"),
     row("Unsqueeze", [X, S], "Tensor[(?, ?, ?, ?), float32]"),
     row("Squeeze", [(F, ["a", 1, 3, 1]), L(2)], "Tensor[(?, ?), float32]"),
-    row("Squeeze", [X], None),
     row("Unsqueeze", [X, L("n")], None),
     row("Split", [X, L(2)], "(Tensor[(?, ?, ?), float32], Tensor[(?, ?, ?), float32])", nout=2, axis=0),
     row("Split", [X], "(Tensor[(?, ?, ?), float32], Tensor[(?, ?, ?), float32], Tensor[(?, ?, ?), float32])", nout=3, axis=1, num_outputs=3),

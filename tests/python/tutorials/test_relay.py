@@ -285,9 +285,7 @@ def test_code_generators_of_ones_own():
 @pytest.mark.parametrize(
     ("use", "instead"),
     [
-        (lambda: relay.frontend.from_pytorch(None, []), "from_onnx"),
         (lambda: relay.frontend.from_keras(None), "from_onnx"),
-        (lambda: tvm.autotvm.task.extract_from_program(None, "llvm", {}), "needs no tuning"),
         (lambda: tvm.auto_scheduler.SearchTask(), "needs no tuning"),
         (lambda: tvm.micro.generate_project(), "machines"),
     ],

@@ -186,6 +186,8 @@ test_rejects = rejects(
     Reject("nn.contrib_dense_pack", "R2", f(), f(2, 5, 4)),
     Reject("nn.contrib_dense_pack", "R2", f(3, 5), f(5, 4)),
     Reject("nn.contrib_dense_pack", "R2", f(3, 5), f(2, 6, 4)),
+    Reject("nn.contrib_dense_pack", "R4", ((3, 8), "int8"), ((2, 2, 4, 4), "int8")),
+    Reject("nn.contrib_dense_pack", "R4", ((3, 8), "uint8"), ((2, 2, 4, 3), "int8")),
     *[Reject("nn.contrib_dense_pack", "R3", f(3, 5), f(2, 5, 4), units=u, says=f"units = {u}") for u in (4, 9)],
     Reject("nn.matmul", "R1", ((3, 5), "bool"), ((5, 4), "bool")),
     Reject("nn.matmul", "R1", f(3, 5), ((5, 4), "int8")),

@@ -1,20 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/error.h>
+#include <baton/runtime/registry.h>
 #include <baton/runtime/step_clock.h>
 #include <baton/support/json.h>
 #include <baton/support/text.h>
 
-#include <chrono>
+#include <map>
+#include <utility>
+#include <vector>
 
 namespace baton::runtime {
+namespace {
+
 using support::Cat;
 using support::Json;
 
-double StepClock::Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+class Clock : public StepClock {
+ public:
+  Clock(std::string_view steps, int rounds);
+  void AddGraph(const Module& code, const std::string& symbol, EntryFunction entry) final;
+  int32_t Run(size_t graph, void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s) final;
+  void AddStep(size_t graph, size_t step, double begin) final;
+  void AddHost(const std::string& name, int64_t function, int64_t at, double begin) final;
+  Array<Any> Answer(const ObjectRef& value) const final;
 
-StepClock::StepClock(std::string_view steps, int rounds) : steps_(steps), rounds_(rounds) {
+ private:
+  struct Part {
+    EntryFunction whole = nullptr;
+    StepFunction steps = nullptr;  // null: one step, or unknown ones
+    size_t first = 0, count = 1;
+  };
+  struct Graph {
+    std::string symbol;
+    std::vector<Part> parts;
+    bool known = false;  // whether steps are told apart
+    std::vector<size_t> rows;
+  };
+  struct Row {
+    std::string name;
+    int64_t step = -1, count = 0, function = -1, at = -1;
+  };
+  struct Round {
+    double plain = 0, timed = 0;
+  };
+  void BeginRound() final { seconds_.emplace_back(); }
+  void EndRound(double plain, double timed) final { rounds_done_.push_back({plain, timed}); }
+  size_t NewRow(Row row);
+  void Add(size_t row, double seconds);
+
+  std::string steps_;
+  std::map<std::string, std::vector<std::pair<std::string, size_t>>> parts_;  // of each graph
+  std::vector<Graph> graphs_;
+  std::vector<Row> rows_;
+  std::map<std::pair<int64_t, int64_t>, size_t> host_;  // rows, by function and word
+  std::vector<std::vector<double>> seconds_;            // of each round, by row
+  std::vector<Round> rounds_done_;
+};
+
+Clock::Clock(std::string_view steps, int rounds) : StepClock(rounds), steps_(steps) {
   if (rounds < 1) throw ValueError(Cat("a profile takes at least one round, got ", rounds));
   if (steps_.empty()) return;
   const Json told = Json::Parse(steps_, "steps");
@@ -28,7 +71,7 @@ StepClock::StepClock(std::string_view steps, int rounds) : steps_(steps), rounds
   }
 }
 
-void StepClock::AddGraph(const Module& code, const std::string& symbol, EntryFunction entry) {
+void Clock::AddGraph(const Module& code, const std::string& symbol, EntryFunction entry) {
   Graph graph;
   graph.symbol = symbol;
   size_t first = 0;
@@ -51,7 +94,7 @@ void StepClock::AddGraph(const Module& code, const std::string& symbol, EntryFun
   graphs_.push_back(std::move(graph));
 }
 
-int32_t StepClock::Run(size_t graph, void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s) {
+int32_t Clock::Run(size_t graph, void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s) {
   const bool known = graphs_[graph].known;
   for (const Part& part : graphs_[graph].parts) {
     for (size_t i = 0; i < part.count; ++i) {
@@ -65,7 +108,7 @@ int32_t StepClock::Run(size_t graph, void** io, const uint8_t* constants, uint8_
   return 0;
 }
 
-void StepClock::AddStep(size_t graph, size_t step, double begin) {
+void Clock::AddStep(size_t graph, size_t step, double begin) {
   const double spent = Now() - begin;
   Graph& g = graphs_[graph];
   const size_t at = step == SIZE_MAX ? 0 : step;
@@ -74,26 +117,26 @@ void StepClock::AddStep(size_t graph, size_t step, double begin) {
   Add(g.rows[at], spent);
 }
 
-void StepClock::AddHost(const std::string& name, int64_t function, int64_t at, double begin) {
+void Clock::AddHost(const std::string& name, int64_t function, int64_t at, double begin) {
   const double spent = Now() - begin;
   const auto [it, fresh] = host_.try_emplace({function, at}, rows_.size());
   if (fresh) NewRow({name, -1, 0, function, at});
   Add(it->second, spent);
 }
 
-size_t StepClock::NewRow(Row row) {
+size_t Clock::NewRow(Row row) {
   rows_.push_back(std::move(row));
   return rows_.size() - 1;
 }
 
-void StepClock::Add(size_t row, double seconds) {
+void Clock::Add(size_t row, double seconds) {
   std::vector<double>& now = seconds_.back();
   if (now.size() <= row) now.resize(row + 1);
   now[row] += seconds;
   ++rows_[row].count;
 }
 
-Array<Any> StepClock::Answer(const ObjectRef& value) const {
+Array<Any> Clock::Answer(const ObjectRef& value) const {
   Array<Any> rows, rounds;
   for (const Row& row : rows_) {
     const int64_t count = row.count / rounds_;  // of a call
@@ -107,4 +150,9 @@ Array<Any> StepClock::Answer(const ObjectRef& value) const {
   return {Any(steps_), Any(rows), Any(rounds), Any(value)};
 }
 
+BATON_REGISTER_GLOBAL("vm.StepClock").set_body_typed([](String steps, int rounds) -> void* {
+  return new Clock(steps.view(), rounds);  // the caller owns it
+});
+
+}  // namespace
 }  // namespace baton::runtime
