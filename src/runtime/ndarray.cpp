@@ -232,7 +232,7 @@ void NDArray::Keep() const {
 
 void NDArray::MoveTo(void* place, ObjectRef owner) const {
   NDArrayObj* n = obj();
-  if (!n->source) throw InternalError("NDArray::MoveTo: others may know where the elements are");
+  if (!n->source) throw InternalError("NDArray::MoveTo: elements are shared");
   std::memcpy(place, data(), nbytes());
   GiveBack();
   ObjectAccess::DecRef(std::exchange(n->source, nullptr));
