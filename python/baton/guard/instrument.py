@@ -161,18 +161,19 @@ class SemanticGuard(PassInstrument):
     def _check(self, state, frame, after):
         """Whether the module after the pass is known to compute what the one before does."""
         name = frame.name
-        if not self._wanted(frame):
-            state.window.clear()
-            return False
         if state.checker is None:
             state.checker = Checker(**self._options)
-        loose = frame.loose or name in self._reassociating
-        steps = [(name, frame.mod, after, loose)]
+        if not self._wanted(frame):
+            steps, state.window = state.window, []
+            if steps:  # passes that came before this one, or within it, and were not yet compared
+                self._compare_steps(state, steps)
+            return False
+        steps = [(name, frame.mod, after, frame.loose or name in self._reassociating)]
         if self._every > 1:
             window = state.window
             if frame.inner and window:
                 # The end of a sequence: whatever of it has not been looked at.
-                steps = window if window[-1][2].same_as(after) else [*window, (name, window[-1][2], after, loose)]
+                steps = window if window[-1][2].same_as(after) else [*window, (name, window[-1][2], after, steps[0][3])]
             elif window and not window[-1][2].same_as(frame.mod):
                 steps = [*window, *steps]
             else:
@@ -181,6 +182,12 @@ class SemanticGuard(PassInstrument):
                     return False
                 steps = list(window)
             state.window = []
+        return self._compare_steps(state, steps)
+
+    def _compare_steps(self, state, steps):
+        """Compares what some passes in a row made. Returns whether every one of them is known to keep results; notes or raises the first that does not."""
+        if self._every > 1:
+            name, _, after, _ = steps[-1]
             found, reasons = self._compare(state, name, steps[0][1], after, any(step[3] for step in steps))
             if found is None:
                 self._note(reasons, name)
