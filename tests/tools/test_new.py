@@ -75,7 +75,9 @@ def test_a_new_pass_asks_slots(tree):
 
     scaffold.new("pass", "FoldFoo")
     text = (tree / "src/relay/transform/fold_foo.cpp").read_text()
-    assert not list(check_layers.places.names_used(check_layers.places.code("src/relay/transform/fold_foo.cpp", text), {"reshape": "reshape", "negative": "negative"}))
+    assert not list(
+        check_layers.places.names_used(check_layers.places.code("src/relay/transform/fold_foo.cpp", text), {"reshape": "reshape", "negative": "negative"})
+    )
     assert "traits" in text and "Op::Get" not in text
 
 
