@@ -191,7 +191,7 @@ CONVOLUTIONS = {
     "conv 64 56 1x1": lambda: convolution(64, 56, 1),
     "conv 128 28 depthwise": lambda: convolution(128, 28, 3, 128),
 }
-NETWORKS = {"resnet50": lambda: network("resnet50"), "squeezenet": lambda: network("squeezenet")}
+NETWORKS = {name: lambda name=name: network(name) for name in ("resnet50", "squeezenet", "mobilenet_v2")}
 
 
 def rows() -> list[tuple[str, Callable, Callable, Callable, float]]:

@@ -1,12 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions, arithmetic and comparisons with the meaning of TIR: no traps, NaN kept.
+#include <limits>
+
 #include "codegen/llvm/function_emitter.h"
 
 namespace baton::codegen {
 
 using namespace tir;  // NOLINT: every node kind is named below
 
+namespace {
+/// The literal that all lanes of an expression are; NaN for others.
+double LiteralOf(const PrimExpr& e) {
+  const auto* many = e.as<BroadcastNode>();
+  const auto* number = (many ? many->value : e).as<FloatImmNode>();
+  return number ? number->value : std::numeric_limits<double>::quiet_NaN();
+}
+/// Whether a floating expression lies between literals that int32 has, or is NaN.
+bool IsWithinInt32(const PrimExpr& e) {
+  double low = -std::numeric_limits<double>::infinity(), high = -low;
+  PrimExpr x = e;
+  for (int depth = 0; depth < 2; ++depth) {
+    if (const auto* most = x.as<MinNode>()) {
+      if (const double v = LiteralOf(most->b); v <= high) high = v;
+      x = most->a;
+    } else if (const auto* least = x.as<MaxNode>()) {
+      if (const double v = LiteralOf(least->b); v >= low) low = v;
+      x = least->a;
+    } else {
+      break;
+    }
+  }
+  return -0x1p31 < low && low <= high && high < 0x1p31;
+}
+}  // namespace
+
 LLVMValueRef Emitter::VisitExpr_(const CastNode* op) {
+  const DataType from = op->value.dtype(), to = op->dtype;
+  if (to.is_int() || to.is_uint()) {
+    const bool floats = from.is_float() && from.bits() >= 32;
+    const bool through_int32 = !to.is_bool() && to.lanes() > 1 && to.bits() <= (to.is_int() ? 32 : 16);
+    if (floats && through_int32 && IsWithinInt32(op->value)) return ClippedToInt(VisitExpr(op->value), to);
+  }
   return Convert(VisitExpr(op->value), op->value.dtype(), op->dtype);
 }
 

@@ -143,6 +143,13 @@ LLVMValueRef ValueBuilder::FloatsToInt32(LLVMValueRef v, DataType from, LLVMType
   return LLVMBuildSelect(builder_, low, ConstLike(std::numeric_limits<int32_t>::min(), to), r, "");
 }
 
+LLVMValueRef ValueBuilder::ClippedToInt(LLVMValueRef v, DataType to) {
+  LLVMValueRef number = LLVMBuildFCmp(builder_, LLVMRealORD, v, v, "");
+  LLVMValueRef safe = LLVMBuildSelect(builder_, number, v, LLVMConstNull(LLVMTypeOf(v)), "");
+  LLVMValueRef r = LLVMBuildFPToSI(builder_, safe, TypeFor(ctx_, DataType::Int(32, to.lanes())), "");
+  return to.bits() == 32 ? r : LLVMBuildTrunc(builder_, r, TypeFor(ctx_, to), "");
+}
+
 LLVMValueRef ValueBuilder::MultiplyAdd(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c, DataType t) {
   LLVMTypeRef type = TypeFor(ctx_, t);
   if (has_fma_ || !(t.is_float() && t.bits() == 32)) return Intrinsic("llvm.fma", {type}, {a, b, c});
@@ -163,6 +170,22 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
     const std::string name = "llvm.x86.avx512.vpdpbusd." + std::to_string(lanes * 32);
     auto words = [&](LLVMValueRef v) { return LLVMBuildBitCast(builder_, v, type, ""); };
     return Intrinsic(name.c_str(), {}, {sum, words(a), words(b)});
+  }
+  const char* pairs = lanes == 16 && target_->Has("avx512bw") ? "llvm.x86.avx512.pmaddw.d.512"
+                      : lanes == 8 && target_->Has("avx2")    ? "llvm.x86.avx2.pmadd.wd"
+                      : lanes == 4 && target_->Has("avx2")    ? "llvm.x86.sse2.pmadd.wd"
+                                                              : nullptr;
+  if (pairs) {
+    // Even bytes and odd ones as 16 bits, whose products one instruction adds in pairs: exact, unlike pmaddubsw's.
+    const DataType halves = DataType::Int(16, 2 * lanes);
+    auto words = [&](LLVMValueRef v) { return LLVMBuildBitCast(builder_, v, TypeFor(ctx_, halves), ""); };
+    LLVMValueRef x = words(a), w = words(b), eight = ConstLike(8, halves);
+    LLVMValueRef even = Intrinsic(pairs, {},
+                                  {LLVMBuildAnd(builder_, x, ConstLike(0xFF, halves), ""),
+                                   LLVMBuildAShr(builder_, LLVMBuildShl(builder_, w, eight, ""), eight, "")});
+    LLVMValueRef odd =
+        Intrinsic(pairs, {}, {LLVMBuildLShr(builder_, x, eight, ""), LLVMBuildAShr(builder_, w, eight, "")});
+    return LLVMBuildAdd(builder_, sum, LLVMBuildAdd(builder_, even, odd, ""), "");
   }
   // Products of 16 bits, whose neighbours processors add by one instruction (pmaddwd); then the pairs.
   LLVMTypeRef words = LLVMVectorType(i32_, static_cast<unsigned>(4 * lanes));

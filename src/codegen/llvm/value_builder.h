@@ -53,6 +53,8 @@ class ValueBuilder {
   LLVMValueRef MultiplyAdd(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c, DataType t);
   /// sum[l] + the products of four neighbours of `a` (uint8) and `b` (int8), by one instruction where there is one.
   LLVMValueRef Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum, int lanes);
+  /// A vector of floats between limits of int32 as integers of up to 32 bits: 0 for NaN.
+  LLVMValueRef ClippedToInt(LLVMValueRef v, DataType to);
   /// A vector of floats as int32: out of range the nearest limit, 0 for NaN.
   LLVMValueRef FloatsToInt32(LLVMValueRef v, DataType from, LLVMTypeRef ints);
   /// x * 2^k for an integral float k in [-300, 300], rounded once.

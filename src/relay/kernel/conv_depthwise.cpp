@@ -14,7 +14,7 @@ Stmt WriteDepthwise(const Group& g, const Windows& c, const Machine& mc) {
     return As(t, Read(g.arg(1), place * I(c.lanes), c.lanes));
   };
   fold.add = [&](const PrimExpr& acc, const PrimExpr& element, const PrimExpr& weight) {
-    return MultiplyAdd(mc.fma, element, weight, acc);
+    return MultiplyAdd(mc.fma && t.is_floating(), As(t, element), weight, acc);
   };
   return WriteWindows(g, c, fold, mc);
 }

@@ -21,6 +21,7 @@ bool HasConvKernel(const ConvAttrs<N>& a, const TensorTypeNode* data, const Tens
   const int64_t in = DimOf(data->shape[1]) / a.groups, out = DimOf(weight->shape[0]) / a.groups;
   if (DimOf(data->shape[1]) % a.groups || DimOf(weight->shape[0]) % a.groups || DimOf(weight->shape[1]) != in)
     return false;
+  if (a.groups > 1 && in == 1 && out == 1) return N < 3 && BlockOf(a.groups, lanes) > 0;
   const int64_t of_out = BlockOf(out, lanes);
   // Groups that leave lanes empty are not worth another order.
   return BlockOf(in, lanes) > 0 && of_out > 0 && (a.groups == 1 || of_out == lanes);
@@ -35,7 +36,9 @@ int64_t BlockOf(int64_t channels, int64_t lanes) {
 }
 
 bool AddsFourProducts(const Target& target) {
-  return target->traits().vector_kernels && (target->Has("avx512vnni") || target->Has("avxvnni"));
+  if (!target->traits().vector_kernels) return false;
+  return target->Has("avx512vnni") || target->Has("avxvnni") || target->Has("avx512bw") ||
+         (target->Has("avx2") && !target->Has("avx512f"));
 }
 
 bool HasDotKernel(const Op& op, const Attrs& attrs, const TensorTypeNode* data, const TensorTypeNode* weight,

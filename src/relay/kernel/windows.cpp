@@ -195,7 +195,12 @@ class WindowWriter {
     } else if (PrimExpr inside = Inside(at, p, columns, k); inside.defined()) {
       mask = Vector(inside), place = tir::Select(inside, at, I(0));
     }
-    PrimExpr element = ReadMasked(g_.arg(0), row + place * I(c_.lanes), lanes_, mask);
+    const PrimExpr from = row + place * I(c_.lanes);
+    // Not every processor has masked reads of bytes; where blocks are read, `place` is within the image anyway.
+    PrimExpr element =
+        mask.defined() && !plain_ && g_.arg(0)->dtype.bits() < 32
+            ? tir::Select(mask, Read(g_.arg(0), from, lanes_), Vector(tir::make_const(g_.arg(0)->dtype, 0)))
+            : ReadMasked(g_.arg(0), from, lanes_, mask);
     return mask.defined() && c_.outside.defined() ? tir::Select(mask, element, Vector(c_.outside)) : element;
   }
 
