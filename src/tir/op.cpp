@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that match dtypes and fold literals; casts.
+#include <baton/tir/intrin.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -404,14 +405,14 @@ PrimExpr reinterpret(DataType t, PrimExpr value) {
       if (auto w = Wrap(e, i)) return tir::broadcast_to(IntLit(e, *w), t.lanes());
     }
   }
-  return tir::call_intrin(t, "tir.reinterpret", {value});
+  return tir::Call(t, tir::intrin::reinterpret, {value});
 }
 PrimExpr if_then_else(PrimExpr cond, PrimExpr t, PrimExpr f) {
   if (!cond.defined() || !cond.dtype().is_bool())
     Fail(fmt::format("the condition of if_then_else has dtype {}, not bool", TypeName(cond)));
   Match("if_then_else", &t, &f);
   if (PrimExpr l = Literal(cond); l.defined() && AsInt(l)) return AsInt(l)->value ? t : f;
-  return tir::call_intrin(t.dtype(), "tir.if_then_else", {cond, t, f});
+  return tir::Call(t.dtype(), tir::intrin::if_then_else, {cond, t, f});
 }
 
 }  // namespace baton

@@ -4,11 +4,6 @@
 #include <baton/tir/lower.h>
 
 namespace baton::tir {
-namespace {
-// Front ends call them by name.
-const bool registered_thread_axes = (Op::GetOrCreate(kStorageSync), Op::GetOrCreate(kThreadAllreduce), true);
-}  // namespace
-
 const VarNode* BoundThreadVar(const AttrStmtNode* op) {
   if (op->attr_key != kThreadExtent && op->attr_key != "virtual_thread") return nullptr;
   const auto* axis = op->node.as<IterVarNode>();
@@ -83,14 +78,14 @@ std::vector<KernelAxis> AxesOf(const Stmt& kernel) {
 
 Stmt StorageSync(const char* scope) {
   EvaluateNode n;
-  n.value = call_intrin(DataType::Int(32), kStorageSync, {StringImm(String(scope))});
+  n.value = Call(DataType::Int(32), intrin::tvm_storage_sync, {StringImm(String(scope))});
   return Evaluate(std::move(n));
 }
 
-const CallNode* CallOf(const Stmt& s, std::string_view intrinsic) {
+const CallNode* CallOf(const Stmt& s, const Op& intrinsic) {
   const auto* e = s.as<EvaluateNode>();
   const auto* call = e ? e->value.as<CallNode>() : nullptr;
-  return call && IntrinName(call) == intrinsic ? call : nullptr;
+  return call && call->op == intrinsic ? call : nullptr;
 }
 
 ThreadAllreduce::ThreadAllreduce(const CallNode* call) {

@@ -3,8 +3,8 @@
 #include <baton/ir/target.h>
 #include <baton/runtime/c_backend_api.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <baton/tir/transform.h>
 
 #include <optional>
@@ -16,8 +16,7 @@ namespace baton::tir {
 namespace {
 
 PrimExpr LoadHandle(const Var& base, int64_t index) {
-  static const Op op = Op::GetOrCreate("tir.load_handle");
-  return Call(DataType::Handle(), op, {base, PrimExpr(index)});
+  return Call(DataType::Handle(), intrin::load_handle, {base, PrimExpr(index)});
 }
 /// An array of numbers behind a pointer.
 Buffer View(const Var& pointer, DataType dtype, int64_t size) {
@@ -162,7 +161,7 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
   const PrimFunc given = api.func;  // what the caller of the PackedFunc knows of
   int64_t result = 0;
   if (GivesValue(api.func)) {
-    args.push_back(call_intrin(DataType::Handle(), "tir.ptr_offset", {slots, PrimExpr(8 * num)}));
+    args.push_back(Call(DataType::Handle(), intrin::ptr_offset, {slots, PrimExpr(8 * num)}));
     api.func = ResultToParameter(given);
     result = api.func->buffer_map.at(api.func->params.back())->dtype.is_floating() ? kBatonParamFloat : kBatonParamInt;
   }
