@@ -93,13 +93,9 @@ size_t ConstantTable::Add(const NDArray& value) {
 
 namespace {
 
-PrimExpr Handle(const PrimExpr& base, const PrimExpr& offset) {
-  return tir::Call(DataType::Handle(), tir::intrin::ptr_offset, {base, offset});
-}
+PrimExpr Handle(const PrimExpr& base, const PrimExpr& offset) { return tir::ptr_offset(base, offset); }
 
-PrimExpr IoHandle(const tir::Var& io, int index) {
-  return tir::Call(DataType::Handle(), tir::intrin::load_handle, {io, PrimExpr(static_cast<int64_t>(index))});
-}
+PrimExpr IoHandle(const tir::Var& io, int index) { return tir::load_handle(io, PrimExpr(static_cast<int64_t>(index))); }
 
 /// Bytes of a tensor: a literal, else the word that holds them.
 struct Bytes {

@@ -279,7 +279,7 @@ tir::PrimFunc SizeWords::Function() const {
   for (size_t i = values_.size(); i-- > 0;) {
     tir::LetStmtNode n;
     n.var = pointers[i], n.body = body;
-    n.value = tir::Call(DataType::Handle(), tir::intrin::load_handle, {io, PrimExpr(values_[i].input)});
+    n.value = tir::load_handle(io, PrimExpr(values_[i].input));
     body = tir::LetStmt(std::move(n));
   }
   tir::PrimFunc f({dims, io, threads, s}, body);

@@ -104,7 +104,7 @@ class Canonical final : public BufferMutator {
     BufferNode view;
     view.data = data, view.dtype = op->args[0].dtype(), view.name = data->name_hint;
     view.shape = {at + Wide(op->args[3])};
-    return Call(DataType::Handle(), intrin::address_of, {BufferLoad(Buffer(std::move(view)), {at})});
+    return address_of(BufferLoad(Buffer(std::move(view)), {at}));
   }
   PrimExpr VisitExpr_(const ProducerLoadNode* op) final {
     const Array<PrimExpr> indices = Indices(op->indices);

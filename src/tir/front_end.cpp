@@ -2,7 +2,7 @@
 // Constructors with checks and operators that fold, for front ends. Intrinsics are registered by their rows.
 #include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
-#include <baton/tir/intrin.h>
+#include <baton/tir/op.h>
 #include <baton/tir/stmt.h>
 
 #include <string>
@@ -114,15 +114,6 @@ BATON_REGISTER_GLOBAL("tir.Call").set_body([](runtime::Args args, runtime::RetVa
   } else {
     *rv = Any(Call(t, args[1].As<RelayExpr>(), operands));
   }
-});
-BATON_REGISTER_GLOBAL("tir.op.call_extern").set_body_typed([](DataType t, String name, Array<PrimExpr> args) {
-  return call_extern(t, name, args);
-});
-BATON_REGISTER_GLOBAL("tir.op.call_packed").set_body_typed([](DataType t, Array<PrimExpr> args) {
-  return Call(t, intrin::call_packed, args);
-});
-BATON_REGISTER_GLOBAL("tir.op.stack_array").set_body_typed([](Array<PrimExpr> args) {
-  return Call(DataType::Handle(), intrin::tvm_stack_make_array, args);
 });
 BATON_REGISTER_GLOBAL("tir.SeqStmt").set_body_typed([](Array<Stmt> seq) { return SeqStmt::Flatten(seq); });
 BATON_REGISTER_GLOBAL("tir.PrimFunc")

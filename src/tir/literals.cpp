@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tir/literals.h"
 
-#include <baton/tir/intrin.h>
 #include <fmt/format.h>
 
 namespace baton {
@@ -22,7 +21,7 @@ PrimExpr Extreme(DataType t, bool high, bool infinite) {
     if (!high) {
       v = IntLit(e, 0);
     } else if (e.bits() == 64) {
-      v = tir::Call(e, tir::intrin::bitwise_not, {IntLit(e, 0)});
+      v = bitwise_not(IntLit(e, 0));
     } else {
       v = IntLit(e, static_cast<int64_t>((uint64_t{1} << e.bits()) - 1));
     }

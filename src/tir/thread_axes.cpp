@@ -82,11 +82,17 @@ Stmt StorageSync(const char* scope) {
   return Evaluate(std::move(n));
 }
 
-const CallNode* CallOf(const Stmt& s, const Op& intrinsic) {
+namespace {
+/// The call in a statement that is just a call of this intrinsic; null for others.
+const CallNode* CallIn(const Stmt& s, const Op& intrinsic) {
   const auto* e = s.as<EvaluateNode>();
   const auto* call = e ? e->value.as<CallNode>() : nullptr;
   return call && call->op == intrinsic ? call : nullptr;
 }
+}  // namespace
+const CallNode* SyncOf(const Stmt& s) { return CallIn(s, intrin::tvm_storage_sync); }
+const CallNode* AllreduceOf(const Stmt& s) { return CallIn(s, intrin::tvm_thread_allreduce); }
+bool IsAllreduce(const CallNode* call) { return call->op == intrin::tvm_thread_allreduce; }
 
 ThreadAllreduce::ThreadAllreduce(const CallNode* call) {
   const auto fail = [](const char* what) {

@@ -37,8 +37,10 @@ struct KernelAxis {
 std::vector<KernelAxis> AxesOf(const Stmt& kernel);
 
 Stmt StorageSync(const char* scope);
-/// The call in a statement that is just a call of this intrinsic; null for others.
-const CallNode* CallOf(const Stmt& s, const Op& intrinsic);
+/// The call of tvm_storage_sync, or of tvm_thread_allreduce, in a statement that is just that call; null for others.
+const CallNode* SyncOf(const Stmt& s);
+const CallNode* AllreduceOf(const Stmt& s);
+bool IsAllreduce(const CallNode* call);
 
 /// tvm_thread_allreduce(n, values..., condition, places..., variables...): combines the `values` of the threads that
 /// differ only in these variables and whose `condition` is true; each thread gets the result at `places`, which are

@@ -251,6 +251,11 @@ extern BATON_DLL const Op vector_sum, vector_prod, vector_min, vector_max, dot4;
 extern BATON_DLL const Op tvm_storage_sync, tvm_thread_allreduce;
 }  // namespace intrin
 
+/// A pointer, some bytes on.
+BATON_DLL PrimExpr ptr_offset(PrimExpr pointer, PrimExpr bytes);
+/// An element of an array of pointers.
+BATON_DLL PrimExpr load_handle(PrimExpr array, PrimExpr index);
+
 /// The call of if_then_else that an expression is; null for another.
 inline const CallNode* AsChoice(const PrimExpr& e) {
   const auto* call = e.as<CallNode>();

@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+
+#include "tir/literals.h"
 
 namespace baton::tir {
 namespace {
@@ -37,9 +40,7 @@ IntRange RangeOfShift(IntRange x, int64_t count, IntRange of_dtype) {
 }
 
 /// The bits of a number as another dtype.
-HostNumber InterpretReinterpret(Machine& machine, const CallNode* call, int lane) {
-  const DataType from = call->args[0].dtype().element_of(), to = call->dtype.element_of();
-  const HostNumber x = machine.Eval(call->args[0], lane);
+HostNumber Reinterpreted(HostNumber x, DataType from, DataType to) {
   runtime::NDArray cell = runtime::NDArray::Empty({8}, DataType::UInt(8));
   std::memset(cell.data(), 0, 8);
   if (from.is_floating()) {
@@ -49,6 +50,23 @@ HostNumber InterpretReinterpret(Machine& machine, const CallNode* call, int lane
   }
   const runtime::NDArray as = cell.View({8 / to.bytes()}, to);
   return to.is_floating() ? HostNumber{0, as.GetDouble(0)} : HostNumber{as.GetInt(0), 0};
+}
+HostNumber InterpretReinterpret(Machine& machine, const CallNode* call, int lane) {
+  const PrimExpr& x = call->args[0];
+  return Reinterpreted(machine.Eval(x, lane), x.dtype().element_of(), call->dtype.element_of());
+}
+/// A literal of 32 bits as another number; null where a literal does not keep all bits, as those of a NaN.
+PrimExpr FoldedReinterpret(DataType t, const PrimExpr& value) {
+  using namespace literals;  // NOLINT
+  const PrimExpr l = Literal(value);
+  if (!l.defined() || t.lanes() != value.dtype().lanes()) return {};
+  const DataType from = l.dtype(), to = t.element_of();
+  if (from.bits() != 32 || from.is_float() == to.is_float() || !(to.is_float() || to.is_integral())) return {};
+  const HostNumber v =
+      Reinterpreted(AsInt(l) ? HostNumber{AsInt(l)->value, 0} : HostNumber{0, AsFloat(l)->value}, from, to);
+  if (to.is_float()) return std::isnan(v.f) ? PrimExpr() : broadcast_to(FloatLit(to, v.f), t.lanes());
+  const std::optional<int64_t> held = Wrap(to, v.i);
+  return held ? broadcast_to(IntLit(to, *held), t.lanes()) : PrimExpr();
 }
 std::string CheckReinterpret(const CallNode* call) {
   const DataType from = call->args[0].dtype(), to = call->dtype;
@@ -159,3 +177,18 @@ const Op intrin::reinterpret = DefineIntrin({
     .shows_dtype = true,
 });
 }  // namespace baton::tir
+
+namespace baton {
+
+PrimExpr reinterpret(DataType t, PrimExpr value) {
+  if (!value.defined()) literals::Fail("the operand of `reinterpret` is null");
+  if (value.dtype() == t) return value;
+  if (t.bits() * t.lanes() != value.dtype().bits() * value.dtype().lanes()) {
+    literals::Fail(
+        fmt::format("reinterpret from {} to {}: sizes differ", literals::TypeName(value), DataType2String(t)));
+  }
+  if (PrimExpr folded = tir::FoldedReinterpret(t, value); folded.defined()) return folded;
+  return tir::Call(t, tir::intrin::reinterpret, {std::move(value)});
+}
+
+}  // namespace baton

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choices, jumps, calls of functions outside of the program, and threads.
+#include <baton/runtime/registry.h>
 #include <baton/tir/intrin.h>
+#include <fmt/format.h>
+
+#include "tir/literals.h"
 
 namespace baton::tir {
 namespace {
@@ -139,4 +143,28 @@ PrimExpr call_extern(DataType ret, String name, Array<PrimExpr> args) {
   return Call(ret, intrin::call_extern, std::move(args));
 }
 
+BATON_REGISTER_GLOBAL("tir.op.call_extern").set_body_typed([](DataType t, String name, Array<PrimExpr> args) {
+  return call_extern(t, name, args);
+});
+BATON_REGISTER_GLOBAL("tir.op.call_packed").set_body_typed([](DataType t, Array<PrimExpr> args) {
+  return Call(t, intrin::call_packed, args);
+});
+BATON_REGISTER_GLOBAL("tir.op.stack_array").set_body_typed([](Array<PrimExpr> args) {
+  return Call(DataType::Handle(), intrin::tvm_stack_make_array, args);
+});
+
 }  // namespace baton::tir
+
+namespace baton {
+
+PrimExpr if_then_else(PrimExpr cond, PrimExpr t, PrimExpr f) {
+  using namespace literals;  // NOLINT
+  if (!cond.defined() || !cond.dtype().is_bool()) {
+    Fail(fmt::format("the condition of if_then_else has dtype {}, not bool", TypeName(cond)));
+  }
+  Match("if_then_else", &t, &f);
+  if (PrimExpr l = Literal(cond); l.defined() && AsInt(l)) return AsInt(l)->value ? t : f;
+  return tir::Call(t.dtype(), tir::intrin::if_then_else, {cond, t, f});
+}
+
+}  // namespace baton

@@ -135,5 +135,11 @@ PrimExpr address_of(PrimExpr load) {
   NeedPlace(load, "address_of");
   return Call(DataType::Handle(), intrin::address_of, {std::move(load)});
 }
+PrimExpr ptr_offset(PrimExpr pointer, PrimExpr bytes) {
+  return Call(DataType::Handle(), intrin::ptr_offset, {std::move(pointer), std::move(bytes)});
+}
+PrimExpr load_handle(PrimExpr array, PrimExpr index) {
+  return Call(DataType::Handle(), intrin::load_handle, {std::move(array), std::move(index)});
+}
 
 }  // namespace baton::tir

@@ -80,7 +80,7 @@ class ReturnLowerer : public StmtMutator {
     WhileNode n = *op;
     n.body = Repeated(op->body);
     if (!leaves_) return GetRef<Stmt>(op);
-    n.condition = Call(DataType::Bool(), intrin::if_then_else, {Here(), op->condition, IntImm(DataType::Bool(), 0)});
+    n.condition = if_then_else(Here(), op->condition, IntImm(DataType::Bool(), 0));
     return While(std::move(n));
   }
 

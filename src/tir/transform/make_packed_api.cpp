@@ -15,9 +15,6 @@
 namespace baton::tir {
 namespace {
 
-PrimExpr LoadHandle(const Var& base, int64_t index) {
-  return Call(DataType::Handle(), intrin::load_handle, {base, PrimExpr(index)});
-}
 /// An array of numbers behind a pointer.
 Buffer View(const Var& pointer, DataType dtype, int64_t size) {
   BufferNode n;
@@ -112,7 +109,7 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
     const Var& p = params[k];
     DataType t = p->dtype;
     if (t.is_handle()) {
-      let(p, LoadHandle(slots, 2 * k));
+      let(p, load_handle(slots, 2 * k));
     } else if (i < required) {
       PrimExpr at = 2 * k;
       PrimExpr value = t.is_floating() ? PrimExpr(BufferLoad(floats, {at})) : PrimExpr(BufferLoad(ints, {at}));
@@ -134,7 +131,7 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
     for (size_t d = 0; d < b->shape.size(); ++d) {
       const PrimExpr& e = b->shape[static_cast<int64_t>(d)];
       if (as_const_int(e)) continue;  // the caller compares literals
-      if (!used) wraps.push_back({shape, LoadHandle(slots, 2 * k + 1), ""});
+      if (!used) wraps.push_back({shape, load_handle(slots, 2 * k + 1), ""});
       used = true;
       PrimExpr size = BufferLoad(view, {PrimExpr(static_cast<int64_t>(d))});
       if (const auto* v = e.as<VarNode>(); v && !bound.count(v)) {
@@ -161,7 +158,7 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
   const PrimFunc given = api.func;  // what the caller of the PackedFunc knows of
   int64_t result = 0;
   if (GivesValue(api.func)) {
-    args.push_back(Call(DataType::Handle(), intrin::ptr_offset, {slots, PrimExpr(8 * num)}));
+    args.push_back(ptr_offset(slots, PrimExpr(8 * num)));
     api.func = ResultToParameter(given);
     result = api.func->buffer_map.at(api.func->params.back())->dtype.is_floating() ? kBatonParamFloat : kBatonParamInt;
   }

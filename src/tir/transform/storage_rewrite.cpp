@@ -201,7 +201,7 @@ PrimFunc PlanStorage(const PrimFunc& f) {
     if (!life[i].used()) continue;
     LetStmtNode let;
     let.var = buffers[i]->data;
-    let.value = Call(DataType::Handle(), intrin::ptr_offset, {arena->data, PrimExpr(life[i].offset)});
+    let.value = ptr_offset(arena->data, PrimExpr(life[i].offset));
     let.body = body;
     body = LetStmt(std::move(let));
   }
