@@ -45,7 +45,7 @@ REQUIREMENTS_TIDY = ROOT / "tools" / "requirements-tidy.txt"
 
 def venv_dir():
     """The virtual environment: `.venv`, or where BATON_VENV points (one environment for several checkouts)."""
-    return Path(os.environ.get("BATON_VENV") or ROOT / ".venv")
+    return Path(os.environ.get("BATON_VENV") or ROOT / ".venv").absolute()
 
 
 def venv_python():
