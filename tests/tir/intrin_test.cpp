@@ -46,6 +46,12 @@ TEST_CASE("tir: rows answer what passes ask") {
   const Call own(DataType::Float(32), Op::GetOrCreate("tir.intrin_test_without_row"), {x});
   CHECK(!CallHasSideEffect(own.get()));
   CHECK(IsLaneByLane(own.get()));
+  const Op told = Op::GetOrCreate("tir.intrin_test_with_attributes");
+  told.SetAttrValue("TCallEffectKind", Any(3));
+  told.SetAttrValue("TVectorizable", Any(false));
+  const Call telling(DataType::Float(32), told, {x});
+  CHECK(CallHasSideEffect(telling.get()));
+  CHECK(!IsLaneByLane(telling.get()));
 }
 
 TEST_CASE("tir: functions of intrinsics fold what a literal can hold") {

@@ -183,7 +183,7 @@ inline const IntrinDef* IntrinOf(const CallNode* call) {
 BATON_DLL std::vector<Op> ListIntrins();
 
 // ---- Questions of passes, beside CallHasSideEffect (functor.h). An operator without a row, which a program made, is
-// pure and works lane by lane.
+// as its TCallEffectKind and TVectorizable say; without them it is pure and works lane by lane.
 /// Whether a call on vectors gives in each lane the value for that lane; false for calls of functions of the module.
 BATON_DLL bool IsLaneByLane(const CallNode* call);
 /// Cost of one evaluation of a call besides that of its arguments; 1 is an addition of a vector.

@@ -2,6 +2,7 @@
 """Building expressions: operators that fold literals, and intrinsics."""
 
 import builtins
+import functools
 import inspect
 
 from .._ffi import get_global_func, register_func
@@ -35,10 +36,15 @@ def _literals(args):
     return [convert(a) for a in args] if builtins.all(isinstance(a, (bool, int, float)) for a in args) else args
 
 
+@functools.cache
+def _signature(*parameters):
+    kinds = inspect.Parameter
+    return inspect.Signature([*(kinds(p, kinds.POSITIONAL_OR_KEYWORD) for p in parameters), kinds("span", kinds.POSITIONAL_OR_KEYWORD, default=None)])
+
+
 def _function(name, parameters):
     """A function of this module that makes a call, from its name and the names of its parameters."""
-    kinds = inspect.Parameter
-    signature = inspect.Signature([*(kinds(p, kinds.POSITIONAL_OR_KEYWORD) for p in parameters), kinds("span", kinds.POSITIONAL_OR_KEYWORD, default=None)])
+    signature = _signature(*parameters)
 
     def call(*args, **kwargs):
         if kwargs or len(args) != len(parameters):

@@ -26,11 +26,29 @@ using literals::Match;
 using literals::TypeName;
 using literals::Wrap;
 
-/// Rows by the index of their operator. Readers take no lock: a table that is outgrown is kept as it is.
+/// Rows by the index of their operator. Readers take no lock: a table that is outgrown stays for them.
 struct RowsByOp {
-  std::vector<const IntrinDef*> rows;
+  explicit RowsByOp(size_t size) : rows(size) {}
+  std::vector<std::atomic<const IntrinDef*>> rows;
 };
-std::atomic<const RowsByOp*> rows_by_op{nullptr};
+std::atomic<RowsByOp*> rows_by_op{nullptr};
+void PutRow(size_t index, const IntrinDef* row) {
+  RowsByOp* t = rows_by_op.load();
+  if (!t || t->rows.size() <= index) {
+    auto* larger = new RowsByOp(2 * index + 256);
+    for (size_t i = 0; t && i < t->rows.size(); ++i) larger->rows[i] = t->rows[i].load();
+    rows_by_op.store(t = larger);
+  }
+  t->rows[index].store(row);
+}
+/// An attribute that a program has set on an operator of its own.
+int64_t SaidByProgram(const OpNode* op, const char* key, int64_t otherwise) {
+  const Any v = GetRef<Op>(op).GetAttrValue(key);
+  return runtime::ValueTraits<int64_t>::Is(v.raw()) ? v.As<int64_t>() : otherwise;
+}
+bool IsEffect(int64_t kind) {
+  return kind == static_cast<int64_t>(Effect::kUpdates) || kind == static_cast<int64_t>(Effect::kJumps);
+}
 struct IntrinTable {
   std::mutex mutex;
   std::vector<Op> intrins;
@@ -127,12 +145,7 @@ Op DefineIntrin(const IntrinDef& def) {
   auto* row = new IntrinDef(def);
   row->number = static_cast<int>(t.intrins.size());
   t.intrins.push_back(op);
-  const RowsByOp* before = rows_by_op.load();
-  auto* after = before ? new RowsByOp(*before) : new RowsByOp;
-  const auto index = static_cast<size_t>(op->index);
-  if (after->rows.size() <= index) after->rows.resize(index + 1);
-  after->rows[index] = row;
-  rows_by_op.store(after);
+  PutRow(static_cast<size_t>(op->index), row);
   op->description = String(def.doc);
   RegisterFunction(op, *row);
   op.SetAttrValue("TCallEffectKind", Any(static_cast<int>(def.effect.value)));
@@ -143,7 +156,7 @@ Op DefineIntrin(const IntrinDef& def) {
 const IntrinDef* IntrinOf(const OpNode* op) {
   const RowsByOp* t = rows_by_op.load(std::memory_order_acquire);
   const auto index = static_cast<size_t>(op->index);
-  return t && index < t->rows.size() ? t->rows[index] : nullptr;
+  return t && index < t->rows.size() ? t->rows[index].load(std::memory_order_acquire) : nullptr;
 }
 
 std::vector<Op> ListIntrins() {
@@ -162,14 +175,15 @@ bool CallHasSideEffect(const CallNode* call) {
   const auto* op = call->op.as<OpNode>();
   if (!op) return true;
   const IntrinDef* row = IntrinOf(op);
-  return row && (row->effect == Effect::kUpdates || row->effect == Effect::kJumps);
+  return IsEffect(row ? static_cast<int64_t>(row->effect.value)
+                      : SaidByProgram(op, "TCallEffectKind", static_cast<int64_t>(Effect::kPure)));
 }
 
 bool IsLaneByLane(const CallNode* call) {
   const auto* op = call->op.as<OpNode>();
   if (!op) return false;
   const IntrinDef* row = IntrinOf(op);
-  return !row || row->lanes == LaneForm::kEach;
+  return row ? row->lanes == LaneForm::kEach : SaidByProgram(op, "TVectorizable", 1) != 0;
 }
 
 double CostOfCall(const CallNode* call) {
