@@ -197,6 +197,8 @@ def test(args, rest):
         filters += more_filters
         files += more_files
     machine.setup()
+    if not args.paths:
+        machine.optional_packages()
     folder = build(args.sanitize)
     failed = []
     if not args.paths:
