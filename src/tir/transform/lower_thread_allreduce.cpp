@@ -149,9 +149,7 @@ Pass LowerThreadAllreduce() {
       .reassociates = true,
       .run =
           [](PrimFunc f, IRModule, PassContext) {
-            const auto call = [](const EvaluateNode* e) {
-              return AllreduceOf(GetRef<Stmt>(e)) != nullptr;
-            };
+            const auto call = [](const EvaluateNode* e) { return AllreduceOf(GetRef<Stmt>(e)) != nullptr; };
             return AnyStmtOf<EvaluateNode>(f->body, call) ? WithBody(f, Lowerer()(f->body)) : f;
           },
   });
