@@ -5,7 +5,7 @@
 python3 tools/check_layers.py             all rules that need no compiler
 python3 tools/check_layers.py --headers   also compiles every public header alone
 python3 tools/check_layers.py --rules     lists the rules
-python3 tools/check_layers.py --names     lowers tools/operator_names.txt to what is there
+python3 tools/check_layers.py --names     lowers tools/operator_names.txt and intrinsic_names.txt to what is there
 """
 
 import argparse
@@ -47,6 +47,8 @@ RULES = {
     "today is listed in tools/code_sizes.py, and may only shrink",
     "names": "passes, the guard, the driver and te ask an operator's slots: they name operators (\"nn.conv2d\", op::conv2d) in rewrite rows "
     "and in passes about that operator alone; tools/operator_names.txt counts what is left, which may only fall",
+    "intrinsics": "an intrinsic of TIR is a row of src/tir/intrin and one of each backend's intrinsics.cpp; others ask its slots (IntrinDef). Code about "
+    "one names it as intrin::exp, which tools/intrinsic_names.txt counts (it may only fall); \"tir.exp\", and prefixes of such names, are in no C++",
     "trick": "prefetching, page tricks and interrupt polling stand in support, runtime and the iterators of the expression "
     "index alone; the list of what is left elsewhere may only shrink",
     "kind": "a kind of target with code of its own (\"opencl\") is named in its folders src/KIND and src/codegen/KIND, and in the two lists of "
@@ -160,6 +162,13 @@ ABOUT = {
     "src/relay/transform/device_rewrite.cpp": {"on_device", "device_copy"},
     "src/relay/transform/plan_devices.cpp": {"on_device", "device_copy"},
 }
+# Where intrinsics of TIR are defined and declared, and their columns in code generators.
+INTRINSIC_HOMES = re.compile(r"^(src/tir/intrin/|include/baton/tir/(intrin|op)\.h$|src/codegen/\w+/intrinsics\.cpp$)")
+INTRINSICS_LEFT = "tools/intrinsic_names.txt"
+INTRINSICS_HEAD = """# SPDX-License-Identifier: Apache-2.0
+# Intrinsics that C++ outside their rows names as intrin::exp (rule `intrinsics`): how many are left in each file. A number may only fall:
+# `python3 tools/check_layers.py --names` lowers it.
+"""
 NAMES_LEFT = "tools/operator_names.txt"
 NAMES_HEAD = """# SPDX-License-Identifier: Apache-2.0
 # Names of operators in layers that ask slots (rule `names`): how many are left in each file. A number may only fall:
@@ -393,31 +402,46 @@ def names_in(root, paths):
     return found
 
 
-def names_left(root):
-    """{path: number} of tools/operator_names.txt."""
-    listing = root / NAMES_LEFT
+def intrinsics_in(root, paths):
+    """{path: [(line, intrinsic)]} of the names of intrinsics outside their rows."""
+    wanted = [p for p in paths if p.startswith(("src/", "include/")) and p.endswith(CPP) and not INTRINSIC_HOMES.match(p)]
+    known = places.intrinsics(root) if wanted else set()
+    found = {path: places.intrinsics_used(places.code(path, (root / path).read_text(encoding="utf-8")), known) for path in wanted}
+    return {path: used for path, used in found.items() if used}
+
+
+def names_left(root, listing=NAMES_LEFT):
+    """{path: number} of tools/operator_names.txt, or of the other list."""
+    listing = root / listing
     rows = (line.split() for line in listing.read_text(encoding="utf-8").splitlines() if not line.startswith("#")) if listing.is_file() else ()
     return {path: int(number) for number, path in rows}
 
 
 def check_names(root, paths):
     """Breaches of the rule on names of operators, and numbers that are higher than what is left."""
-    left, found = names_left(root), names_in(root, paths)
-    for path, used in found.items():
-        if len(used) > left.get(path, 0):
-            for line, name in used:
-                yield Breach(path, line, "names", f"`{name}`: {len(used)} names here, at most {left.get(path, 0)}; ask a slot of OpDef")
-    for path, number in left.items():
-        now = len(found.get(path, ()))
-        if now < number:
-            yield Breach(NAMES_LEFT, 0, "names", f"{path} has {now} names left, not {number}; run tools/check_layers.py --names")
+    for rule, listing, found, slots in (
+        ("names", NAMES_LEFT, names_in(root, paths), "OpDef"),
+        ("intrinsics", INTRINSICS_LEFT, intrinsics_in(root, paths), "IntrinDef"),
+    ):
+        left = names_left(root, listing)
+        for path, used in found.items():
+            # A name as a string is a breach whatever the list says.
+            wrong = used if len(used) > left.get(path, 0) else [one for one in used if one[1].startswith('"')]
+            for line, name in wrong:
+                yield Breach(path, line, rule, f"`{name}`: {len(used)} names here, at most {left.get(path, 0)}; ask a slot of {slots}")
+        for path, number in left.items():
+            now = len(found.get(path, ()))
+            if now < number:
+                yield Breach(listing, 0, rule, f"{path} has {now} names left, not {number}; run tools/check_layers.py --names")
 
 
 def lower_names(root):
-    """Lowers the numbers of tools/operator_names.txt to what is there; none rises."""
-    found = names_in(root, files_of(root))
-    rows = [f"{min(number, len(found[path])):3} {path}\n" for path, number in sorted(names_left(root).items()) if path in found]
-    (root / NAMES_LEFT).write_text(NAMES_HEAD + "".join(rows), encoding="utf-8")
+    """Lowers the numbers of tools/operator_names.txt and tools/intrinsic_names.txt to what is there; none rises."""
+    paths = files_of(root)
+    for listing, head, found in ((NAMES_LEFT, NAMES_HEAD, names_in(root, paths)), (INTRINSICS_LEFT, INTRINSICS_HEAD, intrinsics_in(root, paths))):
+        rows = [f"{min(number, len(found[path])):3} {path}\n" for path, number in sorted(names_left(root, listing).items()) if path in found]
+        if rows or (root / listing).is_file():
+            (root / listing).write_text(head + "".join(rows), encoding="utf-8")
 
 
 def compile_alone(root, path, compiler):
@@ -496,7 +520,7 @@ def main(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--headers", action="store_true", help="also compile every public header alone")
     parser.add_argument("--rules", action="store_true", help="list the rules and stop")
-    parser.add_argument("--names", action="store_true", help="lower the numbers of tools/operator_names.txt to what is left, and stop")
+    parser.add_argument("--names", action="store_true", help="lower the numbers of the lists of names to what is left, and stop")
     parser.add_argument("--jobs", type=int, default=1, help="compilers at once for --headers")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)

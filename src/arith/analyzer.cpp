@@ -2,7 +2,7 @@
 // Bounds of integer expressions, and proofs by them.
 #include <baton/arith/analyzer.h>
 #include <baton/tir/functor.h>
-#include <baton/tir/op.h>
+#include <baton/tir/intrin.h>
 
 #include <algorithm>
 #include <string_view>
@@ -31,13 +31,7 @@ ConstIntBound Quotient(ConstIntBound a, ConstIntBound b, bool floor) {
   return {std::min(r.min, divide(a.min, b.max)), std::max(r.max, divide(a.max, b.max))};
 }
 
-/// Bounds of what bits make, where the second operand is a literal; `type` where nothing is known.
-ConstIntBound OfBits(std::string_view name, ConstIntBound a, const int64_t* c, ConstIntBound type) {
-  if (!c || *c < 0) return type;
-  if (name == "tir.bitwise_and") return {0, a.min >= 0 ? std::min(a.max, *c) : *c};
-  if (name != "tir.shift_right" || *c > 62) return type;
-  return {FloorDivC(a.min, int64_t{1} << *c), FloorDivC(a.max, int64_t{1} << *c)};
-}
+static_assert(tir::IntRange::kPosInf == kPosInf && tir::IntRange::kNegInf == kNegInf);
 
 }  // namespace
 
@@ -254,12 +248,13 @@ ConstIntBound Analyzer::FindBound(const PrimExpr& e) {
       }
       case NodeKind::kCall: {
         const auto* n = static_cast<const tir::CallNode*>(e.get());
-        if (n->args.size() == 3 && tir::IntrinName(n) == "tir.if_then_else")
-          return Union(Bound(n->args[1]), Bound(n->args[2]));
-        if (n->args.size() == 2) {
-          return OfBits(tir::IntrinName(n), Bound(n->args[0]), tir::as_const_int(n->args[1]), type);
-        }
-        return type;
+        if (tir::IsChoice(n)) return Union(Bound(n->args[1]), Bound(n->args[2]));
+        const tir::IntrinDef* row = tir::IntrinOf(n);
+        const int64_t* c = row && row->range && n->args.size() == 2 ? tir::as_const_int(n->args[1]) : nullptr;
+        if (!c) return type;
+        const ConstIntBound x = Bound(n->args[0]);
+        const tir::IntRange r = row->range({x.min, x.max}, *c, {type.min, type.max});
+        return {r.min, r.max};
       }
       default:
         return type;

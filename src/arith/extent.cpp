@@ -5,7 +5,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
-#include <baton/tir/op.h>
+#include <baton/tir/intrin.h>
 
 #include <algorithm>
 #include <cmath>
@@ -474,8 +474,7 @@ Poly Read(const PrimExpr& e) {
     if (const auto* c = e.as<tir::CastNode>(); c && HasExtentType(e)) {
       const PrimExpr inner = WithoutCasts(e);
       const auto* call = inner.as<tir::CallNode>();
-      const auto* op = call ? call->op.as<OpNode>() : nullptr;
-      if (op && op->name == "tir.round") return ReadRounded(call->args[0]);
+      if (call && call->op == tir::intrin::round) return ReadRounded(call->args[0]);
     }
     if (const auto* c = e.as<tir::CastNode>(); c && HasExtentType(e) && HasExtentType(c->value)) return Read(c->value);
     if (!HasExtentType(e)) throw NoExtent();

@@ -4,7 +4,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
-#include <baton/tir/op.h>
+#include <baton/tir/intrin.h>
 
 #include <unordered_map>
 #include <utility>
@@ -74,8 +74,7 @@ class SetEvaluator {
       }
       case NodeKind::kCall: {
         const auto* n = static_cast<const tir::CallNode*>(e.get());
-        if (n->args.size() == 3 && tir::IntrinName(n) == "tir.if_then_else")
-          return Either(Eval(n->args[0]), Eval(n->args[1]), Eval(n->args[2]), e);
+        if (tir::IsChoice(n)) return Either(Eval(n->args[0]), Eval(n->args[1]), Eval(n->args[2]), e);
         break;
       }
       case NodeKind::kCast: {

@@ -2,6 +2,7 @@
 #include "arith/simplifier.h"
 
 #include <baton/support/stack.h>
+#include <baton/tir/intrin.h>
 
 #include <numeric>
 
@@ -73,7 +74,7 @@ PrimExpr Simplifier::VisitExpr_(const tir::SelectNode* op) {
 }
 
 PrimExpr Simplifier::VisitExpr_(const tir::CallNode* op) {
-  if (op->args.size() == 3 && tir::IntrinName(op) == "tir.if_then_else") {
+  if (tir::IsChoice(op)) {
     PrimExpr c = VisitExpr(op->args[0]);
     if (const int64_t* k = tir::as_const_int(c)) return VisitExpr(op->args[*k ? 1 : 2]);
     bool scalar = c.dtype().is_scalar();

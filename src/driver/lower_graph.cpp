@@ -11,8 +11,8 @@
 #include <baton/support/json.h>
 #include <baton/support/pointer_map.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 
 #include <algorithm>
 #include <memory>
@@ -93,15 +93,9 @@ size_t ConstantTable::Add(const NDArray& value) {
 
 namespace {
 
-PrimExpr Handle(const PrimExpr& base, const PrimExpr& offset) {
-  static const Op op = Op::GetOrCreate("tir.ptr_offset");
-  return tir::Call(DataType::Handle(), op, {base, offset});
-}
+PrimExpr Handle(const PrimExpr& base, const PrimExpr& offset) { return tir::ptr_offset(base, offset); }
 
-PrimExpr IoHandle(const tir::Var& io, int index) {
-  static const Op op = Op::GetOrCreate("tir.load_handle");
-  return tir::Call(DataType::Handle(), op, {io, PrimExpr(static_cast<int64_t>(index))});
-}
+PrimExpr IoHandle(const tir::Var& io, int index) { return tir::load_handle(io, PrimExpr(static_cast<int64_t>(index))); }
 
 /// Bytes of a tensor: a literal, else the word that holds them.
 struct Bytes {
@@ -491,7 +485,6 @@ class GraphLowerer {
           return in_arena(buffers_[p.index].offset, buffers_[p.index].planned);
       }
     };
-    static const Op copy = Op::GetOrCreate("tir.memcpy");
     Array<tir::Stmt> seq;
     for (const Step& s : steps_) {
       Array<PrimExpr> args;
@@ -505,8 +498,8 @@ class GraphLowerer {
       } else {
         const PrimExpr bytes =
             dynamic_ ? sizes_.Load(sizes, s.bytes.word) : PrimExpr(static_cast<int64_t>(s.bytes.literal));
-        stmt =
-            tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), copy, {pointer(s.out[0]), pointer(s.in[0]), bytes})));
+        stmt = tir::Evaluate(
+            PrimExpr(tir::Call(DataType::Int(32), tir::intrin::memcpy, {pointer(s.out[0]), pointer(s.in[0]), bytes})));
       }
       stmt->span = debug ? debug->Step(s.kernel.defined() ? "%" + s.kernel->name_hint.str() : "copy", s.span) : s.span;
       seq.push_back(stmt);

@@ -4,8 +4,8 @@
 #include <baton/arith/extent.h>
 #include <baton/relay/op.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <relay/types/extent_guards.h>
 
 #include <set>
@@ -276,11 +276,10 @@ tir::PrimFunc SizeWords::Function() const {
     body = tir::LetStmt(std::move(n));
   }
   body = tir::RenewBindings(body);
-  static const Op load = Op::GetOrCreate("tir.load_handle");
   for (size_t i = values_.size(); i-- > 0;) {
     tir::LetStmtNode n;
     n.var = pointers[i], n.body = body;
-    n.value = tir::Call(DataType::Handle(), load, {io, PrimExpr(values_[i].input)});
+    n.value = tir::load_handle(io, PrimExpr(values_[i].input));
     body = tir::LetStmt(std::move(n));
   }
   tir::PrimFunc f({dims, io, threads, s}, body);

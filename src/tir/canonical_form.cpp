@@ -5,8 +5,8 @@
 
 #include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 
 #include <functional>
 #include <mutex>
@@ -96,7 +96,7 @@ class Canonical final : public BufferMutator {
 #undef BATON_WIDEN_COMPARE
   /// (dtype, data, offset, extent, access): the address of the element at `offset`.
   PrimExpr VisitExpr_(const CallNode* op) final {
-    if (IntrinName(op) != "tir.tvm_access_ptr" || op->args.size() != 5 || !op->args[1].as<VarNode>())
+    if (op->op != intrin::tvm_access_ptr || op->args.size() != 5 || !op->args[1].as<VarNode>())
       return StmtExprMutator::VisitExpr_(op);
     const Var data = Downcast<Var>(op->args[1]);
     const PrimExpr at = Wide(op->args[2]);
@@ -104,8 +104,7 @@ class Canonical final : public BufferMutator {
     BufferNode view;
     view.data = data, view.dtype = op->args[0].dtype(), view.name = data->name_hint;
     view.shape = {at + Wide(op->args[3])};
-    static const Op address_of = Op::GetOrCreate("tir.address_of");
-    return Call(DataType::Handle(), address_of, {BufferLoad(Buffer(std::move(view)), {at})});
+    return address_of(BufferLoad(Buffer(std::move(view)), {at}));
   }
   PrimExpr VisitExpr_(const ProducerLoadNode* op) final {
     const Array<PrimExpr> indices = Indices(op->indices);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constructors with checks, operators that fold, and intrinsics, for front ends.
+// Constructors with checks and operators that fold, for front ends. Intrinsics are registered by their rows.
 #include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
@@ -47,15 +47,6 @@ const bool registered_front_end = [] {
   BATON_REGISTER_OP(ceildiv)
   BATON_REGISTER_OP(min)
   BATON_REGISTER_OP(max)
-  BATON_REGISTER_OP(pow)
-  BATON_REGISTER_OP(fmod)
-  BATON_REGISTER_OP(atan2)
-  BATON_REGISTER_OP(bitwise_and)
-  BATON_REGISTER_OP(bitwise_or)
-  BATON_REGISTER_OP(bitwise_xor)
-  BATON_REGISTER_OP(shift_left)
-  BATON_REGISTER_OP(shift_right)
-  BATON_TIR_UNARY_LIST(BATON_REGISTER_OP)
 #undef BATON_REGISTER_OP
   RegisterBinary<Add>("Add");
   RegisterBinary<Sub>("Sub");
@@ -102,7 +93,6 @@ BATON_REGISTER_GLOBAL("tir.op.reinterpret").set_body_typed([](DataType t, PrimEx
 BATON_REGISTER_GLOBAL("tir.op.if_then_else").set_body_typed([](PrimExpr c, PrimExpr t, PrimExpr f) {
   return if_then_else(c, t, f);
 });
-BATON_REGISTER_GLOBAL("tir.op.fma").set_body_typed([](PrimExpr a, PrimExpr b, PrimExpr c) { return fma(a, b, c); });
 BATON_REGISTER_GLOBAL("tir.op.min_value").set_body_typed([](DataType t) { return min_value(t); });
 BATON_REGISTER_GLOBAL("tir.op.max_value").set_body_typed([](DataType t) { return max_value(t); });
 BATON_REGISTER_GLOBAL("tir.Select").set_body_typed([](PrimExpr c, PrimExpr t, PrimExpr f) { return Select(c, t, f); });
@@ -120,22 +110,10 @@ BATON_REGISTER_GLOBAL("tir.Call").set_body([](runtime::Args args, runtime::RetVa
   DataType t = args[0].As<DataType>();
   auto operands = args[2].As<Array<PrimExpr>>();
   if (runtime::ValueTraits<std::string>::Is(args[1].raw())) {
-    // An intrinsic becomes an operator when it is first used.
-    const auto name = args[1].As<std::string>();
-    const bool known = name.starts_with("tir.") && runtime::Registry::Get("tir.op." + name.substr(4));
-    *rv = Any(Call(t, known ? Op::GetOrCreate(name) : Op::Get(name), operands));
+    *rv = Any(Call(t, Op::Get(args[1].As<std::string>()), operands));
   } else {
     *rv = Any(Call(t, args[1].As<RelayExpr>(), operands));
   }
-});
-BATON_REGISTER_GLOBAL("tir.op.call_extern").set_body_typed([](DataType t, String name, Array<PrimExpr> args) {
-  return call_extern(t, name, args);
-});
-BATON_REGISTER_GLOBAL("tir.op.call_packed").set_body_typed([](DataType t, Array<PrimExpr> args) {
-  return call_intrin(t, "tir.call_packed", args);
-});
-BATON_REGISTER_GLOBAL("tir.op.stack_array").set_body_typed([](Array<PrimExpr> args) {
-  return call_intrin(DataType::Handle(), "tir.tvm_stack_make_array", args);
 });
 BATON_REGISTER_GLOBAL("tir.SeqStmt").set_body_typed([](Array<Stmt> seq) { return SeqStmt::Flatten(seq); });
 BATON_REGISTER_GLOBAL("tir.PrimFunc")

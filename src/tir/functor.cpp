@@ -411,13 +411,6 @@ bool UsesVar(const Stmt& s, const VarNode* var) {
   f.VisitStmt(s);
   return f.found;
 }
-bool CallHasSideEffect(const CallNode* call) {
-  const auto* op = call->op.as<OpNode>();
-  if (!op) return true;
-  std::string_view n = op->name.view();
-  return n == "tir.masked_store" || n == "tir.ret" || n.substr(0, 9) == "tir.call_" || n.substr(0, 8) == "tir.amx_" ||
-         n == "tir.prefetch" || n == "tir.tvm_storage_sync" || n == "tir.tvm_thread_allreduce";
-}
 bool HasSideEffect(const PrimExpr& e) {
   struct Finder : ExprVisitor {
     bool found = false;

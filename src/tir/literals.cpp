@@ -21,7 +21,7 @@ PrimExpr Extreme(DataType t, bool high, bool infinite) {
     if (!high) {
       v = IntLit(e, 0);
     } else if (e.bits() == 64) {
-      v = tir::call_intrin(e, "tir.bitwise_not", {IntLit(e, 0)});
+      v = bitwise_not(IntLit(e, 0));
     } else {
       v = IntLit(e, static_cast<int64_t>((uint64_t{1} << e.bits()) - 1));
     }

@@ -384,34 +384,5 @@ PrimExpr cast(DataType t, PrimExpr value) {
   }
   return tir::Cast(t, value);
 }
-PrimExpr reinterpret(DataType t, PrimExpr value) {
-  if (!value.defined()) Fail("the operand of `reinterpret` is null");
-  if (value.dtype() == t) return value;
-  if (t.bits() * t.lanes() != value.dtype().bits() * value.dtype().lanes()) {
-    Fail(fmt::format("reinterpret from {} to {}: sizes differ", TypeName(value), DataType2String(t)));
-  }
-  if (PrimExpr l = Literal(value); l.defined() && t.lanes() == value.dtype().lanes()) {
-    DataType s = l.dtype(), e = t.element_of();
-    if (s.bits() == 32 && AsInt(l) && e.is_float()) {
-      uint32_t u = static_cast<uint32_t>(AsInt(l)->value);
-      float f;
-      std::memcpy(&f, &u, 4);
-      if (!std::isnan(f)) return tir::broadcast_to(FloatLit(e, f), t.lanes());
-    } else if (s.bits() == 32 && AsFloat(l) && s.is_float() && e.is_integral()) {
-      float f = static_cast<float>(AsFloat(l)->value);
-      int32_t i;
-      std::memcpy(&i, &f, 4);
-      if (auto w = Wrap(e, i)) return tir::broadcast_to(IntLit(e, *w), t.lanes());
-    }
-  }
-  return tir::call_intrin(t, "tir.reinterpret", {value});
-}
-PrimExpr if_then_else(PrimExpr cond, PrimExpr t, PrimExpr f) {
-  if (!cond.defined() || !cond.dtype().is_bool())
-    Fail(fmt::format("the condition of if_then_else has dtype {}, not bool", TypeName(cond)));
-  Match("if_then_else", &t, &f);
-  if (PrimExpr l = Literal(cond); l.defined() && AsInt(l)) return AsInt(l)->value ? t : f;
-  return tir::call_intrin(t.dtype(), "tir.if_then_else", {cond, t, f});
-}
 
 }  // namespace baton

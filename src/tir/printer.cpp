@@ -3,7 +3,7 @@
 #include <baton/ir/target.h>
 #include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
-#include <baton/tir/op.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/printer.h>
 #include <fmt/format.h>
 
@@ -281,7 +281,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     if (const auto* o = op->op.as<OpNode>()) {
       std::string_view n = o->name.view();
       out += n.substr(0, 4) == "tir." ? n.substr(4) : n;
-      if (n == "tir.reinterpret" || n.substr(0, 9) == "tir.call_") out += "<" + DataType2String(op->dtype) + ">";
+      if (const IntrinDef* row = IntrinOf(o); row && row->shows_dtype) out += "<" + DataType2String(op->dtype) + ">";
     } else if (const auto* g = op->op.as<GlobalVarNode>()) {
       out += "@" + g->name_hint.str();
     } else {

@@ -4,11 +4,6 @@
 #include <baton/tir/lower.h>
 
 namespace baton::tir {
-namespace {
-// Front ends call them by name.
-const bool registered_thread_axes = (Op::GetOrCreate(kStorageSync), Op::GetOrCreate(kThreadAllreduce), true);
-}  // namespace
-
 const VarNode* BoundThreadVar(const AttrStmtNode* op) {
   if (op->attr_key != kThreadExtent && op->attr_key != "virtual_thread") return nullptr;
   const auto* axis = op->node.as<IterVarNode>();
@@ -83,15 +78,21 @@ std::vector<KernelAxis> AxesOf(const Stmt& kernel) {
 
 Stmt StorageSync(const char* scope) {
   EvaluateNode n;
-  n.value = call_intrin(DataType::Int(32), kStorageSync, {StringImm(String(scope))});
+  n.value = Call(DataType::Int(32), intrin::tvm_storage_sync, {StringImm(String(scope))});
   return Evaluate(std::move(n));
 }
 
-const CallNode* CallOf(const Stmt& s, std::string_view intrinsic) {
+namespace {
+/// The call in a statement that is just a call of this intrinsic; null for others.
+const CallNode* CallIn(const Stmt& s, const Op& intrinsic) {
   const auto* e = s.as<EvaluateNode>();
   const auto* call = e ? e->value.as<CallNode>() : nullptr;
-  return call && IntrinName(call) == intrinsic ? call : nullptr;
+  return call && call->op == intrinsic ? call : nullptr;
 }
+}  // namespace
+const CallNode* SyncOf(const Stmt& s) { return CallIn(s, intrin::tvm_storage_sync); }
+const CallNode* AllreduceOf(const Stmt& s) { return CallIn(s, intrin::tvm_thread_allreduce); }
+bool IsAllreduce(const CallNode* call) { return call->op == intrin::tvm_thread_allreduce; }
 
 ThreadAllreduce::ThreadAllreduce(const CallNode* call) {
   const auto fail = [](const char* what) {

@@ -7,9 +7,8 @@
 #pragma once
 
 #include <baton/tir/functor.h>
-#include <baton/tir/op.h>
+#include <baton/tir/intrin.h>
 
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,8 +16,6 @@ namespace baton::tir {
 
 inline constexpr const char* kThreadExtent = "thread_extent";
 inline constexpr const char* kReduceScope = "reduce_scope";
-inline constexpr const char* kStorageSync = "tir.tvm_storage_sync";  ///< (scope): waits for the threads of the block
-inline constexpr const char* kThreadAllreduce = "tir.tvm_thread_allreduce";  ///< see ThreadAllreduce
 inline constexpr const char* kShared = "shared";
 
 /// The variable that a mark binds, as thread axes and virtual threads do; null if it binds none.
@@ -40,8 +37,10 @@ struct KernelAxis {
 std::vector<KernelAxis> AxesOf(const Stmt& kernel);
 
 Stmt StorageSync(const char* scope);
-/// The call in a statement that is just a call of this intrinsic; null for others.
-const CallNode* CallOf(const Stmt& s, std::string_view intrinsic);
+/// The call of tvm_storage_sync, or of tvm_thread_allreduce, in a statement that is just that call; null for others.
+const CallNode* SyncOf(const Stmt& s);
+const CallNode* AllreduceOf(const Stmt& s);
+bool IsAllreduce(const CallNode* call);
 
 /// tvm_thread_allreduce(n, values..., condition, places..., variables...): combines the `values` of the threads that
 /// differ only in these variables and whose `condition` is true; each thread gets the result at `places`, which are

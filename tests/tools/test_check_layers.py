@@ -305,7 +305,45 @@ def test_the_number_of_names_may_only_fall(tree, tmp_path):
     assert tree({}) == []
 
 
+INTRINSICS = {
+    "src/tir/intrin/math.cpp": 'const Op intrin::exp = DefineIntrin({.name = "exp"});\nconst Op intrin::call_f = DefineIntrin({.name = "call_f"});\n',
+    "src/tir/intrin/README.md": "What is here.\n",
+}
+
+
+def test_layers_that_ask_slots_name_no_intrinsic(tree, tmp_path):
+    """By string, by a prefix, by a comparison of names and by constant; not in rows, columns and comments, nor names of nodes and of passes."""
+    found = tree(
+        INTRINSICS
+        | {
+            "src/tir/transform/a.cpp": 'auto a = "tir.exp";  // "tir.exp"\nbool b = call->op == intrin::exp;\nauto c = "tir.Call";\nauto d = "tir.Simplify";\n',
+            "src/te/b.cpp": 'bool b = n.substr(0, 9) == "tir.call_";\n',
+            "src/arith/c.cpp": "bool c = IntrinName(call) == name;\nauto text = std::string(IntrinName(call));\n",
+            "src/codegen/llvm/intrinsics.cpp": "Column column = {{intrin::exp, OfLibm}};\n",
+        }
+    )
+    assert sorted(found) == [
+        ("src/arith/c.cpp", 2, "intrinsics"),
+        ("src/te/b.cpp", 2, "intrinsics"),
+        ("src/tir/transform/a.cpp", 2, "intrinsics"),
+        ("src/tir/transform/a.cpp", 3, "intrinsics"),
+    ]
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/README.md").write_text("What is here.\n")
+    (tmp_path / check_layers.INTRINSICS_LEFT).write_text(check_layers.INTRINSICS_HEAD + "  2 src/tir/transform/a.cpp\n  3 src/te/b.cpp\n")
+    for path in ("src/arith/c.cpp", "src/te/b.cpp"):
+        (tmp_path / path).write_text(SPDX)
+    left = [b for b in check_layers.check(tmp_path) if b.rule == "intrinsics"]
+    assert [(b.path, b.line) for b in left] == [("src/tir/transform/a.cpp", 2), (check_layers.INTRINSICS_LEFT, 0)], "no number allows a string"
+    (tmp_path / "src/tir/transform/a.cpp").write_text(SPDX + "bool b = call->op == intrin::exp;\n")
+    check_layers.lower_names(tmp_path)
+    assert check_layers.names_left(tmp_path, check_layers.INTRINSICS_LEFT) == {"src/tir/transform/a.cpp": 1}
+    assert not [b for b in check_layers.check(tmp_path) if b.rule == "intrinsics"]
+
+
 def test_few_names_are_left():
+    intrinsics = check_layers.names_left(check_layers.ROOT, check_layers.INTRINSICS_LEFT)
+    assert sum(intrinsics.values()) <= 13 and len(intrinsics) <= 8
     assert sum(check_layers.names_left(check_layers.ROOT).values()) <= 40
 
 
@@ -334,7 +372,25 @@ def test_command_line_says_where_and_which_rule(tree, tmp_path):
 
 
 def test_every_rule_is_tried_here():
-    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "size", "names", "alone", "trick", "kind"}
+    tried = {
+        "layer",
+        "llvm",
+        "python",
+        "heavy",
+        "fmt",
+        "c-header",
+        "tests",
+        "readme",
+        "spdx",
+        "path",
+        "installed",
+        "size",
+        "names",
+        "intrinsics",
+        "alone",
+        "trick",
+        "kind",
+    }
     tried |= {"python-layer", "python-cycle", "python-compat"}  # in test_python_layers.py
     assert tried == set(check_layers.RULES)
 

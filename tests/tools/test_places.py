@@ -12,7 +12,8 @@ from devtool import places, step  # noqa: E402
 
 # Files that know an operator, its importer's among them: (what holds, what is wanted). The first may only fall.
 # topi's scans name cumsum, its functions of layouts nn.conv2d; the printer names topk, whose attributes Relay's text always said.
-BARS = {"nn.leaky_relu": (2, 2), "cumsum": (3, 2), "topk": (5, 4), "nn.softmax": (4, 4), "nn.conv2d": (11, 8)}
+# An intrinsic of TIR: its row, the declaration of its function, and a row a backend.
+BARS = {"tir.exp": (4, 4), "tir.isnan": (4, 4), "nn.leaky_relu": (2, 2), "cumsum": (3, 2), "topk": (5, 4), "nn.softmax": (4, 4), "nn.conv2d": (11, 8)}
 
 TREE = {
     "src/relay/op/nn/norm.cpp": 'struct LrnAttrs {};\nconst Op op::lrn = DefineOp({.name = "nn.lrn", .attrs = TypeOf<LrnAttrs>});\n',
@@ -24,6 +25,11 @@ TREE = {
     "src/relay/transform/fold_constant.cpp": 'struct LetNode {};\nPass FoldConstant();\nauto n = "FoldConstant";\nint FoldConstants;\n',
     "python/baton/transform.py": 'pass_of = get("relay._transform.FoldConstant")\n',
     "src/ir/let.h": "class Let;\nclass LetList;\n",
+    "src/tir/intrin/math.cpp": 'const Op intrin::lrn = DefineIntrin({.name = "lrn"});\n',
+    "include/baton/tir/intrin.h": "extern BATON_DLL const Op expm,\n    lrn;\n",
+    "include/baton/tir/op.h": "BATON_DLL PrimExpr lrn(PrimExpr x);\nBATON_DLL PrimExpr lrn_of(PrimExpr x);\n",
+    "src/codegen/llvm/intrinsics.cpp": 'Column c = {{intrin::lrn, Of<"llvm.lrn">}};\n',
+    "src/te/cost.cpp": 'bool a = name == "tir.lrn";\n',
     "src/relay/README.md": '"nn.lrn"\n',
 }
 
@@ -48,6 +54,17 @@ def tree(tmp_path):
                 "src/frontend/onnx/rows.cpp": 1,
                 "src/relay/transform/a.cpp": 1,
                 "python/baton/op.py": 1,
+            },
+        ),
+        # Its row, its column and what declares it; not the operator of its name.
+        (
+            "tir.lrn",
+            {
+                "src/tir/intrin/math.cpp": 1,
+                "include/baton/tir/intrin.h": 1,
+                "include/baton/tir/op.h": 1,
+                "src/codegen/llvm/intrinsics.cpp": 1,
+                "src/te/cost.cpp": 1,
             },
         ),
         ("image.resize", {"src/relay/op/nn/other.cpp": 1, "src/relay/transform/a.cpp": 1}),
@@ -76,6 +93,12 @@ def test_operators_are_found_without_a_build():
 
     registered = {n for n in baton.ir.Op.list_op_names() if baton.ir.Op.get(n).get_attr("output") is not None}
     assert {n for n in registered if not n.startswith("test.")} == set(places.operators())
+
+
+def test_intrinsics_are_found_without_a_build():
+    import baton
+
+    assert {str(name) for name in baton.tir._ffi_api.IntrinColumns()} == places.intrinsics()
 
 
 @pytest.mark.parametrize("name", BARS)

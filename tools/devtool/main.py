@@ -71,7 +71,9 @@ def parser():
     command("stubs", "write the stubs (.pyi) that editors and type checkers read, beside the Python files", stubs)
     sub = command("docs", "write the reference into build/docs, or DIR: HTML pages that need no network", docs)
     sub.add_argument("--out", default="build/docs", metavar="DIR")
-    sub = command("places", "list the source files that know an operator (nn.conv2d), a pass (FoldConstant) or a node type (Let)", show_places)
+    sub = command(
+        "places", "list the source files that know an operator (nn.conv2d), an intrinsic (tir.exp), a pass (FoldConstant) or a node type (Let)", show_places
+    )
     sub.add_argument("name")
     command("doctor", "show what this machine and checkout have and lack", lambda args, rest: doctor.main())
     return top

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./dev places NAME`: every source file that knows an operator, a pass or a node type."""
+"""`./dev places NAME`: every source file that knows an operator, an intrinsic of TIR, a pass or a node type."""
 
 import difflib
 import re
@@ -14,6 +14,8 @@ SUFFIXES = (".cpp", ".h", ".py")
 TABLES_OF_OTHERS = {"python/baton/topi/signatures.py"}
 # Rules of PyTorch's converter make calls by an operator's name, as programs do.
 CALLERS = "python/baton/contrib/torch/ops/"
+INTRINSICS_IN = ("src/tir/intrin",)
+CONSTANTS_OF_TIR = "baton/tir/intrin.h"
 DEFINED_IN = ("src/relay/op", "src/relay/op.cpp", "src/frontend")
 OPERATOR = r"[a-z]\w*(?:\.[a-z]\w*)*"
 # Where a definition gives its operator's name: a field, a template argument, a row of a table, an argument.
@@ -70,6 +72,28 @@ def operators(root=ROOT):
     return found | renamed
 
 
+def intrinsics(root=ROOT):
+    """Names of the intrinsics of TIR that rows define, as "exp"."""
+    return {match[1] for _, text in sources(root, INTRINSICS_IN) for match in re.finditer(r'\.name = "(\w+)"', text)}
+
+
+def intrinsics_used(text, known):
+    """(line, name) of each intrinsic that C++ code names: as intrin::exp, or as `"tir.exp"`, by string, by a prefix of one, or by a comparison."""
+    found = [(m.start(), f"intrin::{m[1]}") for m in re.finditer(r"\bintrin::(\w+)\b", text) if m[1] in known]
+    for m in re.finditer(r'"tir\.(\w+)"', text):
+        if m[1] in known or (m[1].endswith("_") and any(name.startswith(m[1]) for name in known)):
+            found.append((m.start(), m[0]))
+    compared = r'\bIntrinName\([^()]*\)\s*(?:[!=]=|\.(?:substr|starts_with|r?find|compare)\b)'
+    found += [(m.start(), '"IntrinName"') for m in re.finditer(compared, text)]
+    return [(line_of(text, at), name) for at, name in sorted(found)]
+
+
+def intrinsic_pattern(name):
+    """What a line that knows an intrinsic has: its row, its constant, where these and its C++ function are declared, and its name as a string."""
+    declared = rf"\bX\({name}\)|\bBATON_TIR_FUNCTION\({name}\)|\bPrimExpr {name}\((?=PrimExpr|DataType)"
+    return re.compile(rf"[\"']tir\.{name}[\"']|\.name = \"{name}\"|\bintrin::{name}\b|{declared}")
+
+
 def pattern(name, known):
     """What a line that knows `name` has: the name as a string, and its identifiers.
 
@@ -87,21 +111,28 @@ def pattern(name, known):
 
 
 def places(name, root=ROOT):
-    """The lines that know an operator (`nn.conv2d`), a pass (`FoldConstant`) or a node type (`Let`)."""
-    known = operators(root)
+    """The lines that know an operator (`nn.conv2d`), an intrinsic (`tir.exp`), a pass (`FoldConstant`) or a node type (`Let`)."""
+    known, of_tir = operators(root), intrinsics(root)
     every = [(path, text) for path, text in sources(root) if not path.startswith(CALLERS)]
-    wanted = pattern(name, known)
+    intrinsic = name.removeprefix("tir.") if name.startswith("tir.") and name.removeprefix("tir.") in of_tir else None
+    if intrinsic:  # a row of another table may have its name
+        every = [(path, text) for path, text in every if not path.startswith(DEFINED_IN)]
+    wanted = intrinsic_pattern(intrinsic) if intrinsic else pattern(name, known)
     found = []
     for path, text in every:
         lines = {line_of(text, m.start()) for m in wanted.finditer(text)}
-        if name in known and path.endswith("/qnn.h") == known[name].startswith("qnn::"):
+        if name in known and not path.endswith(CONSTANTS_OF_TIR) and path.endswith("/qnn.h") == known[name].startswith("qnn::"):
             constant = known[name].removeprefix("qnn::")
             lines |= {line_of(text, m.start() + n.start()) for m in DECLARATION.finditer(text) for n in re.finditer(rf"\b{constant}\b", m[0])}
+        if intrinsic and path.endswith(CONSTANTS_OF_TIR):
+            lines |= {line_of(text, m.start() + n.start()) for m in DECLARATION.finditer(text) for n in re.finditer(rf"\b{intrinsic}\b", m[0])}
         found += [Place(path, line, text.splitlines()[line - 1].strip()) for line in sorted(lines)]
     if not found:
-        words = set(known) | {word for path, text in every for word in re.findall(r"\b[A-Z]\w+\b", text)}
+        words = set(known) | {f"tir.{one}" for one in of_tir} | {word for path, text in every for word in re.findall(r"\b[A-Z]\w+\b", text)}
         near = difflib.get_close_matches(name, words, 3)
-        raise StepFailed(f"places: no source file knows `{name}`", None, f"near: {', '.join(near)}" if near else "give an operator, a pass or a node type")
+        raise StepFailed(
+            f"places: no source file knows `{name}`", None, f"near: {', '.join(near)}" if near else "give an operator, an intrinsic, a pass or a node type"
+        )
     return found
 
 

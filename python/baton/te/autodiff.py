@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of tensor expressions: each tensor's gradient is again a tensor expression."""
 
-import math
-
 from .. import tir
 from ..error import UnsupportedError
 from ..ir import PrimExpr, structural_equal
@@ -32,29 +30,6 @@ def _one(expr):
     return const(1, str(expr.dtype))
 
 
-# Function of one argument -> its derivative, of the argument and of the value.
-_CALLS = {
-    "exp": lambda x, y: y,
-    "log": lambda x, y: _one(x) / x,
-    "log2": lambda x, y: const(1 / math.log(2), str(x.dtype)) / x,
-    "log10": lambda x, y: const(1 / math.log(10), str(x.dtype)) / x,
-    "sqrt": lambda x, y: const(0.5, str(x.dtype)) / y,
-    "rsqrt": lambda x, y: const(-0.5, str(x.dtype)) * y / x,
-    "tanh": lambda x, y: _one(x) - y * y,
-    "sigmoid": lambda x, y: y * (_one(x) - y),
-    "sin": lambda x, y: tir.cos(x),
-    "cos": lambda x, y: const(-1, str(x.dtype)) * tir.sin(x),
-    "tan": lambda x, y: _one(x) + y * y,
-    "sinh": lambda x, y: tir.cosh(x),
-    "cosh": lambda x, y: tir.sinh(x),
-    "atan": lambda x, y: _one(x) / (_one(x) + x * x),
-    "asin": lambda x, y: tir.rsqrt(_one(x) - x * x),
-    "acos": lambda x, y: const(-1, str(x.dtype)) * tir.rsqrt(_one(x) - x * x),
-    "erf": lambda x, y: const(2 / math.sqrt(math.pi), str(x.dtype)) * tir.exp(const(-1, str(x.dtype)) * x * x),
-    "fabs": lambda x, y: tir.Select(x >= const(0, str(x.dtype)), _one(x), const(-1, str(x.dtype))),
-    "abs": lambda x, y: tir.Select(x >= const(0, str(x.dtype)), _one(x), const(-1, str(x.dtype))),
-}
-_STEPS = ("floor", "ceil", "round", "trunc", "nearbyint", "isnan", "isfinite", "isinf")
 _CONSTANT = ("Var", "SizeVar", "IntImm", "FloatImm", "StringImm", "EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Not", "FloorDiv", "FloorMod", "Mod")
 
 
@@ -99,23 +74,16 @@ class _Derivative:
         return select(condition, zero if _zero(a) else a, zero if _zero(b) else b)
 
     def call(self, e):
-        """The derivative of a function's value."""
-        name = str(e.op.name).rpartition(".")[2]
-        if name == "if_then_else":
-            return self.chosen(e.args[0], e.args[1], e.args[2], tir.if_then_else)
-        if name in ("pow", "power"):
-            x, n = e.args
-            by_base, by_exponent = self(x), self(n)
-            base = None if _zero(by_base) else by_base * n * tir.power(x, n - _one(n))
-            return _plus(base, None if _zero(by_exponent) else by_exponent * e * tir.log(x))
-        if name in _STEPS:
+        """The derivative of a function's value, as the intrinsic's row says."""
+        if tir._ffi_api.HasZeroDerivative(e):
             return None
-        inner = self(e.args[0]) if len(e.args) == 1 else None
-        if len(e.args) == 1 and _zero(inner):
+        inner = [self(a) for a in e.args]
+        if all(_zero(d) for d in inner):
             return None
-        if name not in _CALLS:
-            raise UnsupportedError(f"te.gradient: no derivative of `{e.op.name}`")
-        return inner * _CALLS[name](e.args[0], e)
+        try:
+            return tir._ffi_api.DerivativeOf(e, inner)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"te.gradient: {error}") from None
 
 
 def _reads(expr):

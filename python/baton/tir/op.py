@@ -2,6 +2,7 @@
 """Building expressions: operators that fold literals, and intrinsics."""
 
 import builtins
+import functools
 import inspect
 
 from .._ffi import get_global_func, register_func
@@ -35,39 +36,36 @@ def _literals(args):
     return [convert(a) for a in args] if builtins.all(isinstance(a, (bool, int, float)) for a in args) else args
 
 
-def _make(names, parameters):
+@functools.cache
+def _signature(*parameters):
     kinds = inspect.Parameter
-    signature = inspect.Signature([*(kinds(p, kinds.POSITIONAL_OR_KEYWORD) for p in parameters), kinds("span", kinds.POSITIONAL_OR_KEYWORD, default=None)])
-
-    def one(name):
-        def call(*args, **kwargs):
-            if kwargs or len(args) != len(parameters):
-                try:
-                    given = signature.bind(*args, **kwargs).arguments
-                except TypeError as e:
-                    raise TypeError(f"tir.{name} takes {', '.join(parameters)}: {e}") from None
-                args = [given[p] for p in parameters]
-            return _api(name)(*_literals(args))
-
-        call.__name__ = call.__qualname__ = name
-        call.__doc__ = f"{name}({', '.join(parameters)}), literals folded."
-        call.__module__ = __name__
-        call.__signature__ = signature
-        return call
-
-    return {name: one(name) for name in names}
+    return inspect.Signature([*(kinds(p, kinds.POSITIONAL_OR_KEYWORD) for p in parameters), kinds("span", kinds.POSITIONAL_OR_KEYWORD, default=None)])
 
 
-_UNARY = (
-    "exp exp2 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf floor ceil trunc round "
-    "nearbyint fabs isnan isinf isfinite popcount bitwise_not sigmoid abs"
-).split()
+def _function(name, parameters):
+    """A function of this module that makes a call, from its name and the names of its parameters."""
+    signature = _signature(*parameters)
+
+    def call(*args, **kwargs):
+        if kwargs or len(args) != len(parameters):
+            try:
+                given = signature.bind(*args, **kwargs).arguments
+            except TypeError as e:
+                raise TypeError(f"tir.{name} takes {', '.join(parameters)}: {e}") from None
+            args = [given[p] for p in parameters]
+        return _api(name)(*_literals(args))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{name}({', '.join(parameters)}), literals folded."
+    call.__module__ = __name__
+    call.__signature__ = signature
+    return call
+
+
 _INT_BINARY = "truncdiv truncmod floordiv floormod ceildiv".split()
-_BINARY = "fmod atan2 bitwise_and bitwise_or bitwise_xor shift_left shift_right".split()
-globals().update(_make(_UNARY, ["x"]))
-globals().update(_make(_INT_BINARY, ["a", "b"]))
-globals().update(_make(("fmod", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"), ["x", "y"]))
-globals().update(_make(["atan2"], ["x1", "x2"]))
+_INTRINSICS = {str(name): [str(p) for p in parameters] for name, *parameters in _ffi_api.IntrinFunctions()}  # rows of src/tir/intrin
+globals().update({name: _function(name, parameters) for name, parameters in _INTRINSICS.items()})
+globals().update({name: _function(name, ["a", "b"]) for name in _INT_BINARY})
 _LIBM = "hypot copysign nextafter".split()
 
 
@@ -146,11 +144,11 @@ def q_multiply_shift(x, y, q, s):
 _LLVM = {
     "ctpop": "popcount",
     "ctlz": "clz",
-    "log1p": "log1p",
     "minnum": "min",
     "maxnum": "max",
     "rint": "nearbyint",
-    **{name: name for name in "exp exp2 log log2 log10 sqrt sin cos floor ceil trunc round nearbyint fabs pow copysign".split()},
+    "copysign": "copysign",
+    **{name: name for name in _INTRINSICS},
 }
 
 
@@ -348,15 +346,13 @@ __all__ = [
     "min",
     "min_value",
     "multiply",
-    "pow",
     "power",
     "q_multiply_shift",
     "reinterpret",
     "ret",
     "subtract",
     "trace",
-    *_UNARY,
     *_INT_BINARY,
-    *_BINARY,
+    *_INTRINSICS,
     *_LIBM,
 ]

@@ -24,6 +24,7 @@ class Emitter : private ValueBuilder,
       : ValueBuilder(module, target), mod_(mod), cpu_(std::move(cpu)), features_(std::move(features)), debug_(debug) {}
 
   void Function(const std::string& symbol, const tir::PrimFunc& f);
+  static std::vector<Op> IntrinsicsWithCode();
 
  private:
   // ---- Debug information
@@ -128,12 +129,8 @@ class Emitter : private ValueBuilder,
   /// A C math function, lane by lane.
   LLVMValueRef Libm(const std::string& base, const tir::CallNode* op);
   LLVMValueRef CallFunction(const tir::CallNode* op, const GlobalVar& var);
-  // An intrinsic by its name without `tir.`; null where it is none of the kind.
-  LLVMValueRef MathIntrinsic(const std::string& name, const tir::CallNode* op);
-  LLVMValueRef BitIntrinsic(const std::string& name, const tir::CallNode* op);
-  LLVMValueRef MemoryIntrinsic(const std::string& name, const tir::CallNode* op);
-  /// All lanes of a vector to one.
-  LLVMValueRef ReduceLanes(const std::string& name, const tir::CallNode* op);
+  /// The forms of intrinsics, a row each (intrinsics.cpp).
+  struct Forms;
   /// A tensor on the stack, for the time of a call. Arguments: data, a literal of the dtype, the dimensions.
   LLVMValueRef StackTensor(const tir::CallNode* op);
   /// Calls a function by name. It is looked up at the first call from here and kept.

@@ -2,6 +2,7 @@
 // Calls of PackedFuncs by name.
 #include <baton/runtime/c_backend_api.h>
 #include <baton/runtime/module.h>
+#include <baton/tir/intrin.h>
 
 #include <algorithm>
 
@@ -54,7 +55,7 @@ LLVMValueRef Emitter::CallPacked(const tir::CallNode* op) {
     const auto* call = a.as<tir::CallNode>();
     int64_t code = 0;
     LLVMValueRef payload = nullptr;
-    if (call && IntrinName(call) == "tir.tvm_stack_make_array") {
+    if (call && call->op == intrin::tvm_stack_make_array) {
       code = kBatonTensor;
       payload = LLVMBuildPtrToInt(builder_, StackTensor(call), i64_, "");
     } else if (a.as<StringImmNode>() || t.is_handle()) {
@@ -116,8 +117,7 @@ LLVMValueRef Emitter::CallPacked(const tir::CallNode* op) {
   if (t.is_void()) return Int32(0);
   LLVMValueRef code = LLVMBuildLoad2(builder_, i32_, field(n, 0), "");
   LLVMValueRef bits = LLVMBuildLoad2(builder_, i64_, field(n, 2), "");
-  if (IntrinName(op) == "tir.tvm_call_trace_packed" &&
-      n > 0) {  // where it gives nothing, the value is the last argument
+  if (op->op == intrin::tvm_call_trace_packed && n > 0) {  // where it gives nothing, the value is the last argument
     LLVMValueRef nothing = LLVMBuildICmp(builder_, LLVMIntEQ, code, Int32(kBatonNull), "");
     code = LLVMBuildSelect(builder_, nothing, LLVMBuildLoad2(builder_, i32_, field(n - 1, 0), ""), code, "");
     bits = LLVMBuildSelect(builder_, nothing, LLVMBuildLoad2(builder_, i64_, field(n - 1, 2), ""), bits, "");

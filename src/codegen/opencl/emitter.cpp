@@ -5,13 +5,12 @@
 
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <fmt/format.h>
 
 #include <cmath>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 namespace baton::codegen::opencl {
@@ -22,17 +21,6 @@ namespace {
 
 /// Bytes of an array that a work-item may keep to itself.
 constexpr int64_t kMaxPrivateBytes = 16 << 10;
-
-bool IsHalf(DataType t) { return t.is_floating() && t.bits() == 16; }
-
-/// "i32", as in the names of builtins.cpp.
-std::string Suffix(DataType t) {
-  return fmt::format("{}{}",
-                     t.is_floating()              ? 'f'
-                     : t.is_uint() || t.is_bool() ? 'u'
-                                                  : 'i',
-                     t.is_bool() ? 8 : static_cast<int>(t.bits()));
-}
 
 /// A literal divisor that neither traps nor wraps.
 bool Plain(const PrimExpr& divisor) {
@@ -236,7 +224,7 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
       const std::string x = VisitExpr(a), y = VisitExpr(b);
       return fmt::format("({})({} {} {})", Type(t), x, op, y);
     }
-    return Call(Builtin(std::string(name) + "_" + Suffix(t)), a, b);
+    return Call(Builtin(std::string(name) + "_" + SuffixOf(t)), a, b);
   }
   std::string VisitExpr_(const DivNode* op) override {
     if (op->dtype.is_floating()) return Arithmetic(op->a, op->b, '/');
@@ -251,7 +239,7 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
     if (t.is_floating()) return fmt::format("floor({})", Arithmetic(op->a, op->b, '/'));
     if (int k = Log2(op->b); k >= 0 && t.bits() >= 32) return fmt::format("({} >> {})", VisitExpr(op->a), k);
     if (t.is_uint()) return Divide(op->a, op->b, "div", '/');
-    return Call(Builtin("floordiv_" + Suffix(t)), op->a, op->b);
+    return Call(Builtin("floordiv_" + SuffixOf(t)), op->a, op->b);
   }
   std::string VisitExpr_(const FloorModNode* op) override {
     const DataType t = op->dtype;
@@ -259,11 +247,11 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
     if (int k = t.is_int() ? Log2(op->b) : -1; k >= 0 && t.bits() >= 32) {
       return fmt::format("({} & {})", VisitExpr(op->a), VisitExpr(make_int(t, (int64_t{1} << k) - 1)));
     }
-    return Call(Builtin("floormod_" + Suffix(t)), op->a, op->b);
+    return Call(Builtin("floormod_" + SuffixOf(t)), op->a, op->b);
   }
   std::string Extreme(const PrimExpr& ea, const PrimExpr& eb, const char* name, char op) {
     const DataType t = ea.dtype();
-    if (t.is_floating()) return Call(Builtin(std::string(name) + "_" + Suffix(t)), ea, eb);
+    if (t.is_floating()) return Call(Builtin(std::string(name) + "_" + SuffixOf(t)), ea, eb);
     if (t.is_bool()) {
       const std::string a = VisitExpr(ea), b = VisitExpr(eb);
       return fmt::format("({} {} {})", a, op == '<' ? '&' : '|', b);
@@ -308,54 +296,16 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
   }
 
   std::string VisitExpr_(const tir::CallNode* op) override {
-    std::string name(IntrinName(op));
-    if (name.rfind("tir.", 0) == 0) name = name.substr(4);
-    if (op->op.as<GlobalVarNode>() || name == "call_extern" || name == "call_packed" ||
-        name == "tvm_call_trace_packed") {
-      No("it calls functions of the host");
-    }
-    if (name == "if_then_else") return IfThenElse(op);
-    const DataType t = op->dtype;
-    if (name == "likely") return VisitExpr(op->args[0]);
-    if (name == "prefetch") return "0";
-    std::vector<std::string> args;
-    for (const PrimExpr& a : op->args) args.push_back(VisitExpr(a));
-    auto call = [&](const std::string& f) {
-      std::string s = f + "(";
-      for (size_t i = 0; i < args.size(); ++i) s += (i ? ", " : "") + args[i];
-      return s + ")";
-    };
-    Type(t);
-    static const std::unordered_map<std::string, const char*> same = {
-        {"nearbyint", "rint"},   {"sqrt", "sqrt"},   {"floor", "floor"}, {"ceil", "ceil"},   {"trunc", "trunc"},
-        {"fabs", "fabs"},        {"round", "round"}, {"exp", "exp"},     {"exp2", "exp2"},   {"log", "log"},
-        {"log2", "log2"},        {"log10", "log10"}, {"log1p", "log1p"}, {"sin", "sin"},     {"cos", "cos"},
-        {"tan", "tan"},          {"sinh", "sinh"},   {"cosh", "cosh"},   {"tanh", "tanh"},   {"asin", "asin"},
-        {"acos", "acos"},        {"atan", "atan"},   {"asinh", "asinh"}, {"acosh", "acosh"}, {"atanh", "atanh"},
-        {"erf", "erf"},          {"pow", "pow"},     {"fmod", "fmod"},   {"atan2", "atan2"}, {"fma", "fma"},
-        {"popcount", "popcount"}};
-    if (auto it = same.find(name); it != same.end()) return call(it->second);
-    if (name == "ldexp" && t.bits() == 32) return call(Builtin("ldexp_f32"));
-    if (name == "rsqrt") return fmt::format("({} / sqrt({}))", t.bits() == 64 ? "1.0" : "1.0f", args[0]);
-    if (name == "abs") {
-      if (t.is_floating()) return call("fabs");
-      if (t.is_uint() || t.is_bool()) return args[0];
-      return fmt::format("({})abs({})", Type(t), args[0]);
-    }
-    if (name == "isnan") return fmt::format("({} != {})", args[0], args[0]);
-    if (name == "isinf" || name == "isfinite") return fmt::format("({}({}) != 0)", name, args[0]);
-    if (name == "bitwise_not") return t.is_bool() ? "(!" + args[0] + ")" : fmt::format("({})(~{})", Type(t), args[0]);
-    for (const auto& [intrinsic, op_text] :
-         {std::pair{"bitwise_and", "&"}, {"bitwise_or", "|"}, {"bitwise_xor", "^"}}) {
-      if (name == intrinsic) return fmt::format("({})({} {} {})", Type(t), args[0], op_text, args[1]);
-    }
-    if (name == "shift_left") return call(Builtin("shl_" + Suffix(t)));
-    if (name == "shift_right") return call(Builtin("shr_" + Suffix(t)));
-    if (name == "reinterpret") {
-      const DataType from = op->args[0].dtype();
-      return IsHalf(t) && IsHalf(from) ? args[0] : fmt::format("as_{}({})", Type(t), args[0]);
-    }
-    No("the intrinsic tir." + name + " of " + DataType2String(t) + " has no OpenCL C");
+    if (op->op.as<GlobalVarNode>()) No(kHostFunction);
+    if (IsChoice(op)) return IfThenElse(op);
+    if (PlaceOf(op) == PlaceUse::kHint) return "0";
+    const IntrinText* form = TextOf(IntrinOf(op));
+    if (form && form->refused) No(form->refused);
+    TextCall call{op, {}, needs_};
+    for (const PrimExpr& a : op->args) call.args.push_back(VisitExpr(a));
+    Type(op->dtype);
+    if (std::string text = form ? form->text(call) : ""; !text.empty()) return text;
+    No("the intrinsic " + std::string(IntrinName(op)) + " of " + DataType2String(op->dtype) + " has no OpenCL C");
   }
 
   // ---- Statements

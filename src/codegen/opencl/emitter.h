@@ -2,6 +2,7 @@
 #pragma once
 
 #include <baton/ir/module.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/stmt.h>
 
 #include <map>
@@ -24,6 +25,30 @@ std::string Definitions(const std::set<std::string>& names);
 std::string TypeName(DataType t, Needs* needs);
 /// The same in memory, where bool is a byte.
 std::string MemoryTypeName(DataType t, Needs* needs);
+
+inline bool IsHalf(DataType t) { return t.is_floating() && t.bits() == 16; }
+/// "i32", as in the names of builtins.cpp.
+std::string SuffixOf(DataType t);
+
+/// A call of an intrinsic whose arguments are texts already.
+struct TextCall {
+  const tir::CallNode* op;
+  std::vector<std::string> args;
+  Needs* needs;
+  std::string Type() const { return TypeName(op->dtype, needs); }
+  /// `function(arguments)`
+  std::string Of(const std::string& function) const;
+  /// The same of a function of builtins.cpp.
+  std::string OfBuiltin(const std::string& name) const;
+};
+/// An intrinsic in OpenCL C: the text of a call, "" for dtypes that it does not take; or why there is none.
+struct IntrinText {
+  std::string (*text)(const TextCall& call) = nullptr;
+  const char* refused = nullptr;
+};
+/// Null where there is none. The column is in intrinsics.cpp.
+const IntrinText* TextOf(const tir::IntrinDef* row);
+inline constexpr const char* kHostFunction = "it calls functions of the host";
 
 /// A kernel to be: `body` for each value of `index` below `items`.
 struct KernelBody {

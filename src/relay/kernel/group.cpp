@@ -4,6 +4,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
+#include <baton/tir/intrin.h>
 
 #include <algorithm>
 
@@ -78,18 +79,18 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     return VisitExpr(op->body);
   }
   PrimExpr VisitExpr_(const tir::CallNode* op) override {
-    std::string_view name = tir::IntrinName(op);
-    if (name.empty() || name == "tir.call_extern") throw NoVectorForm{};
+    if (!tir::IsLaneByLane(op)) throw NoVectorForm{};
+    const bool choice = tir::IsChoice(op);
     Array<PrimExpr> args;
     int lanes = 1;
     for (const PrimExpr& a : op->args) {
       args.push_back(VisitExpr(a));
       lanes = std::max<int>(lanes, args.back().dtype().lanes());
     }
-    if (name == "tir.if_then_else" && args[0].dtype().lanes() > 1) throw NoVectorForm{};  // a guard lane by lane
+    if (choice && args[0].dtype().lanes() > 1) throw NoVectorForm{};  // a guard lane by lane
     for (size_t i = 0; i < args.size(); ++i) {
       int64_t k = static_cast<int64_t>(i);
-      if (name == "tir.if_then_else" && k == 0) continue;
+      if (choice && k == 0) continue;
       args.Set(k, tir::broadcast_to(args[k], lanes));
     }
     return tir::Call(op->dtype.with_lanes(lanes), op->op, args);

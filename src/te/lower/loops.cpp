@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "te/lower/loops.h"
 
+#include <baton/tir/intrin.h>
 #include <tir/parallel_if.h>
 
 #include <algorithm>
@@ -227,10 +228,7 @@ bool Vectorizable(const std::vector<Store>& stores, const Axis& axis, Analyzer* 
   bool ok = true;
   for (const PrimExpr& v : values) {
     tir::PostOrderVisitExpr(v, [&](const PrimExpr& x) {
-      if (const auto* c = x.as<tir::CallNode>()) {
-        std::string_view n = tir::IntrinName(c);
-        if (n.empty() || n.substr(0, 9) == "tir.call_") ok = false;
-      }
+      if (const auto* c = x.as<tir::CallNode>(); c && !tir::IsLaneByLane(c)) ok = false;
     });
   }
   // Gathers alone do not pay: a transposition is faster by scalars.
@@ -401,10 +399,7 @@ std::vector<int64_t> CutPoints(const std::vector<PrimExpr>& values, const Axis& 
   };
   for (const PrimExpr& v : values) {
     tir::PostOrderVisitExpr(v, [&](const PrimExpr& x) {
-      if (const auto* call = x.as<tir::CallNode>();
-          call && call->args.size() == 3 && tir::IntrinName(call) == "tir.if_then_else") {
-        consider(call->args[0]);
-      }
+      if (const auto* call = tir::AsChoice(x)) consider(call->args[0]);
       if (const auto* sel = x.as<tir::SelectNode>()) consider(sel->condition);
     });
   }

@@ -2,9 +2,8 @@
 #include "te/lower/stages.h"
 
 #include <baton/tir/functor.h>
-#include <baton/tir/op.h>
+#include <baton/tir/intrin.h>
 
-#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -18,15 +17,7 @@ double CostOf(const PrimExpr& e) {
   tir::PostOrderVisitExpr(e, [&](const PrimExpr& x) {
     if (x.dtype() == DataType::Int(64)) return;  // index arithmetic
     if (const auto* c = x.as<tir::CallNode>()) {
-      std::string_view n = tir::IntrinName(c);
-      if (n == "tir.if_then_else" || n == "tir.fma" || n == "tir.reinterpret")
-        cost += n == "tir.fma" ? 1 : 0;
-      else if (n == "tir.pow" || n == "tir.fmod" || n == "tir.atan2")
-        cost += 40;
-      else if (n == "tir.sqrt" || n == "tir.rsqrt" || n == "tir.floor" || n == "tir.ceil" || n == "tir.fabs")
-        cost += 4;
-      else
-        cost += 16;
+      cost += tir::CostOfCall(c);
     } else if (x.as<tir::DivNode>() || x.as<tir::ModNode>() || x.as<tir::FloorDivNode>() || x.as<tir::FloorModNode>()) {
       cost += x.dtype().is_floating() ? 4 : 16;
     } else if (!(x.as<tir::ProducerLoadNode>() || x.as<tir::VarNode>() || x.as<IntImmNode>() || x.as<FloatImmNode>() ||
@@ -96,7 +87,7 @@ class Inliner : public tir::ExprMutator {
     return v;
   }
   PrimExpr VisitExpr_(const tir::CallNode* op) final {
-    if (op->args.size() == 3 && tir::IntrinName(op) == "tir.if_then_else") {
+    if (tir::IsChoice(op)) {
       // What a branch computes must not move out of it: it may read outside of a buffer.
       PrimExpr c = VisitExpr(op->args[0]);
       return tir::Call(op->dtype, op->op, {c, Scope(op->args[1]), Scope(op->args[2])});

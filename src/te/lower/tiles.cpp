@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transpositions: reads that run along another axis than the store, through square tiles in registers.
+#include <baton/tir/intrin.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -52,7 +54,7 @@ bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Sto
   std::vector<PrimExpr> bad;
   bool plain = true;
   tir::PostOrderVisitExpr(stores[0].value, [&](const PrimExpr& x) {
-    if (const auto* c = x.as<tir::CallNode>(); c && tir::IntrinName(c) == "tir.if_then_else") plain = false;
+    if (tir::AsChoice(x)) plain = false;
     const auto* l = x.as<tir::BufferLoadNode>();
     if (!l || !tir::UsesVar(l->indices[0], b.var.get())) return;
     LinearForm f = an.Linear(l->indices[0]);

@@ -122,16 +122,4 @@ Scalar Interpreter::Convert(Scalar v, DataType from, DataType to) {
   return OfInt(v.i, to);
 }
 
-Scalar Interpreter::Reinterpret(Scalar v, DataType from, DataType to) {
-  NDArray cell = NDArray::Empty({8}, DataType::UInt(8));
-  memset(cell.data(), 0, 8);
-  if (IsFloat(from)) {
-    cell.View({8 / from.bytes()}, from).SetDouble(0, v.f);
-  } else {
-    memcpy(cell.data(), &v.i, 8);
-  }
-  NDArray as = cell.View({8 / to.bytes()}, to);
-  return IsFloat(to) ? Scalar{0, as.GetDouble(0)} : Scalar{as.GetInt(0), 0};
-}
-
 }  // namespace baton::tir::interpreter

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tree walk that evaluates one lane at a time: a vector expression is asked for each of its lanes.
-// expressions.cpp and intrinsics.cpp evaluate, statements.cpp executes, threads.cpp runs kernels.
+// expressions.cpp and intrinsics.cpp evaluate (calls by their rows), statements.cpp executes, threads.cpp runs kernels.
 #pragma once
 
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/interpreter.h>
-#include <baton/tir/op.h>
+#include <baton/tir/intrin.h>
 
 #include <cstring>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -20,11 +19,7 @@
 
 namespace baton::tir::interpreter {
 
-/// A scalar: `i` for integers and bools (uint64 by its bits), `f` for floats.
-struct Scalar {
-  int64_t i = 0;
-  double f = 0;
-};
+using Scalar = HostNumber;
 
 struct Memory {
   NDArray array;
@@ -47,11 +42,22 @@ inline double Round(double v, DataType t) {
   return t.is_float() && t.bits() == 64 ? v : static_cast<double>(static_cast<float>(v));
 }
 
-class Interpreter {
+class Interpreter final : public Machine {
  public:
   Interpreter(const PrimFunc& f, const std::vector<NDArray>& args, const InterpretOptions& options);
   explicit Interpreter(const InterpretOptions& options) : options_(options), max_steps_(options.max_steps) {}
   void Run(const Stmt& s) { Exec(s); }
+
+  Scalar Eval(const PrimExpr& e, int lane) override {
+    Step();
+    return support::WithStack([&] { return EvalNode(e, lane); });
+  }
+  Scalar ReadPlace(const BufferLoadNode* place, int lane) override {
+    return Load(place->buffer, Position(place->buffer, place->indices, lane));
+  }
+  void WritePlace(const BufferLoadNode* place, int lane, Scalar v) override {
+    Store(place->buffer, Position(place->buffer, place->indices, lane), v);
+  }
 
  private:
   /// The state of a thread. Arrays are shared.
@@ -128,11 +134,6 @@ class Interpreter {
     memcpy(p, &v.i, static_cast<size_t>(t.bytes()));  // little-endian: the low bytes
   }
 
-  Scalar Eval(const PrimExpr& e, int lane) {
-    Step();
-    return support::WithStack([&] { return EvalNode(e, lane); });
-  }
-
   template <class FF, class FI, class FU>
   Scalar Arith(const PrimExpr& ea, const PrimExpr& eb, DataType t, int lane, FF ff, FI fi, FU fu) {
     Scalar a = Eval(ea, lane), b = Eval(eb, lane);
@@ -154,27 +155,7 @@ class Interpreter {
 
   static Scalar Convert(Scalar v, DataType from, DataType to);
 
-  template <class F>
-  Scalar Halves(const PrimExpr& v, F combine) {
-    int lanes = v.dtype().lanes();
-    std::vector<Scalar> x;
-    for (int i = 0; i < lanes; ++i) x.push_back(Eval(v, i));
-    while (x.size() > 1) {
-      size_t half = x.size() / 2;
-      std::vector<Scalar> y;
-      for (size_t i = 0; i < half; ++i) y.push_back(combine(x[i], x[i + half]));
-      if (x.size() % 2) y.push_back(x.back());
-      x = y;
-    }
-    return x[0];
-  }
-
   Scalar EvalCall(const CallNode* c, int lane);
-  // Expressions without control flow, by the type of the result.
-  Scalar EvalFloatCall(std::string_view name, const CallNode* c, int lane);
-  Scalar EvalIntCall(std::string_view name, const CallNode* c, int lane);
-
-  static Scalar Reinterpret(Scalar v, DataType from, DataType to);
 
   // ---- Statements
 

@@ -162,7 +162,7 @@ Scalar Interpreter::CallFunction(const CallNode* c, int lane) {
 
 void Interpreter::Bind(const LetStmtNode* l) {
   const auto* call = l->value.as<CallNode>();
-  if (call && IntrinName(call) == "tir.ptr_offset") {
+  if (call && call->op == intrin::ptr_offset) {
     // A buffer inside an arena: its type is known when it is used.
     auto base = now_.memory.find(call->args[0].get());
     if (base == now_.memory.end()) throw UnsupportedError("the interpreter knows pointers into workspaces only");

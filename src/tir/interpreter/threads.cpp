@@ -49,7 +49,7 @@ void Interpreter::FindWaits(const Stmt& kernel) {
     size_t barriers = 0;
     void VisitStmt(const Stmt& s) final {
       const size_t before = barriers;
-      barriers += CallOf(s, kStorageSync) || CallOf(s, kThreadAllreduce) ? 1 : 0;
+      barriers += SyncOf(s) || AllreduceOf(s) ? 1 : 0;
       StmtVisitor::VisitStmt(s);
       if (barriers > before) waits->insert(s.get());
     }
@@ -131,8 +131,8 @@ void Interpreter::ExecAllNode(const Stmt& s, const Team& team) {
     size_t i = 0;
     for (State* t : team) As(t, [&] { Write(st->buffer, stores[i++]); });
   } else {
-    const CallNode* allreduce = CallOf(s, kThreadAllreduce);
-    if ((allreduce || CallOf(s, kStorageSync)) && team.size() != block_) {
+    const CallNode* allreduce = AllreduceOf(s);
+    if ((allreduce || SyncOf(s)) && team.size() != block_) {
       throw RuntimeError("a barrier stands in a branch or loop that not all threads of the block take: " +
                          std::to_string(team.size()) + " of " + std::to_string(block_));
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/arith/analyzer.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <baton/tir/transform.h>
 #include <tir/any_stmt.h>
 
@@ -132,15 +132,15 @@ class Collector : public StmtExprVisitor {
     --opaque_;
   }
   void VisitExpr_(const CallNode* op) final {
-    const std::string_view name = IntrinName(op);
-    if (name == "tir.if_then_else" && op->args.size() == 3) {
+    if (IsChoice(op)) {
       VisitExpr(op->args[0]);
       Under(op->args[0], false, [&] { VisitExpr(op->args[1]); });
       Under(op->args[0], true, [&] { VisitExpr(op->args[2]); });
       return;
     }
     // An address, not the value there.
-    if (name == "tir.address_of" || (CallHasSideEffect(op) && name != "tir.masked_store" && name != "tir.prefetch")) {
+    if (const PlaceUse use = PlaceOf(op);
+        use == PlaceUse::kAddress || (use == PlaceUse::kNone && CallHasSideEffect(op))) {
       for (const PrimExpr& a : op->args) {
         if (const auto* load = a.as<BufferLoadNode>()) Escape(load->buffer->data.get());
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <baton/tir/transform.h>
 
 namespace baton::tir {
@@ -46,26 +46,28 @@ class Widener : public StmtExprMutator {
     return v.same_as(op->value) && b.same_as(op->body) ? GetRef<PrimExpr>(op) : Let(var, v, b);
   }
   PrimExpr VisitExpr_(const CallNode* op) final {
-    std::string_view name = IntrinName(op);
-    if (name == "tir.reinterpret") {
+    const IntrinDef* row = IntrinOf(op);
+    const PlaceUse place = row ? row->place : PlaceUse::kNone;
+    const Halves halves = row ? row->halves : Halves::kWiden;
+    if (halves == Halves::kBits) {
       PrimExpr v = VisitExpr(op->args[0]);
       if (IsHalf(op->args[0].dtype())) v = Cast(op->args[0].dtype(), v);
       PrimExpr r = Call(op->dtype, op->op, {v});
       return IsHalf(op->dtype) ? PrimExpr(Cast(Wide(op->dtype), r)) : r;
     }
-    if (name == "tir.masked_load" && IsHalf(op->dtype)) {
-      return Cast(Wide(op->dtype), Call(op->dtype, op->op, {Place(op->args[0]), VisitExpr(op->args[1])}));
+    if (place == PlaceUse::kReads && IsHalf(op->dtype)) {
+      return Cast(Wide(op->dtype), Call(op->dtype, op->op, {PlaceIn(op->args[0]), VisitExpr(op->args[1])}));
     }
-    if (name == "tir.masked_store" && IsHalf(op->args[1].dtype())) {
+    if (place == PlaceUse::kWrites && IsHalf(op->args[1].dtype())) {
       return Call(op->dtype, op->op,
-                  {Place(op->args[0]), Cast(op->args[1].dtype(), VisitExpr(op->args[1])), VisitExpr(op->args[2])});
+                  {PlaceIn(op->args[0]), Cast(op->args[1].dtype(), VisitExpr(op->args[1])), VisitExpr(op->args[2])});
     }
-    if (name == "tir.address_of" || name == "tir.prefetch" || name.substr(0, 11) == "tir.masked_") {
-      Array<PrimExpr> args = {Place(op->args[0])};
+    if (place != PlaceUse::kNone) {
+      Array<PrimExpr> args = {PlaceIn(op->args[0])};
       for (size_t i = 1; i < op->args.size(); ++i) args.push_back(VisitExpr(op->args[i]));
       return Call(op->dtype, op->op, args);
     }
-    if (name.substr(0, 9) == "tir.call_") {
+    if (halves == Halves::kRefused) {
       bool half = IsHalf(op->dtype);
       for (const PrimExpr& a : op->args) half |= IsHalf(a.dtype());
       if (half) throw UnsupportedError("a call of an external function with a half float");
@@ -108,7 +110,7 @@ class Widener : public StmtExprMutator {
   }
 
  private:
-  PrimExpr Place(const PrimExpr& e) {
+  PrimExpr PlaceIn(const PrimExpr& e) {
     const auto* load = e.as<BufferLoadNode>();
     return BufferLoad(load->buffer, VisitExprs(load->indices));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <baton/tir/transform.h>
 
 #include <string>
@@ -56,12 +56,10 @@ class BoundCollector : public ExprVisitor {
     }
   }
   void VisitExpr_(const CallNode* op) final {
-    const std::string_view name = IntrinName(op);
-    if (name == "tir.if_then_else" && op->args[0].dtype().is_scalar()) {
+    if (IsChoice(op) && op->args[0].dtype().is_scalar()) {
       Guarded(op->args[0], op->args[1], true);
       Under(!op->args[0], [&] { VisitExpr(op->args[2]); });
-    } else if (name == "tir.masked_load" || name == "tir.masked_store" || name == "tir.prefetch" ||
-               name == "tir.address_of" || (name == "tir.if_then_else")) {
+    } else if (PlaceOf(op) != PlaceUse::kNone || IsChoice(op)) {
       // Lanes that are off, and addresses, are not read.
       for (size_t i = 1; i < op->args.size(); ++i) VisitExpr(op->args[static_cast<int64_t>(i)]);
     } else {

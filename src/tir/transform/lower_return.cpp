@@ -2,8 +2,8 @@
 // Functions that give a value. `tir.ret(v)` writes it to a buffer that the caller reads; statements behind it are under
 // a flag, so that code generators know no jumps.
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <tir/any_stmt.h>
 
 #include <vector>
@@ -13,8 +13,7 @@ namespace {
 
 const CallNode* ReturnOf(const EvaluateNode* e) {
   const auto* call = e->value.as<CallNode>();
-  const auto* op = call ? call->op.as<OpNode>() : nullptr;
-  return op && op->name == "tir.ret" ? call : nullptr;
+  return call && call->op == intrin::ret ? call : nullptr;
 }
 
 class ReturnLowerer : public StmtMutator {
@@ -81,8 +80,7 @@ class ReturnLowerer : public StmtMutator {
     WhileNode n = *op;
     n.body = Repeated(op->body);
     if (!leaves_) return GetRef<Stmt>(op);
-    n.condition =
-        call_intrin(DataType::Bool(), "tir.if_then_else", {Here(), op->condition, IntImm(DataType::Bool(), 0)});
+    n.condition = if_then_else(Here(), op->condition, IntImm(DataType::Bool(), 0));
     return While(std::move(n));
   }
 

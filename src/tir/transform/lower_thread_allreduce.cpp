@@ -42,7 +42,7 @@ class Lowerer : public StmtMutator {
   }
   Stmt VisitStmt_(const EvaluateNode* op) final {
     const Stmt s = GetRef<Stmt>(op);
-    const CallNode* call = CallOf(s, kThreadAllreduce);
+    const CallNode* call = AllreduceOf(s);
     if (!call) return s;
     if (axes_.empty())
       throw CompileError("tvm_thread_allreduce stands in no kernel: no mark \"thread_extent\" is around it");
@@ -149,9 +149,7 @@ Pass LowerThreadAllreduce() {
       .reassociates = true,
       .run =
           [](PrimFunc f, IRModule, PassContext) {
-            const auto call = [](const EvaluateNode* e) {
-              return CallOf(GetRef<Stmt>(e), kThreadAllreduce) != nullptr;
-            };
+            const auto call = [](const EvaluateNode* e) { return AllreduceOf(GetRef<Stmt>(e)) != nullptr; };
             return AnyStmtOf<EvaluateNode>(f->body, call) ? WithBody(f, Lowerer()(f->body)) : f;
           },
   });

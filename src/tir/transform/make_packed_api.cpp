@@ -3,8 +3,8 @@
 #include <baton/ir/target.h>
 #include <baton/runtime/c_backend_api.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <baton/tir/transform.h>
 
 #include <optional>
@@ -15,10 +15,6 @@
 namespace baton::tir {
 namespace {
 
-PrimExpr LoadHandle(const Var& base, int64_t index) {
-  static const Op op = Op::GetOrCreate("tir.load_handle");
-  return Call(DataType::Handle(), op, {base, PrimExpr(index)});
-}
 /// An array of numbers behind a pointer.
 Buffer View(const Var& pointer, DataType dtype, int64_t size) {
   BufferNode n;
@@ -113,7 +109,7 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
     const Var& p = params[k];
     DataType t = p->dtype;
     if (t.is_handle()) {
-      let(p, LoadHandle(slots, 2 * k));
+      let(p, load_handle(slots, 2 * k));
     } else if (i < required) {
       PrimExpr at = 2 * k;
       PrimExpr value = t.is_floating() ? PrimExpr(BufferLoad(floats, {at})) : PrimExpr(BufferLoad(ints, {at}));
@@ -135,7 +131,7 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
     for (size_t d = 0; d < b->shape.size(); ++d) {
       const PrimExpr& e = b->shape[static_cast<int64_t>(d)];
       if (as_const_int(e)) continue;  // the caller compares literals
-      if (!used) wraps.push_back({shape, LoadHandle(slots, 2 * k + 1), ""});
+      if (!used) wraps.push_back({shape, load_handle(slots, 2 * k + 1), ""});
       used = true;
       PrimExpr size = BufferLoad(view, {PrimExpr(static_cast<int64_t>(d))});
       if (const auto* v = e.as<VarNode>(); v && !bound.count(v)) {
@@ -162,7 +158,7 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
   const PrimFunc given = api.func;  // what the caller of the PackedFunc knows of
   int64_t result = 0;
   if (GivesValue(api.func)) {
-    args.push_back(call_intrin(DataType::Handle(), "tir.ptr_offset", {slots, PrimExpr(8 * num)}));
+    args.push_back(ptr_offset(slots, PrimExpr(8 * num)));
     api.func = ResultToParameter(given);
     result = api.func->buffer_map.at(api.func->params.back())->dtype.is_floating() ? kBatonParamFloat : kBatonParamInt;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <baton/tir/transform.h>
 
 #include <algorithm>
@@ -201,7 +201,7 @@ PrimFunc PlanStorage(const PrimFunc& f) {
     if (!life[i].used()) continue;
     LetStmtNode let;
     let.var = buffers[i]->data;
-    let.value = call_intrin(DataType::Handle(), "tir.ptr_offset", {arena->data, PrimExpr(life[i].offset)});
+    let.value = ptr_offset(arena->data, PrimExpr(life[i].offset));
     let.body = body;
     body = LetStmt(std::move(let));
   }

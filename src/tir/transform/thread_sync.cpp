@@ -122,7 +122,7 @@ class Syncer : public StmtMutator {
   Stmt VisitStmt_(const EvaluateNode* op) final {
     const Stmt s = GetRef<Stmt>(op);
     if (!in_kernel_) return s;
-    if (const CallNode* sync = CallOf(s, kStorageSync)) {
+    if (const CallNode* sync = SyncOf(s)) {
       const auto* scope = sync->args.empty() ? nullptr : sync->args[0].as<StringImmNode>();
       if (scope && scope->value == scope_) Synced();
       return s;
@@ -238,13 +238,12 @@ class Syncer : public StmtMutator {
       if (in.OfScope(op)) Put(&found, op, {true, true, {}});
     }
     void VisitExpr_(const CallNode* op) final {
-      const std::string_view name = IntrinName(op);
-      if (name == kThreadAllreduce) {
+      if (IsAllreduce(op)) {
         for (const BufferLoadNode* place : ThreadAllreduce(op).places) Touch(place->buffer, true, place->indices);
-      } else if (name == "tir.masked_store" || name == "tir.address_of") {
+      } else if (const PlaceUse use = PlaceOf(op); use == PlaceUse::kWrites || use == PlaceUse::kAddress) {
         if (const auto* place = op->args[0].as<BufferLoadNode>()) {
           if (in.OfScope(place->buffer->data.get()))
-            Put(&found, place->buffer->data.get(), {true, name == "tir.address_of", place->indices});
+            Put(&found, place->buffer->data.get(), {true, use == PlaceUse::kAddress, place->indices});
         }
       }
       StmtExprVisitor::VisitExpr_(op);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/tir/functor.h>
+#include <baton/tir/intrin.h>
 #include <baton/tir/lower.h>
-#include <baton/tir/op.h>
 #include <baton/tir/transform.h>
 #include <tir/any_stmt.h>
 
@@ -54,8 +54,7 @@ class Vectorizer : public StmtExprMutator {
     return Let(var, v, b);
   }
   PrimExpr VisitExpr_(const CallNode* op) final {
-    std::string_view name = IntrinName(op);
-    if (name == "tir.if_then_else") {
+    if (IsChoice(op)) {
       PrimExpr c = VisitExpr(op->args[0]);
       if (c.dtype().is_scalar()) {
         PrimExpr t = VisitExpr(op->args[1]), f = VisitExpr(op->args[2]);
@@ -78,12 +77,7 @@ class Vectorizer : public StmtExprMutator {
       if (HasSideEffect(GetRef<PrimExpr>(op))) throw NoVectorForm();
       return GetRef<PrimExpr>(op);
     }
-    if (name.substr(0, 4) != "tir." || name.substr(0, 9) == "tir.call_" || name.substr(0, 11) == "tir.vector_" ||
-        name.substr(0, 11) == "tir.masked_" || name.substr(0, 8) == "tir.amx_" || name == "tir.prefetch" ||
-        name == "tir.address_of" || name == "tir.ptr_offset" || name == "tir.load_handle" || name == "tir.memcpy") {
-      throw NoVectorForm();
-    }
-    if (op->dtype.is_vector()) throw NoVectorForm();
+    if (!IsLaneByLane(op) || op->dtype.is_vector()) throw NoVectorForm();
     Array<PrimExpr> wide;
     for (const PrimExpr& a : args) wide.push_back(broadcast_to(a, lanes_));
     return Call(op->dtype.with_lanes(lanes_), op->op, wide);
