@@ -48,6 +48,7 @@ def made_by_page(text):
     """Stems of files that a page has `./dev new` write, or that stand on it."""
     names = re.findall(r"\./dev new (?:op|pass) ([\w.]+)", text)
     stems = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", n.rsplit(".", 1)[-1]).lower() for n in names}
+    stems |= {f"test_{stem}" for stem in stems}  # an operator's rows
     return stems | {pathlib.PurePosixPath(f).stem for f in re.findall(r"<!-- file: (\S+) -->", text)}
 
 
