@@ -8,7 +8,7 @@ import torch
 from ...driver.compiler import compile as compile_model
 from .complexes import is_complex
 from .convert import convert_graph
-from .graph import is_symbolic, is_tensor
+from .graph import is_symbolic, is_tensor, is_token
 from .sizes import expression
 
 
@@ -100,7 +100,7 @@ def compile_graph(graph, constants=None, options=None) -> CompiledGraph:
     program = convert_graph(graph, constants)
     placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
     complex_places = {i for i, n in enumerate(placeholders) if is_complex(n.meta.get("val"))}
-    places = [i for i, n in enumerate(placeholders) if is_tensor(n.meta.get("val")) and i not in constants]
+    places = [i for i, n in enumerate(placeholders) if is_tensor(n.meta.get("val")) and i not in constants and not is_token(n)]
     symbols = _symbol_places(placeholders)
     outputs, next_result = [], 0
     for index in range(program.count):

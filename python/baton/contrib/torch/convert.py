@@ -15,7 +15,7 @@ from ...relay import Constant, Function, transform
 from ...runtime import ndarray as nd
 from .complexes import Pair, is_complex
 from .decompose import house_table
-from .graph import GraphConverter, body_of, is_symbolic, is_tensor
+from .graph import GraphConverter, body_of, is_symbolic, is_tensor, is_token
 from .sizes import expression
 
 
@@ -136,7 +136,7 @@ def _bound(module, constants):
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
     for node in module.graph.nodes:
         fake = node.meta.get("val")
-        if node.op == "placeholder" and is_tensor(fake):
+        if node.op == "placeholder" and is_tensor(fake) and not is_token(node):
             constant = constants.get(placeholders.index(node))
             try:
                 if constant is None:
@@ -183,7 +183,9 @@ def convert_graph(module, constants=None) -> Program:
     (output,) = (n for n in module.graph.nodes if n.op == "output")
     given = output.args[0] if isinstance(output.args[0], (list, tuple)) else [output.args[0]]
     for index, value in enumerate(given):
-        if isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")) and value.op != "placeholder":
+        if isinstance(value, torch.fx.Node) and is_token(value):
+            none[index] = None
+        elif isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")) and value.op != "placeholder":
             made = converter.values[value]
             results += [made.re, made.im] if isinstance(made, Pair) else [made]
             pairs += [index] if isinstance(made, Pair) else []

@@ -29,6 +29,29 @@ _ARITHMETIC = {
 _CHECKS = ("_assert", "sym_constrain", "_guards_fn")
 
 
+# PyTorch orders calls that have effects by tokens, which hold nothing.
+_TOKENS = ("prims._make_token.default", "prims._sink_tokens.default")
+_EFFECT = "torch.ops.higher_order.with_effects"
+_CHECK = "aten._linalg_check_errors.default"
+
+
+def is_check(node) -> bool:
+    """Whether a node raises where a factorisation failed, and does nothing else."""
+    name = name_of(node.target) if node.op == "call_function" else ""
+    return name == _CHECK or name == _EFFECT and name_of(node.args[1]) == _CHECK
+
+
+def is_token(node) -> bool:
+    """Whether a node is the token of an effect, which is None when the graph runs."""
+    if node.op == "placeholder":
+        return bool(node.users) and all(_is_effect(u) and u.args[0] is node for u in node.users)
+    return node.target is python.getitem and node.args[1] == 0 and _is_effect(node.args[0])
+
+
+def _is_effect(node):
+    return node.op == "call_function" and name_of(node.target) == _EFFECT
+
+
 def is_tensor(value) -> bool:
     """Whether what PyTorch knows of a node is a tensor."""
     return isinstance(value, torch.Tensor)
@@ -119,8 +142,10 @@ class GraphConverter:
         name = name_of(node.target)
         if fake is None and any(check in name for check in _CHECKS):
             return
-        if name == "aten._linalg_check_errors.default" and self.checks is not None and node.args[0] in self.values:
-            self.checks.append((self.values[node.args[0]], (*node.args[1:], *node.kwargs.values())))
+        if self.checks is not None and (name in _TOKENS or is_check(node)):
+            if name not in _TOKENS:
+                info, *args = node.args[2:] if name == _EFFECT else node.args
+                self.checks.append((self.values[info], (*args, *node.kwargs.values())))
             return
         rule = RULES.get(name)
         of_complex = is_complex(fake[0] if isinstance(fake, (list, tuple)) and fake else fake) or any(

@@ -144,7 +144,9 @@ def embedding_renorm(c, weight, indices, max_norm, norm_type):
     kind = weight.dtype
     length = c.expand_dims(_distance(c, weight.expr, norm_type, 1, kind), 1)
     count = product(indices.shape)
-    hit = c("scatter_nd", c.full(False, [weight.shape[0]], "bool"), c.reshape(c.cast(indices, "int64"), [1, count]), c.full(True, [count], "bool"), mode="update")
+    hit = c(
+        "scatter_nd", c.full(False, [weight.shape[0]], "bool"), c.reshape(c.cast(indices, "int64"), [1, count]), c.full(True, [count], "bool"), mode="update"
+    )
     longer = c("logical_and", c.expand_dims(hit, 1), c("greater", length, c.const(max_norm, kind)))
     return c.where(longer, c.mul(weight, c.div(c.const(max_norm, kind), c.add(length, c.const(1e-7, kind)))), weight)
 

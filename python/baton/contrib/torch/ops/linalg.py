@@ -438,3 +438,18 @@ def householder_product(c, a, tau):
         vectors.append(c.add(c.mul(m.column(a, k), m.below(k)), m.const((np.arange(m.rows) == k)[:, None])))
         taus.append(c.expand_dims(c.slice(tau, m.n, k, k + 1), m.n))
     return _orthogonal(m, vectors, taus, m.columns)
+
+
+@matrices("ormqr.default")
+def ormqr(c, a, tau, b, left=True, transpose=False):
+    """Q @ b, Q^T @ b, b @ Q or b @ Q^T with Q the product of reflections, which is not formed."""
+    m = Matrices(c, a)
+    _empty(m)
+    _same_batch(c, a, b)
+    (count,) = c.known(tau.shape[-1])
+    out, steps = b.expr if left else m.turned(b.expr), range(count)
+    for k in steps if transpose == left else steps[::-1]:
+        vector = c.add(c.mul(m.column(a.expr, k), m.below(k)), m.const((np.arange(m.rows) == k)[:, None]))
+        factor = c.expand_dims(c.slice(tau, m.n, k, k + 1), m.n)
+        out = m.step(c.sub(out, c.mul(factor, m.product(vector, m.product(m.turned(vector), out)))))
+    return out if left else m.turned(out)
