@@ -166,7 +166,8 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
   }
   // Products of 16 bits, whose neighbours processors add by one instruction (pmaddwd); then the pairs.
   LLVMTypeRef words = LLVMVectorType(i32_, static_cast<unsigned>(4 * lanes));
-  LLVMValueRef v = LLVMBuildMul(builder_, LLVMBuildZExt(builder_, a, words, ""), LLVMBuildSExt(builder_, b, words, ""), "");
+  LLVMValueRef v =
+      LLVMBuildMul(builder_, LLVMBuildZExt(builder_, a, words, ""), LLVMBuildSExt(builder_, b, words, ""), "");
   for (int count = 2 * lanes; count >= lanes; count /= 2) {
     std::vector<LLVMValueRef> even, odd;
     for (int i = 0; i < count; ++i) even.push_back(Int32(2 * i)), odd.push_back(Int32(2 * i + 1));

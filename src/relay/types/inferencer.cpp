@@ -279,7 +279,8 @@ void Inferencer::StepReference(const ExprNode* n, uint32_t phase) {
 Type Inferencer::Sensible(const Type& type, const ExprNode* at) {
   if (!HasTypeChildren(type.get()) || sensible_.Has(type.get())) return type;
   keep_.push_back(Any(type));
-  // A program does not write larger types; those that passes write down for each of many nested functions were inferred.
+  // A program does not write larger types; those that passes write down for each of many nested functions were
+  // inferred.
   constexpr int64_t kMostParts = 256;
   const std::string problem = KindProblem(type, mod_, &sensible_, kMostParts);
   if (problem.empty()) return type;

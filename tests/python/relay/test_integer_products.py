@@ -82,7 +82,9 @@ def convolved(x, w, strides, padding, groups):
 
 @pytest.mark.parametrize("cpu", PROCESSORS)
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
-@pytest.mark.parametrize("case", [(1, 16, 16, 7, 3, 1, 1, 1), (2, 3, 32, 9, 3, 2, 1, 1), (1, 8, 4, 5, 1, 1, 0, 1), (1, 32, 32, 6, 3, 1, 0, 2), (1, 20, 48, 8, 5, 1, 2, 1)])
+@pytest.mark.parametrize(
+    "case", [(1, 16, 16, 7, 3, 1, 1, 1), (2, 3, 32, 9, 3, 2, 1, 1), (1, 8, 4, 5, 1, 1, 0, 1), (1, 32, 32, 6, 3, 1, 0, 2), (1, 20, 48, 8, 5, 1, 2, 1)]
+)
 def test_convolution(cpu, dtype, case):
     batch, channels, outputs, side, window, strides, padding, groups = case
     target, rng = on(cpu), np.random.default_rng(3)
