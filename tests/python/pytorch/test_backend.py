@@ -127,7 +127,7 @@ def test_training_with_other_batches():
 
 def test_what_has_no_rule_stays_with_pytorch():
     def function(x):
-        q = torch.linalg.eigvalsh(x @ x.T)
+        q = torch.linalg.eigh(x @ x.T)[1].abs()
         return torch.sin(q) + torch.relu(x[0]), x.shape[0]
 
     fast = torch.compile(function, backend="baton")
@@ -145,7 +145,7 @@ def test_what_has_no_rule_stays_with_pytorch():
 
 def test_fallback_error_names_all():
     def function(x):
-        return torch.linalg.eigvalsh(x) + torch.rand(3)
+        return torch.linalg.eigh(x)[1].abs() + torch.rand(3)
 
     with pytest.raises(Exception, match="(?s)2 kinds of operators.*_linalg_eigh.*aten.rand"):
         compiled(function)(torch.eye(3))
@@ -173,7 +173,7 @@ def test_options_are_checked():
 
 def test_the_next_call_works_after_an_error():
     def function(x):
-        return torch.linalg.eigvalsh(x)
+        return torch.linalg.eigh(x)[1].abs()
 
     fast = compiled(function)
     for _ in range(2):

@@ -6,8 +6,9 @@ from __future__ import annotations
 import torch
 
 from ...driver.compiler import compile as compile_model
+from .complexes import is_complex
 from .convert import convert_graph
-from .graph import is_symbolic, is_tensor
+from .graph import is_symbolic, is_tensor, is_token
 from .sizes import expression
 
 
@@ -20,24 +21,43 @@ def array_like(tensor):
     return tensor
 
 
+def _parts(tensor):
+    """The real and the imaginary part of a complex tensor, as compiled code takes them."""
+    tensor = array_like(tensor)
+    return [tensor.real.contiguous(), tensor.imag.contiguous()]
+
+
 class CompiledGraph:
     """A function of the graph's inputs, in order: tensors and numbers. Gives a list of what the graph gives."""
 
-    def __init__(self, graph, model, places, outputs):
-        self.graph, self.model, self._places, self._outputs = graph, model, places, outputs
+    def __init__(self, graph, model, places, outputs, checks=(), complex_places=frozenset()):
+        self.graph, self.model, self._places, self._outputs, self._checks = graph, model, places, outputs, checks
+        self._complex = complex_places
         self.calls = 0
 
     def __call__(self, *inputs):
         self.calls += 1
         out = ()
         if self.model is not None:
-            out = self.model(*[array_like(inputs[i]) for i in self._places])
+            if self._complex:
+                given = [part for i in self._places for part in (_parts(inputs[i]) if i in self._complex else [array_like(inputs[i])])]
+            else:
+                given = [array_like(inputs[i]) for i in self._places]
+            out = self.model(*given)
             out = out if isinstance(out, tuple) else (out,)
+        if self._checks:
+            # A singular matrix raises PyTorch's own error.
+            for info, args in zip(out[-len(self._checks) :], self._checks, strict=True):
+                torch._linalg_check_errors(torch.from_dlpack(info), *args[:1], is_matrix=args[1])
         return [make(inputs, out) for make in self._outputs]
 
 
 def _from_model(index):
     return lambda inputs, out: torch.from_dlpack(out[index])
+
+
+def _from_parts(index):
+    return lambda inputs, out: torch.complex(torch.from_dlpack(out[index]), torch.from_dlpack(out[index + 1]))
 
 
 def _from_input(index):
@@ -79,10 +99,15 @@ def compile_graph(graph, constants=None, options=None) -> CompiledGraph:
     constants = constants or {}
     program = convert_graph(graph, constants)
     placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
-    places = [i for i, n in enumerate(placeholders) if is_tensor(n.meta.get("val")) and i not in constants]
+    complex_places = {i for i, n in enumerate(placeholders) if is_complex(n.meta.get("val"))}
+    places = [i for i, n in enumerate(placeholders) if is_tensor(n.meta.get("val")) and i not in constants and not is_token(n)]
     symbols = _symbol_places(placeholders)
     outputs, next_result = [], 0
     for index in range(program.count):
+        if index in program.pairs:
+            outputs.append(_from_parts(next_result))
+            next_result += 2
+            continue
         if index not in program.none:
             outputs.append(_from_model(next_result))
             next_result += 1
@@ -95,4 +120,4 @@ def compile_graph(graph, constants=None, options=None) -> CompiledGraph:
         else:
             outputs.append(_formula(expression(value.meta["val"]), symbols))
     model = None if program.mod is None else compile_model(program.mod, **(options or {}))
-    return CompiledGraph(graph, model, places, outputs)
+    return CompiledGraph(graph, model, places, outputs, program.checks, complex_places)

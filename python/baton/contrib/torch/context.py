@@ -61,6 +61,8 @@ class Context:
         """The results as PyTorch knows them, one for each."""
         return list(self.fake) if isinstance(self.fake, (list, tuple)) else [self.fake]
 
+    is_complex = False  # whether results are pairs of real and imaginary parts
+
     @property
     def shape(self):
         """The shape of the first result."""

@@ -13,8 +13,9 @@ from ...error import UnsupportedError
 from ...ir import IRModule
 from ...relay import Constant, Function, transform
 from ...runtime import ndarray as nd
+from .complexes import Pair, is_complex
 from .decompose import house_table
-from .graph import GraphConverter, body_of, is_symbolic, is_tensor
+from .graph import GraphConverter, body_of, is_symbolic, is_tensor, is_token
 from .sizes import expression
 
 
@@ -24,10 +25,13 @@ class Program:
     mod: the module; `main` takes the inputs, then the weights (unless they are constants in it). params: the weights by name.
     inputs: names of the inputs. mutations: what further outputs, behind the program's own, are written back to: ("buffer", name) or
     ("input", name) each. count: how many outputs the program has. none: places among them that hold no tensor, with what they hold.
+    pairs: places of complex results, which two results are, the real and the imaginary part.
+    checks: what PyTorch's `_linalg_check_errors` takes behind its first argument; the last results are those first ones.
     """
 
-    def __init__(self, mod, params, inputs, mutations, none, count):
+    def __init__(self, mod, params, inputs, mutations, none, count, checks=(), pairs=()):
         self.mod, self.params, self.inputs, self.mutations, self.none, self.count = mod, params, inputs, mutations, none, count
+        self.checks, self.pairs = checks, pairs
 
 
 def array_of(tensor):
@@ -64,12 +68,18 @@ def convert_program(exported, names=None, freeze=False, rename=None) -> Program:
         if spec.kind is InputKind.USER_INPUT:
             if isinstance(spec.arg, ConstantArgument) or not is_tensor(node.meta.get("val")):
                 continue
+            if is_complex(node.meta["val"]):
+                raise UnsupportedError(f"the input `{node.name}` is complex: Relay has no such dtype. Give its parts, and use torch.complex")
             inputs.append(converter.parameter(node, names[len(inputs)] if len(inputs) < len(names) else node.name))
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
             if not isinstance(spec.arg, TensorArgument):
                 continue
             tensor = exported.state_dict.get(spec.target)
-            array = array_of(exported.constants[spec.target] if tensor is None else tensor)
+            tensor = exported.constants[spec.target] if tensor is None else tensor
+            if is_complex(tensor):
+                converter.bind(node, _constant_pair(tensor))
+                continue
+            array = array_of(tensor)
             if freeze or spec.kind is InputKind.CONSTANT_TENSOR:
                 converter.bind(node, Constant(array))
             else:
@@ -105,6 +115,8 @@ def _finished(converter, signature, graph, inputs, weights, params):
             raise UnsupportedError(f"the program has an output of kind {spec.kind.name.lower()}")
     for index, value in enumerate(own):
         if isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")):
+            if isinstance(converter.values[value], Pair):
+                raise UnsupportedError(f"the result {index} is complex: Relay has no such dtype. Give its parts, as torch.view_as_real does")
             results.append(converter.values[value])
         else:
             none[index] = value
@@ -120,15 +132,18 @@ def _finished(converter, signature, graph, inputs, weights, params):
 
 def _bound(module, constants):
     """(a converter of a GraphModule whose inputs and attributes are bound, the parameters)"""
-    converter, inputs = GraphConverter(module.graph), []
+    converter, inputs = GraphConverter(module.graph, checks=[]), []
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
     for node in module.graph.nodes:
         fake = node.meta.get("val")
-        if node.op == "placeholder" and is_tensor(fake):
+        if node.op == "placeholder" and is_tensor(fake) and not is_token(node):
             constant = constants.get(placeholders.index(node))
             try:
                 if constant is None:
-                    inputs.append(converter.parameter(node, node.name))
+                    made = converter.parameter(node, node.name)
+                    inputs += made if isinstance(made, list) else [made]
+                elif is_complex(constant):
+                    converter.bind(node, _constant_pair(constant))
                 else:
                     converter.bind(node, Constant(array_of(constant)))
             except UnsupportedError:
@@ -138,8 +153,14 @@ def _bound(module, constants):
             if is_tensor(tensor):
                 if not is_tensor(fake):
                     node.meta["val"] = tensor
-                converter.bind(node, Constant(array_of(tensor)))
+                converter.bind(node, _constant_pair(tensor) if is_complex(tensor) else Constant(array_of(tensor)))
     return converter, inputs
+
+
+def _constant_pair(tensor):
+    with unset_fake_temporarily(), torch.no_grad():
+        tensor = tensor.detach().resolve_conj()
+        return Pair(*(Constant(array_of(part)) for part in (tensor.real, tensor.imag)))
 
 
 def missing_of(module, constants=None) -> list:
@@ -157,17 +178,22 @@ def convert_graph(module, constants=None) -> Program:
     are inputs, tensors that it holds constants, and so are the inputs at the places of `constants`. What it gives that is no tensor that
     it computes is in `none`: numbers, and inputs that it gives back; `mod` is None where nothing else is left."""
     converter, inputs = _bound(module, constants or {})
-    results, none = [], {}
+    results, none, pairs = [], {}, []
     converter.convert()
     (output,) = (n for n in module.graph.nodes if n.op == "output")
     given = output.args[0] if isinstance(output.args[0], (list, tuple)) else [output.args[0]]
     for index, value in enumerate(given):
-        if isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")) and value.op != "placeholder":
-            results.append(converter.values[value])
+        if isinstance(value, torch.fx.Node) and is_token(value):
+            none[index] = None
+        elif isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")) and value.op != "placeholder":
+            made = converter.values[value]
+            results += [made.re, made.im] if isinstance(made, Pair) else [made]
+            pairs += [index] if isinstance(made, Pair) else []
         else:
             none[index] = value
+    results += [info for info, _ in converter.checks]
     mod = transform.InferType()(IRModule.from_expr(Function(inputs, body_of(results)))) if results else None
-    return Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given))
+    return Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given), [args for _, args in converter.checks], pairs)
 
 
 def _attribute(module, path):

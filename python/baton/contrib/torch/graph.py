@@ -12,6 +12,7 @@ from ...relay import Tuple, Var, const
 from ...relay.op.make import operator
 from ...relay.ty import TensorType
 from . import ops  # noqa: F401 - fills the table of rules
+from .complexes import REAL_OF, Complex, Pair, convert_complex, is_complex, real_fake
 from .context import Context, Value
 from .dtypes import relay_dtype
 from .places import span_of
@@ -28,6 +29,29 @@ _ARITHMETIC = {
 _CHECKS = ("_assert", "sym_constrain", "_guards_fn")
 
 
+# PyTorch orders calls that have effects by tokens, which hold nothing.
+_TOKENS = ("prims._make_token.default", "prims._sink_tokens.default")
+_EFFECT = "torch.ops.higher_order.with_effects"
+_CHECK = "aten._linalg_check_errors.default"
+
+
+def is_check(node) -> bool:
+    """Whether a node raises where a factorisation failed, and does nothing else."""
+    name = name_of(node.target) if node.op == "call_function" else ""
+    return name == _CHECK or name == _EFFECT and name_of(node.args[1]) == _CHECK
+
+
+def is_token(node) -> bool:
+    """Whether a node is the token of an effect, which is None when the graph runs."""
+    if node.op == "placeholder":
+        return bool(node.users) and all(_is_effect(u) and u.args[0] is node for u in node.users)
+    return node.target is python.getitem and node.args[1] == 0 and _is_effect(node.args[0])
+
+
+def _is_effect(node):
+    return node.op == "call_function" and name_of(node.target) == _EFFECT
+
+
 def is_tensor(value) -> bool:
     """Whether what PyTorch knows of a node is a tensor."""
     return isinstance(value, torch.Tensor)
@@ -41,15 +65,23 @@ def is_symbolic(value) -> bool:
 class GraphConverter:
     """Converts the nodes of a graph. `values` holds what they are in Relay: an expression, or a list of them."""
 
-    def __init__(self, graph, sizes: Sizes | None = None):
-        self.graph, self.sizes = graph, sizes or Sizes()
+    def __init__(self, graph, sizes: Sizes | None = None, checks=None):
+        """checks: a list that takes what has to be looked at behind the results, (info, arguments of `_linalg_check_errors`) each; without
+        one such checks have no rule."""
+        self.graph, self.sizes, self.checks = graph, sizes or Sizes(), checks
         self.values: dict = {}
         self.missing: list[Missing] = []
         self._symbols: dict = {}  # symbol -> (expression of a tensor, axis) that it can be read from
 
-    def parameter(self, node, name: str) -> Var:
-        """Makes a placeholder a parameter of the function."""
+    def parameter(self, node, name: str):
+        """Makes a placeholder a parameter of the function; two, in a list, where it is complex."""
         fake = node.meta["val"]
+        if is_complex(fake):
+            kind = relay_dtype(REAL_OF[fake.dtype])
+            parts = [Var(f"{name}_{p}", TensorType(self.sizes.extents(fake.shape), kind)) for p in ("re", "im")]
+            self.values[node] = Pair(*parts)
+            self._read_sizes(node, parts[0])
+            return parts
         var = Var(name, TensorType(self.sizes.extents(fake.shape), relay_dtype(fake.dtype)))
         self.bind(node, var)
         return var
@@ -57,12 +89,17 @@ class GraphConverter:
     def bind(self, node, expr) -> None:
         """Gives a placeholder, or an attribute, its expression."""
         self.values[node] = expr
+        self._read_sizes(node, expr)
+
+    def _read_sizes(self, node, expr) -> None:
         for axis, size in enumerate(node.meta["val"].shape):
             if is_symbolic(size):
                 self._symbols.setdefault(expression(size), (expr, axis))
 
-    def value_of(self, node) -> Value:
-        """The tensor of a node."""
+    def value_of(self, node):
+        """The tensor of a node, a Value or a Complex."""
+        if isinstance(self.values[node], Pair):
+            return Complex.of(self.values[node], node.meta["val"], node)
         return Value(self.values[node], node.meta["val"], node)
 
     def convert(self) -> None:
@@ -105,8 +142,16 @@ class GraphConverter:
         name = name_of(node.target)
         if fake is None and any(check in name for check in _CHECKS):
             return
+        if self.checks is not None and (name in _TOKENS or is_check(node)):
+            if name not in _TOKENS:
+                info, *args = node.args[2:] if name == _EFFECT else node.args
+                self.checks.append((self.values[info], (*args, *node.kwargs.values())))
+            return
         rule = RULES.get(name)
-        if rule is None:
+        of_complex = is_complex(fake[0] if isinstance(fake, (list, tuple)) and fake else fake) or any(
+            isinstance(self.values.get(n), Pair) for n in node.all_input_nodes
+        )
+        if rule is None and not of_complex:
             self._leave(node, name, REFUSED.get(name, "there is no rule for it"))
             return
         lacking = [n for n in self._tensors_of(node) if n not in self.values]
@@ -115,10 +160,15 @@ class GraphConverter:
             self._leave(node, name, f"it takes tensors of {', '.join(sorted(fakes))}, which Relay lacks")
             return
         try:
-            context = Context(node, fake, self.sizes, span_of(node), self._size_value)
+            context = Context(node, real_fake(fake) if of_complex else fake, self.sizes, span_of(node), self._size_value)
             context.value_of = self.value_of
             args, kwargs = self._argument(node.args), self._argument(node.kwargs)
-            out = rule(context, *args, **kwargs)
+            if of_complex:
+                context.is_complex = is_complex(fake)
+                out = convert_complex(name, RULES, context, args, kwargs)
+                context.need(out is not None, "there is no rule of it for complex tensors")
+            else:
+                out = rule(context, *args, **kwargs)
         except UnsupportedError as error:
             self._leave(node, name, str(error))
             return

@@ -11,7 +11,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from .convert import missing_of
-from .graph import is_symbolic, is_tensor
+from .graph import is_check, is_symbolic, is_tensor
 from .unsupported import error_of
 
 # Calls that move no numbers: a part of these alone is not worth compiling.
@@ -57,6 +57,7 @@ def split(graph, compile_part, constants, fallback, report):
     report.left = [(m.name, m.place, m.reason) for m in missing]
     _warn(report)
     nodes = {m.node for m in missing}
+    nodes |= {n for n in graph.graph.nodes if is_check(n)}  # it gives no value to a part
     # Fields of a result that stays belong to it.
     nodes |= {u for n in nodes for u in n.users if u.target is operator.getitem}
     partitioner = CapabilityBasedPartitioner(graph, _Compiled(nodes), allows_single_node_partition=True)

@@ -15,7 +15,7 @@ def _as_long(values, n):
 
 def _convolve(c, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     n = weight.ndim - 2
-    data = x.expr if x.ndim == n + 2 else c.expand_dims(x, 0)
+    data = x.expr if x.ndim == n + 2 else c.expand_dims(x.expr, 0)
     stride, padding, dilation = (c.known(*_as_long(v, n)) for v in (stride, padding, dilation))
     layout, plain, turned = _LAYOUT[n]
     given = {

@@ -97,11 +97,8 @@ def index(c, x, indices):
 
 @aten("index_put.default", "_unsafe_index_put.default")
 def index_put(c, x, indices, values, accumulate=False):
-    if len(indices) == 1 and indices[0] is not None and indices[0].is_bool and not accumulate:
-        mask = indices[0]
-        c.need(is_one(product(values.shape)), "index_put by a mask with more than one value: the number of elements depends on values")
-        mask_ = c.reshape(mask, [*mask.shape, *[1] * (x.ndim - mask.ndim)])
-        return c.where(mask_, c.reshape(c.cast(values, x.dtype), [1] * x.ndim if x.ndim else []), x)
+    if len(indices) == 1 and indices[0] is not None and indices[0].is_bool:
+        return _put_by_mask(c, x, indices[0], values, accumulate)
     places = _Places(c, x, indices)
     if not places.axes:
         value = c.broadcast(c.cast(values, x.dtype), x.shape)
@@ -116,6 +113,42 @@ def index_put(c, x, indices, values, accumulate=False):
     moved = c.transpose(x, order)
     out = _scatter_nd(c, moved, places.stacked(c), update, accumulate, x.dtype)
     return c.transpose(out, [order.index(a) for a in range(x.ndim)])
+
+
+def _put_by_mask(c, x, mask, values, accumulate):
+    """The k-th true place of the mask takes row k of `values`, or all take the only one."""
+    mask_ = c.reshape(mask, [*mask.shape, *[1] * (x.ndim - mask.ndim)])
+    rest, value = x.shape[mask.ndim :], c.cast(values, x.dtype)
+    if values.ndim > len(rest) and not is_one(values.shape[0]):
+        count = values.shape[0]
+        if known(count) and not int(count):
+            return x.expr
+        rows = c.broadcast(Value(value, values.fake.to(x.fake.dtype)), [count, *rest])
+        order = c("cumsum", c.reshape(c.convert(mask.expr, "bool", "int64"), [product(mask.shape)]), axis=0, dtype="int64")
+        places = c("maximum", c.sub(order, c.const(1, "int64")), c.const(0, "int64"))
+        value = c.reshape(c("take", rows, places, axis=0), x.shape)
+    elif values.ndim > len(rest):
+        value = c.broadcast(c.squeeze(value, [0]), x.shape)
+    else:
+        value = c.broadcast(value, x.shape)
+    if accumulate:
+        value = c("logical_or", x, value) if x.is_bool else c.add(x, value)
+    return c.where(mask_, value, x)
+
+
+@aten("embedding_renorm.default")
+def embedding_renorm(c, weight, indices, max_norm, norm_type):
+    """Rows that `indices` name and that are longer than `max_norm`, shortened to it."""
+    from .reduce import _distance
+
+    kind = weight.dtype
+    length = c.expand_dims(_distance(c, weight.expr, norm_type, 1, kind), 1)
+    count = product(indices.shape)
+    hit = c(
+        "scatter_nd", c.full(False, [weight.shape[0]], "bool"), c.reshape(c.cast(indices, "int64"), [1, count]), c.full(True, [count], "bool"), mode="update"
+    )
+    longer = c("logical_and", c.expand_dims(hit, 1), c("greater", length, c.const(max_norm, kind)))
+    return c.where(longer, c.mul(weight, c.div(c.const(max_norm, kind), c.add(length, c.const(1e-7, kind)))), weight)
 
 
 def _scatter_nd(c, data, indices, update, accumulate, dtype):
@@ -351,7 +384,8 @@ def nonzero(c, x):
 
 @aten("nonzero_static.default")
 def nonzero_static(c, x, size, fill_value=-1):
-    c.need(x.ndim, "nonzero of a scalar")
+    if not x.ndim:
+        return c.full(0, c.shape, "int64")
     (count,) = c.known(product(x.shape))
     (wanted,) = c.known(size)
     flat = c.reshape(c.truth(x), [count])

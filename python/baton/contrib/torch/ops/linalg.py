@@ -159,7 +159,7 @@ def _pivots(c, m, pivots):
     return c.convert(c.add(found, c.const(1, _I)), _I, "int32")
 
 
-@matrices("linalg_inv_ex.default")
+@matrices("linalg_inv_ex.default", of_nothing=(0, 0))
 def inverse(c, a, check_errors=False):
     m = Matrices(c, a)
     _empty(m)
@@ -301,10 +301,9 @@ def solve_triangular(c, a, b, upper, left=True, unitriangular=False):
 def old_solve_triangular(c, b, a, upper=True, transpose=False, unitriangular=False):
     m = Matrices(c, a)
     _empty(m)
-    c.need(not c.used(1), "a copy of the matrix")
     _same_batch(c, a, b)
     matrix = m.turned(a.expr) if transpose else a.expr
-    return [_triangular(m, matrix, b.expr, upper != transpose, unitriangular, b.shape[-1]), None]
+    return [_triangular(m, matrix, b.expr, upper != transpose, unitriangular, b.shape[-1]), c.broadcast(a, c.results[1].shape)]
 
 
 @matrices("cholesky_solve.default")
@@ -329,12 +328,47 @@ def cholesky_inverse(c, factor, upper=False):
 def lu_solve(c, packed, pivots, b, left=True, adjoint=False):
     m = Matrices(c, packed)
     _empty(m)
-    c.need(
-        left and not adjoint and [*map(str, packed.shape[:-2])] == [*map(str, b.shape[:-2])], "a solution from the right, an adjoint, or batches that broadcast"
-    )
-    index = c.broadcast(c.expand_dims(_order_of(c, m, pivots), m.n + 1), b.shape)
-    y = _triangular(m, packed.expr, c("gather", b, index, axis=m.n), False, True, b.shape[-1])
-    return _triangular(m, packed.expr, y, True, False, b.shape[-1])
+    batch = list(c.shape[:-2])
+    right = c.broadcast(b, [*batch, *b.shape[-2:]])
+    order, factors = _order_of(c, m, pivots), packed.expr
+    if [*map(str, batch)] != [*map(str, m.batch)]:
+        order, factors = c("broadcast_to", order, shape=c.sizes.extents([*batch, m.rows])), c.broadcast(packed, [*batch, m.rows, m.columns])
+        m.batch, m.n = batch, len(batch)
+    if not left:  # x @ a = b is a^T @ x^T = b^T.
+        right, adjoint = m.turned(right), not adjoint
+    columns = b.shape[-1] if left else b.shape[-2]
+    if adjoint:
+        turned = m.turned(factors)
+        y = _triangular(m, turned, right, False, False, columns)
+        out = m.product(_permutation(c, m, order), _triangular(m, turned, y, True, True, columns))
+    else:
+        index = c.broadcast(c.expand_dims(order, m.n + 1), [*batch, m.rows, columns])
+        y = _triangular(m, factors, c("gather", right, index, axis=m.n), False, True, columns)
+        out = _triangular(m, factors, y, True, False, columns)
+    return out if left else m.turned(out)
+
+
+@matrices("linalg_matrix_exp.default")
+def matrix_exp(c, a):
+    """Scaling and squaring: the series of a / 2^k, whose norm is below 1/2, squared k times."""
+    kind = a.dtype
+    m = Matrices(c, Value(c.cast(a, "float64"), a.fake.double()))  # squarings double the rounding
+    _empty(m)
+    norm = c("max", c("sum", c("abs", m.expr), axis=[m.n + 1], keepdims=True), axis=[m.n], keepdims=True)
+    half = c.mul(norm, m.const(2.0))
+    times = c("maximum", c("ceil", c("log2", c("maximum", half, m.const(1e-30)))), m.const(0.0))
+    small = m.step(c.mul(m.expr, c("exp2", c("negative", times))))
+    eye = c.broadcast(m.const(np.eye(m.rows)), [*m.batch, m.rows, m.rows])
+    out = eye
+    for k in range(14, 0, -1):  # Horner's rule
+        out = c.add(eye, c.mul(m.product(small, out), m.const(1.0 / k)))
+    for k in range(_SQUARES):
+        out = m.step(c.where(c("greater", times, m.const(float(k))), m.product(out, out), out))
+    # Beyond so many squarings values overflow, unless the matrix is nilpotent: say so by NaN rather than by a wrong number.
+    return c.convert(c.where(c("greater", times, m.const(float(_SQUARES))), m.const(np.nan), out), "float64", kind)
+
+
+_SQUARES = 24
 
 
 def _reflectors(m):
@@ -404,3 +438,18 @@ def householder_product(c, a, tau):
         vectors.append(c.add(c.mul(m.column(a, k), m.below(k)), m.const((np.arange(m.rows) == k)[:, None])))
         taus.append(c.expand_dims(c.slice(tau, m.n, k, k + 1), m.n))
     return _orthogonal(m, vectors, taus, m.columns)
+
+
+@matrices("ormqr.default")
+def ormqr(c, a, tau, b, left=True, transpose=False):
+    """Q @ b, Q^T @ b, b @ Q or b @ Q^T with Q the product of reflections, which is not formed."""
+    m = Matrices(c, a)
+    _empty(m)
+    _same_batch(c, a, b)
+    (count,) = c.known(tau.shape[-1])
+    out, steps = b.expr if left else m.turned(b.expr), range(count)
+    for k in steps if transpose == left else steps[::-1]:
+        vector = c.add(c.mul(m.column(a.expr, k), m.below(k)), m.const((np.arange(m.rows) == k)[:, None]))
+        factor = c.expand_dims(c.slice(tau, m.n, k, k + 1), m.n)
+        out = m.step(c.sub(out, c.mul(factor, m.product(vector, m.product(m.turned(vector), out)))))
+    return out if left else m.turned(out)

@@ -127,3 +127,18 @@ def trilinear(c, x, y, z, expand1, expand2, expand3, sumdim, unroll_dim=1):
             expr = c.expand_dims(expr, axis)
         parts.append(expr)
     return c("sum", c.mul(c.mul(parts[0], parts[1]), parts[2]), axis=sorted(sumdim))
+
+
+@aten("transformers.grouped_mm_fallback.default")
+def grouped_mm(c, x, weight, ends):
+    """Rows of `x`, sorted by group, times the matrix of their group; `ends` has where each group ends. Rows behind the last are 0."""
+    (groups,) = c.known(weight.shape[0])
+    places = c("arange", c.const(0, "int64"), c.const(x.shape[0], "int64"), c.const(1, "int64"), dtype="int64")
+    ends_, out, begin = c.cast(ends, "int64"), None, c.const([0], "int64")
+    for g in range(groups):
+        end = c.slice(ends_, 0, g, g + 1)
+        within = c("logical_and", c("greater_equal", places, begin), c("less", places, end))
+        rows = c.where(c.expand_dims(within, 1), x, c.const(0, x.dtype))
+        part = c("nn.matmul", rows, c.squeeze(c.slice(weight, 0, g, g + 1), [0]))
+        out, begin = part if out is None else c.add(out, part), end
+    return out

@@ -200,6 +200,12 @@ def batch_norm_functional(c, x, weight, bias, running_mean, running_var, trainin
     return list(_training(c, x, weight, bias, running_mean, running_var, training, momentum, eps))
 
 
+@aten("_batch_norm_with_update_functional.default")
+def batch_norm_with_update(c, x, weight, bias, running_mean, running_var, momentum, eps):
+    out, mean, rstd, new_mean, new_var = _training(c, x, weight, bias, running_mean, running_var, True, momentum, eps)
+    return [out, mean, rstd, c.full(0, c.results[3].shape, "uint8"), new_mean, new_var]
+
+
 @aten("_native_batch_norm_legit.no_stats")
 def batch_norm_no_stats(c, x, weight, bias, training, momentum, eps):
     return list(_training(c, x, weight, bias, None, None, True, momentum, eps))[:3]

@@ -245,3 +245,34 @@ def grid_sampler(c, x, grid, interpolation_mode, padding_mode, align_corners):
         align_corners=bool(align_corners),
         grid_last=True,
     )
+
+
+@aten("_upsample_bilinear2d_aa.default")
+def upsample_bilinear_smooth(c, x, output_size, align_corners, scales_h=None, scales_w=None):
+    """Two products with matrices of weights: triangles as wide as the step between pixels of the result, when that is more than 1."""
+    out, wide = x.expr, "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
+    out = c.convert(out, x.dtype, wide)
+    sizes, wanted = c.known(*x.shape[-2:]), c.known(*output_size)
+    rows, columns = (_triangles(*each, align_corners) for each in zip(sizes, wanted, (scales_h, scales_w), strict=True))
+    out = c("nn.matmul", out, c.const(columns.T, wide))
+    out = c("nn.matmul", c.broadcast(c.const(rows, wide), [*x.shape[:-2], *rows.shape]), out)
+    return c.convert(out, wide, x.dtype)
+
+
+def _triangles(size, wanted, scale, align_corners):
+    """The weights of the pixels for each pixel of the result, (wanted, size)."""
+    import numpy as np
+
+    if align_corners:
+        step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
+    else:
+        step = 1 / scale if scale else size / wanted
+    support = max(step, 1.0)
+    weights = np.zeros((wanted, size))
+    for i in range(wanted):
+        center = step * (i + 0.5)
+        first, last = max(int(center - support + 0.5), 0), min(int(center + support + 0.5), size)
+        away = np.abs((np.arange(first, last) - center + 0.5) / support)
+        line = np.maximum(1 - away, 0)
+        weights[i, first:last] = line / line.sum() if line.sum() else line
+    return weights

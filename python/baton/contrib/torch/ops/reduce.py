@@ -331,3 +331,32 @@ def pdist(c, x, p=2.0):
         return c.full(0, c.shape, c.dtype)
     away = c.sub(c("take", x, c.const(first, "int64"), axis=0), c("take", x, c.const(second, "int64"), axis=0))
     return _distance(c, away, p, 1, c.dtype)
+
+
+_SEGMENTS = {"sum": ("add", 0), "mean": ("add", 0), "prod": ("mul", 1), "max": ("max", -math.inf), "min": ("min", math.inf)}
+
+
+@aten("segment_reduce.default")
+def segment_reduce(c, data, reduce, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+    """Reductions of runs of rows, which begin from `initial`; a mean divides that, too, as eager does."""
+    c.need(
+        indices is None and axis == 0 and (offsets if lengths is None else lengths).ndim == 1,
+        "segments along another axis than the first, or one row of them for each batch",
+    )
+    kind, count, wide = data.dtype, c.shape[0], "int64"
+    if lengths is not None:
+        sizes = c.cast(lengths, wide)
+        ends = c("cumsum", sizes, axis=0, dtype=wide)
+    else:
+        bounds = c.cast(offsets, wide)
+        ends = c.slice(bounds, 0, 1, offsets.shape[0])
+        sizes = c.sub(ends, c.slice(bounds, 0, 0, count))
+    mode, neutral = _SEGMENTS[reduce]
+    places = c("arange", c.const(0, wide), c.const(data.shape[0], wide), c.const(1, wide), dtype=wide)
+    rows = c.reshape(c("searchsorted", ends, places, right=True, dtype=wide), [1, data.shape[0]])
+    out = c("scatter_nd", c.full(neutral if initial is None else initial, c.shape, kind), rows, data, mode=mode)
+    if reduce != "mean":
+        return out
+    sizes = c.reshape(c.convert(sizes, wide, kind), [count, *[1] * (data.ndim - 1)])
+    none = c("equal", sizes, c.const(0, kind))
+    return c.where(none, out if initial is not None else c.const(math.nan, kind), c.div(out, c.where(none, c.const(1, kind), sizes)))

@@ -186,18 +186,41 @@ def diagonal(c, x, offset=0, dim1=0, dim2=1):
 
 @aten("as_strided.default", "as_strided_copy.default")
 def as_strided(c, x, size, stride, storage_offset=None):
-    import numpy as np
-
     fake = x.fake
     c.need(fake.is_contiguous() and not fake.storage_offset(), "as_strided of memory that is no dense tensor")
+    places = _strided_places(c, size, stride, storage_offset)
+    (total,) = c.known(product(x.shape))
+    c.need(not places.size or int(places.max()) < total, "as_strided reaches beyond the tensor")
+    return c("take", c.reshape(x, [total]), c.const(places, "int64"), axis=0)
+
+
+@aten("as_strided_scatter.default")
+def as_strided_scatter(c, x, source, size, stride, storage_offset=None):
+    places = _strided_places(c, size, stride, storage_offset)
+    c.need(_once(places), "as_strided_scatter into places that overlap")
+    (total,) = c.known(product(x.shape))
+    c.need(not places.size or int(places.max()) < total, "as_strided_scatter reaches beyond the tensor")
+    if not places.size:
+        return x.expr
+    flat, update = c.reshape(x, [total]), c.reshape(c.cast(source, x.dtype), [places.size])
+    return c.reshape(c("scatter_nd", flat, c.const(places.reshape(1, -1), "int64"), update, mode="update"), x.shape)
+
+
+def _once(places) -> bool:
+    """Whether no place occurs twice."""
+    return len(set(places.ravel().tolist())) == places.size
+
+
+def _strided_places(c, size, stride, storage_offset):
+    """The elements of dense memory that a view with strides reads."""
+    import numpy as np
+
     size, stride = c.known(*size), c.known(*stride)
     (offset,) = c.known(storage_offset or 0)
     places = np.full(size, offset, "int64")
     for axis, (n, step) in enumerate(zip(size, stride, strict=True)):
         places += (np.arange(n) * step).reshape([-1] + [1] * (len(size) - axis - 1))
-    (total,) = c.known(product(x.shape))
-    c.need(not places.size or int(places.max()) < total, "as_strided reaches beyond the tensor")
-    return c("take", c.reshape(x, [total]), c.const(places, "int64"), axis=0)
+    return places
 
 
 @aten("unfold.default", "unfold_copy.default")
@@ -265,3 +288,12 @@ def repeat_interleave(c, x, repeats, dim=None, output_size=None):
     if dim is None:
         return c("repeat", c.reshape(x, [product(x.shape)]), repeats=int(repeats), axis=0)
     return c("repeat", x, repeats=int(repeats), axis=x.axis(dim))
+
+
+@aten("repeat_interleave.Tensor")
+def repeat_interleave_by(c, repeats, output_size=None):
+    """Each place as often as `repeats` says."""
+    ends = c("cumsum", c.cast(repeats, "int64"), axis=0, dtype="int64")
+    total = c("sum", c.cast(repeats, "int64"), axis=[0]) if output_size is None else c.const(output_size, "int64")
+    places = c("arange", c.const(0, "int64"), total, c.const(1, "int64"), dtype="int64")
+    return c.convert(c("searchsorted", ends, places, right=True, dtype="int64"), "int64", c.dtype)

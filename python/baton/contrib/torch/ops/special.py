@@ -45,11 +45,34 @@ def polygamma(c, n, x):
     wide = _wide(c, x)
     k = lambda value: c.const(value, _F)  # noqa: E731
     low = c("less", wide, k(0.5))
-    c.need(n == 1, "derivatives of digamma beyond the first: below 0 PyTorch adds up terms, as many as values say")
-    # The reflection of the trigamma function: pi^2 / sin(pi x)^2 - f(1 - x).
-    high = zeta(c, k(2.0), c.where(low, c.sub(k(1.0), wide), wide))
-    sine = c("sin", c.mul(c.sub(wide, c("round", wide)), k(math.pi)))
-    return _narrow(c, c.where(low, c.sub(c.div(k(math.pi**2), c.mul(sine, sine)), high), high))
+    # The reflection formula, A&S 6.4.7: derivatives of the cotangent are polynomials of it.
+    value = c.mul(zeta(c, k(float(n + 1)), c.where(low, c.sub(k(1.0), wide), wide)), k(float(math.factorial(n))))
+    turn = c.mul(c.sub(wide, c("round", wide)), k(math.pi))
+    cotangent = c.div(c("cos", turn), c("sin", turn))
+    terms = _cotangent(n)
+    derivative = k(terms[-1])
+    for a in terms[-2::-1]:
+        derivative = c.add(c.mul(derivative, cotangent), k(a))
+    derivative = c.mul(derivative, k(-(math.pi ** (n + 1))))
+    sign = 1.0 if n % 2 else -1.0
+    above = c.mul(value, k(sign))
+    below = c.add(derivative, c.mul(k(1.0), c("negative", value)))
+    out = c.where(low, below, above)
+    # A pole: every term of an even power is positive there.
+    pole = c("logical_and", c("less_equal", wide, k(0.0)), c("equal", wide, c("floor", wide)))
+    return _narrow(c, c.where(pole, k(sign * math.inf), out))
+
+
+def _cotangent(n):
+    """Coefficients p with d^n cot(x) / dx^n = sum of p[i] cot(x)^i."""
+    p = [0.0, 1.0]
+    for _ in range(n):
+        slope = [i * a for i, a in enumerate(p)][1:]
+        p = [0.0] * (len(slope) + 2)
+        for i, a in enumerate(slope):
+            p[i] -= a
+            p[i + 2] -= a
+    return p
 
 
 @aten("special_spherical_bessel_j0.default")

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single operators whose rules have cases of their own, equal to eager without fallback."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch==2.13.0")
+
+from torch.nn import functional as F  # noqa: E402
+
+from baton.contrib import torch as door  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    door.register()
+    yield
+    torch._dynamo.reset()
+
+
+MASK = torch.tensor([True, False, True, True])
+
+
+def put(x, values):
+    return x.index_put((MASK,), values)
+
+
+def renormalised(weight, ids):
+    return F.embedding(ids, weight.clone(), max_norm=1.0)
+
+
+def segments(reduce, **given):
+    return lambda x: torch.segment_reduce(x, reduce, axis=0, **given)
+
+
+LENGTHS = torch.tensor([0, 1, 3, 2])
+CASES = {
+    "put one": (put, torch.zeros(4, 2), torch.tensor(3.0)),
+    "put a row": (put, torch.zeros(4, 2), torch.tensor([[1.0, 2.0]])),
+    "put rows": (put, torch.zeros(4, 2), torch.arange(6.0).reshape(3, 2)),
+    "add rows": (lambda x, v: x.index_put((MASK,), v, accumulate=True), torch.ones(4, 2), torch.arange(6.0).reshape(3, 2)),
+    "embedding with a norm": (renormalised, torch.randn(5, 3) * 3, torch.tensor([[0, 2], [2, 4]])),
+    "same without a batch": (lambda x, w: F.conv2d(x, w, padding="same"), torch.randn(3, 5, 6), torch.randn(4, 3, 2, 3)),
+    "smooth down": (lambda x: F.interpolate(x, (3, 4), mode="bilinear", antialias=True), torch.randn(1, 2, 9, 10)),
+    "smooth up": (lambda x: F.interpolate(x, (9, 13), mode="bilinear", antialias=True, align_corners=True), torch.randn(1, 2, 5, 6)),
+    **{f"segments {r}": (segments(r, lengths=LENGTHS), torch.randn(6, 2)) for r in ("sum", "mean", "max", "min", "prod")},
+    "segments from 2": (segments("mean", offsets=torch.tensor([0, 0, 1, 4, 6]), initial=2), torch.randn(6)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name):
+    function, *args = CASES[name]
+    got = torch.compile(function, backend="baton", fullgraph=True, options={"fallback": "error"})(*args)
+    torch.testing.assert_close(got, function(*args), rtol=1e-4, atol=1e-5, equal_nan=True)
