@@ -164,7 +164,7 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
     auto words = [&](LLVMValueRef v) { return LLVMBuildBitCast(builder_, v, type, ""); };
     return Intrinsic(name.c_str(), {}, {sum, words(a), words(b)});
   }
-  // Products of 16 bits, whose neighbours processors add by one instruction (pmaddwd); then the pairs.
+  if (LLVMValueRef pairs = DotOfPairs(a, b, lanes)) return LLVMBuildAdd(builder_, sum, pairs, "");
   LLVMTypeRef words = LLVMVectorType(i32_, static_cast<unsigned>(4 * lanes));
   LLVMValueRef v = LLVMBuildMul(builder_, LLVMBuildZExt(builder_, a, words, ""), LLVMBuildSExt(builder_, b, words, ""), "");
   for (int count = 2 * lanes; count >= lanes; count /= 2) {
@@ -178,6 +178,28 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
   }
   if (lanes == 1) v = LLVMBuildExtractElement(builder_, v, Int32(0), "");
   return LLVMBuildAdd(builder_, sum, v, "");
+}
+
+LLVMValueRef ValueBuilder::DotOfPairs(LLVMValueRef a, LLVMValueRef b, int lanes) {
+  const char *bytes = nullptr, *words = nullptr;
+  if (lanes == 16 && target_->Has("avx512bw")) {
+    bytes = "llvm.x86.avx512.pmaddubs.w.512", words = "llvm.x86.avx512.pmaddw.d.512";
+  } else if (lanes == 8 && target_->Has("avx2")) {
+    bytes = "llvm.x86.avx2.pmadd.ub.sw", words = "llvm.x86.avx2.pmadd.wd";
+  } else if (lanes == 4 && target_->Has("avx2")) {
+    bytes = "llvm.x86.ssse3.pmadd.ub.sw.128", words = "llvm.x86.sse2.pmadd.wd";
+  } else {
+    return nullptr;
+  }
+  const LLVMTypeRef i8 = LLVMInt8TypeInContext(ctx_), i16 = LLVMInt16TypeInContext(ctx_);
+  auto all = [&](LLVMTypeRef type, int value, int count) {
+    const std::vector<LLVMValueRef> same(static_cast<size_t>(count), LLVMConstInt(type, static_cast<uint64_t>(value), 0));
+    return LLVMConstVector(const_cast<LLVMValueRef*>(same.data()), static_cast<unsigned>(count));
+  };
+  LLVMValueRef halves = LLVMBuildLShr(builder_, a, all(i8, 1, 4 * lanes), "");
+  LLVMValueRef odd = LLVMBuildAnd(builder_, a, all(i8, 1, 4 * lanes), "");
+  LLVMValueRef twice = Intrinsic(words, {}, {Intrinsic(bytes, {}, {halves, b}), all(i16, 2, 2 * lanes)});
+  return LLVMBuildAdd(builder_, twice, Intrinsic(words, {}, {Intrinsic(bytes, {}, {odd, b}), all(i16, 1, 2 * lanes)}), "");
 }
 
 LLVMValueRef ValueBuilder::ConstLike(int64_t v, DataType t) {

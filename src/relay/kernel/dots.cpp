@@ -35,7 +35,7 @@ int64_t BlockOf(int64_t channels, int64_t lanes) {
 }
 
 bool AddsFourProducts(const Target& target) {
-  return target->traits().vector_kernels && (target->Has("avx512vnni") || target->Has("avxvnni"));
+  return target->traits().vector_kernels && (target->Has("avx512vnni") || target->Has("avx2"));
 }
 
 bool HasDotKernel(const Op& op, const Attrs& attrs, const TensorTypeNode* data, const TensorTypeNode* weight,

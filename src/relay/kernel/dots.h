@@ -7,7 +7,7 @@
 
 namespace baton::relay::kernel {
 
-/// Whether the target adds four products of bytes by one instruction (tir::dot4).
+/// Whether the target has instructions for four products of bytes (tir::dot4): vpdpbusd, or pmaddubsw and pmaddwd.
 bool AddsFourProducts(const Target& target);
 
 /// Whether a product or convolution of uint8 `data` by constant int8 `weight`, in plain layouts, has a kernel of the
