@@ -166,7 +166,8 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
   }
   if (LLVMValueRef pairs = DotOfPairs(a, b, lanes)) return LLVMBuildAdd(builder_, sum, pairs, "");
   LLVMTypeRef words = LLVMVectorType(i32_, static_cast<unsigned>(4 * lanes));
-  LLVMValueRef v = LLVMBuildMul(builder_, LLVMBuildZExt(builder_, a, words, ""), LLVMBuildSExt(builder_, b, words, ""), "");
+  LLVMValueRef v =
+      LLVMBuildMul(builder_, LLVMBuildZExt(builder_, a, words, ""), LLVMBuildSExt(builder_, b, words, ""), "");
   for (int count = 2 * lanes; count >= lanes; count /= 2) {
     std::vector<LLVMValueRef> even, odd;
     for (int i = 0; i < count; ++i) even.push_back(Int32(2 * i)), odd.push_back(Int32(2 * i + 1));
@@ -193,13 +194,15 @@ LLVMValueRef ValueBuilder::DotOfPairs(LLVMValueRef a, LLVMValueRef b, int lanes)
   }
   const LLVMTypeRef i8 = LLVMInt8TypeInContext(ctx_), i16 = LLVMInt16TypeInContext(ctx_);
   auto all = [&](LLVMTypeRef type, int value, int count) {
-    const std::vector<LLVMValueRef> same(static_cast<size_t>(count), LLVMConstInt(type, static_cast<uint64_t>(value), 0));
+    const std::vector<LLVMValueRef> same(static_cast<size_t>(count),
+                                         LLVMConstInt(type, static_cast<uint64_t>(value), 0));
     return LLVMConstVector(const_cast<LLVMValueRef*>(same.data()), static_cast<unsigned>(count));
   };
   LLVMValueRef halves = LLVMBuildLShr(builder_, a, all(i8, 1, 4 * lanes), "");
   LLVMValueRef odd = LLVMBuildAnd(builder_, a, all(i8, 1, 4 * lanes), "");
   LLVMValueRef twice = Intrinsic(words, {}, {Intrinsic(bytes, {}, {halves, b}), all(i16, 2, 2 * lanes)});
-  return LLVMBuildAdd(builder_, twice, Intrinsic(words, {}, {Intrinsic(bytes, {}, {odd, b}), all(i16, 1, 2 * lanes)}), "");
+  return LLVMBuildAdd(builder_, twice, Intrinsic(words, {}, {Intrinsic(bytes, {}, {odd, b}), all(i16, 1, 2 * lanes)}),
+                      "");
 }
 
 LLVMValueRef ValueBuilder::ConstLike(int64_t v, DataType t) {

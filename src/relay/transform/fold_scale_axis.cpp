@@ -88,9 +88,9 @@ Layer LayerOf(const Expr& e, const Expr& typed) {
 
 /// What a product has for each channel.
 struct Factor {
-  Expr value;                 ///< as it is in the rewritten program
-  Expr typed;                 ///< before it was rewritten
-  std::vector<int64_t> ones;  ///< dimensions to drop
+  Expr value;                                                 ///< as it is in the rewritten program
+  Expr typed;                                                 ///< before it was rewritten
+  std::vector<int64_t> ones;                                  ///< dimensions to drop
   std::shared_ptr<Expr> squeezed = std::make_shared<Expr>();  ///< what all places share
   bool Constant() const { return DataOf(typed) != nullptr; }
   bool Positive() const {

@@ -86,7 +86,8 @@ struct Product {
 };
 std::optional<Product> ProductOf(const CallNode* call) {
   const auto* op = call->op.as<OpNode>();
-  if (!op || call->args.size() != 2 || !TensorTypeAt(call->args[0]) || !TensorTypeAt(call->args[1])) return std::nullopt;
+  if (!op || call->args.size() != 2 || !TensorTypeAt(call->args[0]) || !TensorTypeAt(call->args[1]))
+    return std::nullopt;
   if (ConvDims(call->op) > 0) return Product{GetRef<Op>(op), call->attrs};
   const int64_t rank = static_cast<int64_t>(TensorTypeAt(call->args[0])->shape.size());
   if (TensorTypeAt(call->args[1])->shape.size() != 2 || rank < 1) return std::nullopt;
@@ -253,8 +254,10 @@ class Maker : public MixedModeMutator {
     const bool is_unsigned = bytes->dtype == kUInt8;
     if (!is_unsigned) {
       made = ToUnsigned(made);
-      if (point) point = *point + kToUnsigned;
-      else zero = Add(Reshape(zero, Array<int64_t>{}), MakeScalar(kToUnsigned, kInt32));
+      if (point)
+        point = *point + kToUnsigned;
+      else
+        zero = Add(Reshape(zero, Array<int64_t>{}), MakeScalar(kToUnsigned, kInt32));
     } else if (!point) {
       zero = Reshape(zero, Array<int64_t>{});
     }
@@ -269,8 +272,8 @@ class Maker : public MixedModeMutator {
       type.shape.Set(static_cast<int64_t>(d), bytes->shape[static_cast<int64_t>(from)]);
     }
     weight.values = Permuted(weight.values, order.kernel, order.weight);
-    Expr sum = Sum(pre, LayoutTransform(made, order.data, order.plain), &type, point.value_or(0),
-                   point ? Expr() : zero, weight, {product.op, order.attrs, false});
+    Expr sum = Sum(pre, LayoutTransform(made, order.data, order.plain), &type, point.value_or(0), point ? Expr() : zero,
+                   weight, {product.op, order.attrs, false});
     return sum.defined() ? LayoutTransform(sum, order.plain, order.out) : post;
   }
 
@@ -419,7 +422,8 @@ class Maker : public MixedModeMutator {
       weight->values = WithChannels(weight->values, channels + more);
     }
     if (more > 0 || (padded && zero != 0)) {
-      *data = MakeCall<PadAttrs>(op::pad, {*data, MakeScalar(zero, kUInt8)}, [&](PadAttrs* p) { p->pad_width = around; });
+      *data =
+          MakeCall<PadAttrs>(op::pad, {*data, MakeScalar(zero, kUInt8)}, [&](PadAttrs* p) { p->pad_width = around; });
     }
     return Attrs(runtime::ObjectPtr<runtime::Object>(a));
   }

@@ -111,7 +111,8 @@ class ScaleLifter : public MixedModeMutator {
   bool IsSmallIntegers(const Expr& e) {
     const auto* cast = e.as<CallNode>();
     const auto* t = TensorTypeOf(e);
-    if (!cast || !t || !cast->op.same_as(op::cast) || t->dtype != DataType::Float(32) || !FromConstants(e)) return false;
+    if (!cast || !t || !cast->op.same_as(op::cast) || t->dtype != DataType::Float(32) || !FromConstants(e))
+      return false;
     const std::optional<IntegerRange> range = ranges_.Of(cast->args[0]);
     return range && range->Magnitude() <= kExactInBFloat16;
   }
@@ -160,7 +161,8 @@ class ScaleLifter : public MixedModeMutator {
     }
     const auto* table = e.as<ConstantNode>();
     if (!table || steps.empty() || table->data.dtype().bits() > 8 || table->data.numel() < kFewestNarrow) return post;
-    if (std::all_of(pre->args.begin() + 1, pre->args.end(), [](const Expr& a) { return FromConstants(a); })) return post;
+    if (std::all_of(pre->args.begin() + 1, pre->args.end(), [](const Expr& a) { return FromConstants(a); }))
+      return post;
     Array<Expr> args = call->args;
     args.Set(0, e);
     Expr out = MakeCall(Downcast<Op>(call->op), args, call->attrs);
@@ -202,8 +204,9 @@ bool IsLayer(const OpNode* op) {
 
 Pass LiftWeightScales() {
   return MakePass<LiftWeightScales>({
-      .doc = "Multiplies the result of a product by the scale of its constant integer weight, in place of the weight, so "
-             "that NarrowWeights keeps the integers; takes elements of a constant integer table before they are scaled.",
+      .doc =
+          "Multiplies the result of a product by the scale of its constant integer weight, in place of the weight, so "
+          "that NarrowWeights keeps the integers; takes elements of a constant integer table before they are scaled.",
       .opt_level = 1,
       .required = {"InferType"},
       .reassociates = true,

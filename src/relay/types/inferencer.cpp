@@ -209,7 +209,8 @@ void Inferencer::StepIf(const IfNode* i, uint32_t phase) {
   const bool integer = known && known->shape.empty() && known->dtype.lanes() == 1 && known->dtype.is_integral();
   if (!IsPoison(cond) && !integer && !solver_.Unify(cond, TensorType::Scalar(DataType::Bool()))) {
     Error(
-        Place(i->cond.get(), i), fmt::format("the condition of `if` has type {}, must be bool or an integer", Text(cond)), "",
+        Place(i->cond.get(), i),
+        fmt::format("the condition of `if` has type {}, must be bool or an integer", Text(cond)), "",
         solver_.Find(cond).as<TensorTypeNode>() ? "reduce a tensor with `all` or `any`, compare a number with 0" : "");
   }
   if (IsPoison(t) || IsPoison(e)) {
@@ -282,7 +283,8 @@ void Inferencer::StepReference(const ExprNode* n, uint32_t phase) {
 Type Inferencer::Sensible(const Type& type, const ExprNode* at) {
   if (!HasTypeChildren(type.get()) || sensible_.Has(type.get())) return type;
   keep_.push_back(Any(type));
-  // A program does not write larger types; those that passes write down for each of many nested functions were inferred.
+  // A program does not write larger types; those that passes write down for each of many nested functions were
+  // inferred.
   constexpr int64_t kMostParts = 256;
   const std::string problem = KindProblem(type, mod_, &sensible_, kMostParts);
   if (problem.empty()) return type;

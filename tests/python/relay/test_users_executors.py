@@ -334,3 +334,9 @@ def test_a_machine_s_kernels_are_named():
     assert exe.primitive_ops and f"Primitive ops (#{len(exe.primitive_ops)})" in exe.stats
     machine = tvm.runtime.vm.VirtualMachine(exe, tvm.cpu())
     assert machine.module["invoke"] is not None
+
+
+def test_what_an_executor_is_made_by():
+    x = relay.var("x", shape=(2,))
+    lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], x + x)), "llvm")
+    assert lib.get_executor_config() == lib.get_graph_json()

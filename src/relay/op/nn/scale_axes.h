@@ -41,7 +41,8 @@ ScaleAxes ConvScaleAxes(const Attrs& attrs, int64_t, const std::vector<int64_t>&
     return true;
   };
   if (!whole(data, "C") || !whole(kernel, "IO") || kernel.size() != weight.size()) return {};
-  const ChannelDims in = ChannelDimsOf(kernel, 'I'), out = ChannelDimsOf(kernel, 'O'), channel = ChannelDimsOf(data, 'C');
+  const ChannelDims in = ChannelDimsOf(kernel, 'I'), out = ChannelDimsOf(kernel, 'O'),
+                    channel = ChannelDimsOf(data, 'C');
   if (in.at < 0 || out.at < 0 || channel.at < 0) return {};
   auto count = [&](const ChannelDims& d) {
     return weight[static_cast<size_t>(d.at)] * (d.block < 0 ? 1 : weight[static_cast<size_t>(d.block)]);
