@@ -77,9 +77,10 @@ def network(name: str, peers: list[str], threads: int) -> dict:
 
 def decoder(peers: list[str], threads: int) -> dict:
     """A step of SmolLM2, its caches kept: of the peers, ONNX Runtime does so through its public API."""
+    from decode import Theirs
+
     import baton
     from baton.demo import llama
-    from decode import Theirs
 
     lm = llama.smollm2()
     path = lm.onnx(packed=False)

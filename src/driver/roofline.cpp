@@ -180,8 +180,7 @@ const Roofline& MeasuredRoofline() {
 /// [operations a second, bytes a second, threads]
 BATON_REGISTER_GLOBAL("driver.Roofline").set_body_typed([] {
   const Roofline& r = MeasuredRoofline();
-  return Array<double>{r.flops_per_second, r.bytes_per_second,
-                       static_cast<double>(runtime::threading::NumThreads())};
+  return Array<double>{r.flops_per_second, r.bytes_per_second, static_cast<double>(runtime::threading::NumThreads())};
 });
 
 }  // namespace baton::driver

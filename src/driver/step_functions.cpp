@@ -66,13 +66,11 @@ IRModule WithStepFunctions(const IRModule& mod) {
     const auto part = Downcast<tir::PrimFunc>(func);
     const Array<tir::Stmt> steps = StepsOf(mod, part);
     if (steps.empty()) continue;
-    const std::string symbol =
-        func->GetAttr<String>(attr::kGlobalSymbol, var->name_hint).str() + runtime::kStepsSuffix;
+    const std::string symbol = func->GetAttr<String>(attr::kGlobalSymbol, var->name_hint).str() + runtime::kStepsSuffix;
     Array<tir::Var> params = part->params;
     const tir::Var step("step", DataType::Int(64));
     params.push_back(step);
-    const tir::PrimFunc made =
-        OfSteps(Choose(steps, 0, static_cast<int64_t>(steps.size()), step), params, symbol);
+    const tir::PrimFunc made = OfSteps(Choose(steps, 0, static_cast<int64_t>(steps.size()), step), params, symbol);
     out.CopyOnWrite()->Update(GlobalVar(String(symbol)), made);
   }
   return out;

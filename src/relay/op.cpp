@@ -18,8 +18,8 @@ void ResolveTraits(OpDef* def) {
   OpTraits& t = def->traits;
   if (t.precision == Precision::kDefault) {
     t.precision = t.shape_only || def->pattern <= OpPattern::kInjective ? Precision::kFollow
-                  : def->pattern == OpPattern::kCommReduce ? Precision::kNever
-                                                           : Precision::kUnknown;
+                  : def->pattern == OpPattern::kCommReduce              ? Precision::kNever
+                                                                        : Precision::kUnknown;
   }
   if (t.layout == LayoutRule::kDefault) {
     t.layout = def->pattern <= OpPattern::kBroadcast && def->num_inputs > 1 && !def->attrs ? LayoutRule::kBroadcasts

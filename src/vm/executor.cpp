@@ -87,9 +87,9 @@ class VmExecutor final : public runtime::ModuleNode {
 
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     static constexpr std::string_view kNames[] = {
-        "run",          "run_with", "call",        "call_given", "profile", "set_input",    "set_input_zero_copy",
-        "get_output",   "invoke",   "get_input",   "reserve",    "trim",         "get_memory",
-        "infer_shapes", "get_dims", "get_donated", "entries",    "entry_inputs", "entry_dtypes"};
+        "run",        "run_with",    "call",      "call_given",   "profile",     "set_input",  "set_input_zero_copy",
+        "get_output", "invoke",      "get_input", "reserve",      "trim",        "get_memory", "infer_shapes",
+        "get_dims",   "get_donated", "entries",   "entry_inputs", "entry_dtypes"};
     if (name == "get_devices" && exe_->program.devices.size() > 1) {
       return PackedFunc([this, self](Args, RetValue* rv) {
         Array<Any> out;

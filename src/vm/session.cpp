@@ -648,9 +648,9 @@ void Session::Call(Op op, Args args, RetValue* rv) {
 
 PackedFunc Session::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
   static constexpr std::string_view kNames[] = {
-      "run",         "run_with",     "call",     "call_given", "profile",    "set_input",  "set_input_zero_copy",
-      "get_output",  "get_input",    "reserve",  "trim",       "get_memory", "get_dims",
-      "get_donated", "infer_shapes", "truncate", "reset",      "length",     "get_states"};
+      "run",          "run_with",  "call",    "call_given", "profile",    "set_input", "set_input_zero_copy",
+      "get_output",   "get_input", "reserve", "trim",       "get_memory", "get_dims",  "get_donated",
+      "infer_shapes", "truncate",  "reset",   "length",     "get_states"};
   if (name == "begun") {  // whether a call that failed since got to take what it was given
     return PackedFunc([this, self](Args, RetValue* rv) { *rv = std::exchange(begun_, false); });
   }

@@ -229,7 +229,8 @@ TEST_CASE("elements that are made when they are asked for") {
   CHECK(b.GetDouble(4) == 4);
   CHECK(!b.HasSource());
 
-  const NDArray c = NDArray::Later({2, 3}, DataType::Float(32), PackedFunc([](Args, RetValue* rv) { *rv = Iota({6}); }));
+  const NDArray c =
+      NDArray::Later({2, 3}, DataType::Float(32), PackedFunc([](Args, RetValue* rv) { *rv = Iota({6}); }));
   CHECK_THROWS_AS(c.data(), Error);
   CHECK(c.Away());
 }

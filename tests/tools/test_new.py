@@ -41,14 +41,44 @@ def test_operators_go_to_their_family(tree):
         "src/relay/op/nn/foo_bar.cpp",
         "src/relay/op/tensor/README.md",
         "src/relay/op/tensor/cumfoo.cpp",
+        "tests/relay/op/README.md",
         "tests/relay/op/nn/README.md",
         "tests/relay/op/nn/foo_bar.relay",
         "tests/relay/op/tensor/README.md",
         "tests/relay/op/tensor/cumfoo.relay",
+        "tests/relay/op/test_cumfoo.py",
+        "tests/relay/op/test_foo_bar.py",
     ]
     text = (tree / "src/relay/op/nn/foo_bar.cpp").read_text()
     assert '.name = "nn.foo_bar"' in text and "struct FooBarAttrs" in text and "@" not in text
     assert "nn.foo_bar(3f)" in (tree / "tests/relay/op/nn/foo_bar.relay").read_text()
+
+
+def test_an_operator_has_rows_and_a_line_in_the_table(tree):
+    """What `tests/relay/op/test_complete.py` and `tests/python/describe/test_table.py` ask of every operator."""
+    table = tree / "src/relay/op/README.md"
+    table.parent.mkdir(parents=True)
+    head = "## nn\n\n| operator | result | gradient | as |\n| --- | --- | --- | --- |\n"
+    table.write_text(f"{head}| `nn.elu(data)` | |\n| `nn.relu(data)` | |\n\n## vision\n")
+    scaffold.new("op", "nn.foo_bar")
+    assert table.read_text() == (
+        f"{head}| `nn.elu(data)` | |\n| `nn.foo_bar(data, factor=2.0)` | out[i] = data[i] * factor | rule |  |\n| `nn.relu(data)` | |\n\n## vision\n"
+    )
+    rows = (tree / "tests/relay/op/test_foo_bar.py").read_text()
+    compile(rows, "test_foo_bar.py", "exec")
+    assert 'Case("nn.foo_bar"' in rows and "test_foo_bar = table(" in rows
+
+
+def test_a_new_pass_asks_slots(tree):
+    """It breaks no rule of `./dev lint` about names of operators."""
+    import check_layers
+
+    scaffold.new("pass", "FoldFoo")
+    text = (tree / "src/relay/transform/fold_foo.cpp").read_text()
+    assert not list(
+        check_layers.places.names_used(check_layers.places.code("src/relay/transform/fold_foo.cpp", text), {"reshape": "reshape", "negative": "negative"})
+    )
+    assert "traits" in text and "Op::Get" not in text
 
 
 def test_passes_go_to_transform(tree):

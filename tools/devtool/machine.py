@@ -39,13 +39,14 @@ USEFUL = {
 
 REQUIREMENTS = ROOT / "tools" / "requirements.txt"
 REQUIREMENTS_ALONE = ROOT / "tools" / "requirements-alone.txt"
+REQUIREMENTS_OPTIONAL = ROOT / "tools" / "requirements-optional.txt"
 REQUIREMENTS_LINT = ROOT / "tools" / "requirements-lint.txt"
 REQUIREMENTS_TIDY = ROOT / "tools" / "requirements-tidy.txt"
 
 
 def venv_dir():
     """The virtual environment: `.venv`, or where BATON_VENV points (one environment for several checkouts)."""
-    return Path(os.environ.get("BATON_VENV") or ROOT / ".venv")
+    return Path(os.environ.get("BATON_VENV") or ROOT / ".venv").absolute()
 
 
 def venv_python():
@@ -209,6 +210,26 @@ def python_packages():
     # Their declared dependencies (PyTorch among them) are not needed for what we use.
     pip("pip alone", f"installs the packages of {shown(REQUIREMENTS_ALONE)}", ["--no-deps", "-r", REQUIREMENTS_ALONE])
     stamp(mark, value)
+
+
+def optional_packages():
+    """Step: packages that only further tests need, each by itself. One that the index lacks is named, and its tests are skipped."""
+    value = digest(REQUIREMENTS_OPTIONAL, probe([venv_python(), "-V"]))
+    mark = venv_dir() / ".baton-requirements-optional"
+    if stamped(mark, value):
+        return
+    lines = REQUIREMENTS_OPTIONAL.read_text(encoding="utf-8").splitlines()
+    wanted = [line for line in lines if line and not line.startswith("#")]
+    lacking = []
+    for package in wanted:
+        try:
+            pip("pip optional", f"installs {package}", [package])
+        except StepFailed:
+            lacking.append(package)
+    if lacking:
+        say("pip optional", f"not installed, their tests are skipped: {' '.join(lacking)}")
+    else:
+        stamp(mark, value)
 
 
 def checkers(name, requirements):

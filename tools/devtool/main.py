@@ -121,10 +121,10 @@ def needs(path, what):
 
 
 def demo(args, rest):
-    """Builds what the demo needs, no tests, and runs it."""
+    """Builds all that the command `baton` needs, no tests, and runs the demo."""
     needs("python/baton/demo", "demo")
     machine.setup()
-    build(targets=("baton_runtime", "baton", "_core"))
+    build(targets=("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_rpc", "baton_rpc_server"))
     say("demo", "python -m baton.demo")
     code = python(["-m", "baton.demo", *args.question, *rest], python_environment())
     if code == 0:
@@ -195,6 +195,8 @@ def test(args, rest):
         filters += more_filters
         files += more_files
     machine.setup()
+    if not args.paths:
+        machine.optional_packages()
     folder = build(args.sanitize)
     failed = []
     if not args.paths:
@@ -327,7 +329,7 @@ def bench(args, rest):
     if args.name not in names:
         raise StepFailed(f"bench: no benchmark {args.name}", None, f"one of: {', '.join(names) or '(none yet)'}")
     machine.setup()
-    build(targets=("baton_runtime", "baton", "_core"))
+    build(targets=("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_rpc", "baton_rpc_server"))
     return python([str(names[args.name]), *rest], python_environment())
 
 

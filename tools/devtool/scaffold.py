@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./dev new op NAME` and `./dev new pass NAME`: a source file and its golden test that compile and pass as they are."""
+"""`./dev new op NAME` and `./dev new pass NAME`: a source file and its tests that compile and pass as they are."""
 
 import re
 
@@ -32,7 +32,10 @@ def plan(kind, name):
         if not re.fullmatch(r"([A-Z][a-z0-9]*)+", name):
             raise StepFailed(f"new: `{name}` is no name for a pass", None, "a verb phrase in upper camel case: `FoldConstant`")
         place, words = f"relay/transform/{snake(name)}", {"Camel": name, "snake": snake(name)}
-    return {ROOT / f"src/{place}.cpp": f"{kind}.cpp", ROOT / f"tests/{place}.relay": f"{kind}.relay"}, words
+    files = {ROOT / f"src/{place}.cpp": f"{kind}.cpp", ROOT / f"tests/{place}.relay": f"{kind}.relay"}
+    if kind == "op":
+        files[ROOT / f"tests/relay/op/test_{words['snake']}.py"] = "op_rows.txt"
+    return files, words
 
 
 def first_source(folder, pattern):
@@ -92,6 +95,24 @@ def taken(kind, name):
     return None
 
 
+def list_operator(name):
+    """Puts the new operator into the table of operators, as the compiler will print it once it is built."""
+    path = ROOT / "src/relay/op/README.md"
+    if not path.exists():
+        return
+    lines = path.read_text(encoding="utf-8").splitlines()
+    family = name.rpartition(".")[0] or "Tensors"
+    start = lines.index(f"## {family}") + 4 if f"## {family}" in lines else None
+    if start is None:
+        say("new", f"{shown(path)} has no family `{family}` yet: python -m baton.describe operators --out {shown(path)} adds it after a build")
+        return
+    end = next((i for i in range(start, len(lines)) if not lines[i].startswith("| ")), len(lines))
+    listed = [line.split("`")[1].split("(")[0] for line in lines[start:end]]
+    lines.insert(start + sum(other < name for other in listed), f"| `{name}(data, factor=2.0)` | out[i] = data[i] * factor | rule |  |")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    say("new", f"added a row to {shown(path)}")
+
+
 def new(kind, name):
     """Writes the source file and the test; READMEs where a folder is new."""
     files, words = plan(kind, name)
@@ -110,5 +131,7 @@ def new(kind, name):
             say("new", f"wrote {shown(readme)}; say there what belongs in the folder")
         path.write_text(text, encoding="utf-8")
         say("new", f"wrote {shown(path)}")
+    if kind == "op":
+        list_operator(name)
     source = shown(next(iter(files)))
     say("new", f"it compiles and its test passes as it is: ./dev test {source}")

@@ -20,8 +20,8 @@ class BATON_DLL NDArrayObj : public Object {
 
   DLTensor dl_tensor;
   bool read_only = false;
-  bool dense = false;  ///< row-major without gaps
-  bool away = false;   ///< without elements in memory; NDArray::data makes them again
+  bool dense = false;        ///< row-major without gaps
+  bool away = false;         ///< without elements in memory; NDArray::data makes them again
   Object* source = nullptr;  ///< a PackedFunc that makes them; null for nearly all arrays
   int64_t numel = 0;
 
@@ -55,8 +55,8 @@ class BATON_DLL NDArray : public ObjectRef {
   /// A CPU array over external memory, which `owner` keeps alive (null: it lives for ever).
   static NDArray Wrap(void* data, const std::vector<int64_t>& shape, DataType dtype, ObjectRef owner,
                       bool read_only = false);
-  /// An array whose elements are made when they are asked for: `source`, a PackedFunc without arguments, returns an equal
-  /// array.
+  /// An array whose elements are made when they are asked for: `source`, a PackedFunc without arguments, returns an
+  /// equal array.
   static NDArray Later(const std::vector<int64_t>& shape, DataType dtype, const ObjectRef& source);
   /// Notes how the elements of an array that owns them can be made again.
   void SetSource(const ObjectRef& source) const;

@@ -76,8 +76,7 @@ class StepClock {
 
 /// `steps`: as above; empty: graphs are one step each. Throws ValueError for less than one round.
 inline std::unique_ptr<StepClock> MakeStepClock(std::string_view steps, int rounds) {
-  void* made = FunctionBeside("vm.StepClock", "libbaton_vm.so", "it is profiled")(
-                   String(std::string(steps)), rounds)
+  void* made = FunctionBeside("vm.StepClock", "libbaton_vm.so", "it is profiled")(String(std::string(steps)), rounds)
                    .As<void*>();
   return std::unique_ptr<StepClock>(static_cast<StepClock*>(made));
 }

@@ -50,8 +50,8 @@ BATON_DLL PrimExpr fmod(PrimExpr x, PrimExpr y);
 BATON_DLL PrimExpr atan2(PrimExpr y, PrimExpr x);
 /// a * b + c in one rounding; vectors too.
 BATON_DLL PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c);
-/// sum[l] + a[4l] * b[4l] + ... + a[4l + 3] * b[4l + 3], exact: `a` is uint8, `b` int8, `sum` int32, and `a` and `b` have
-/// four lanes for each of `sum`. Throws CompileError for others.
+/// sum[l] + a[4l] * b[4l] + ... + a[4l + 3] * b[4l + 3], exact: `a` is uint8, `b` int8, `sum` int32, and `a` and `b`
+/// have four lanes for each of `sum`. Throws CompileError for others.
 BATON_DLL PrimExpr dot4(PrimExpr a, PrimExpr b, PrimExpr sum);
 BATON_DLL PrimExpr bitwise_and(PrimExpr a, PrimExpr b);
 BATON_DLL PrimExpr bitwise_or(PrimExpr a, PrimExpr b);

@@ -183,6 +183,8 @@ def show(answer: dict, names: list[str]) -> None:
     paint = painter(sys.stdout)
     for name, peer in answer.get("peers", {}).items():
         ratio = paint(f"{peer['ratio_median']:.2f}", "green" if peer["ratio_median"] <= 1 else "red")
-        print(f"baton takes {ratio} times {name}'s median, {peer['ratio_min']:.2f} times its minimum; outputs differ by {peer['difference']:.1e} of the largest value")
+        print(
+            f"baton takes {ratio} times {name}'s median, {peer['ratio_min']:.2f} times its minimum; outputs differ by {peer['difference']:.1e} of the largest value"
+        )
         if PEERS[name].note:
             print(paint(f"  {PEERS[name].note}", "dim"))

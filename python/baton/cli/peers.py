@@ -96,7 +96,9 @@ def _tvm(model: str, inputs: dict, threads: int) -> Callable:
 PEERS = {
     "onnxruntime": Peer("ONNX Runtime", "onnxruntime", _onnxruntime),
     "openvino": Peer("OpenVINO", "openvino", _openvino),
-    "torch": Peer("PyTorch", "torch onnx2torch", _torch, "PyTorch reads no ONNX files: the package onnx2torch makes a module of one, which runs without torch.compile"),
+    "torch": Peer(
+        "PyTorch", "torch onnx2torch", _torch, "PyTorch reads no ONNX files: the package onnx2torch makes a module of one, which runs without torch.compile"
+    ),
     "tvm": Peer("Apache TVM", "apache-tvm onnx", _tvm, "Apache TVM runs the default pipeline of its importer for ONNX (Relax), without tuning"),
 }
 

@@ -64,8 +64,12 @@ class Source:
         if type(source).__module__ == "torch.export.exported_program":
             return Source("module", _torch_program(source))
         if any(c.__module__.startswith("torch.nn.modules.module") for c in type(source).__mro__):
-            raise TypeError("a torch.nn.Module says nothing of its inputs: compile torch.export.export(module, (x,)), or torch.compile(module, backend=\"baton\")")
-        raise TypeError(f"a model is a path, bytes, an ONNX ModelProto, Relay text, an IRModule, a Relay function or an ExportedProgram, not {type(source).__name__}")
+            raise TypeError(
+                "a torch.nn.Module says nothing of its inputs: compile torch.export.export(module, (x,)), or torch.compile(module, backend=\"baton\")"
+            )
+        raise TypeError(
+            f"a model is a path, bytes, an ONNX ModelProto, Relay text, an IRModule, a Relay function or an ExportedProgram, not {type(source).__name__}"
+        )
 
     def read(self, shapes: Mapping[str, tuple[int, ...]]):
         """The Relay module with inputs of these shapes, weights in it."""

@@ -150,7 +150,18 @@ def profile(found) -> str:
         rate = "" if step.get("gflops") is None else f"{step['gflops']:.1f}"
         roof = "" if step.get("roofline") is None else f"{step['roofline']:.0%}"
         rows.append((f"{step['us']:.1f}", f"{step['share']:.1%}", step["count"], rate, roof, step["operators"], step["source"], _short(step["kernel"], 60)))
-    rows.append((f"{found['rest_us']:.1f}", f"{found['rest_us'] / (found['total_us'] or 1):.1%}", "", "", "", f"rest: {time_text(_between(found))} of it between the steps", "", ""))
+    rows.append(
+        (
+            f"{found['rest_us']:.1f}",
+            f"{found['rest_us'] / (found['total_us'] or 1):.1%}",
+            "",
+            "",
+            "",
+            f"rest: {time_text(_between(found))} of it between the steps",
+            "",
+            "",
+        )
+    )
     words = f"{len(found['steps'])} steps; a call takes {time_text(found['call_us'])} without a clock, {time_text(found['total_us'])} with one"
     if found.get("peak_gflops"):
         words += f"; this machine: {found['peak_gflops']:.0f} GFLOP/s, {found['bandwidth_gb']:.1f} GB/s, {found['threads']} threads"

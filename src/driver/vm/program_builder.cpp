@@ -97,8 +97,8 @@ vm::Entry ProgramBuilder::EntryOf(const std::string& name, int32_t index, const 
   if (several()) {
     const auto where = f->GetAttr<Array<runtime::Any>>(relay::transform::kParamDevices, Array<runtime::Any>());
     for (size_t i = 0; i < f->params.size(); ++i) {
-      const bool known = i < where.size() && where[static_cast<int64_t>(i)].Is<int64_t>() &&
-                         !TypeOf(f->params[i]).as<FuncTypeNode>();
+      const bool known =
+          i < where.size() && where[static_cast<int64_t>(i)].Is<int64_t>() && !TypeOf(f->params[i]).as<FuncTypeNode>();
       e.devices.push_back(known ? DeviceIndex(where[static_cast<int64_t>(i)].As<int64_t>()) : -1);
     }
   }

@@ -92,9 +92,9 @@ class Hasher {
       case Shape::kIdentity: {
         // Operators hash by name, other objects by their kind.
         const auto* op = o->IsInstance<OpNode>() ? static_cast<const OpNode*>(o) : nullptr;
-        *out = op ? support::HashString(op->name.view(), p.seed)
-                  : sharp_ ? HashCombine(p.seed, reinterpret_cast<uintptr_t>(o))
-                                : p.seed;
+        *out = op       ? support::HashString(op->name.view(), p.seed)
+               : sharp_ ? HashCombine(p.seed, reinterpret_cast<uintptr_t>(o))
+                        : p.seed;
         return true;
       }
       case Shape::kModule:
@@ -132,9 +132,9 @@ class Hasher {
 
   /// A free variable met first. Its fields are compared where free variables are mapped, so they count.
   bool EnterFree(const Object* o, const Plan& p, uint64_t* out) {
-    const uint64_t h = HashCombine(p.seed, map_free_     ? HashCombine(7, free_count_++)
-                                           : sharp_ ? HashCombine(6, reinterpret_cast<uintptr_t>(o))
-                                                         : HashCombine(8, support::HashString(VarName(o))));
+    const uint64_t h = HashCombine(p.seed, map_free_ ? HashCombine(7, free_count_++)
+                                           : sharp_  ? HashCombine(6, reinterpret_cast<uintptr_t>(o))
+                                                     : HashCombine(8, support::HashString(VarName(o))));
     vars_[o] = h;
     *out = h;
     if (!map_free_ || p.fields.empty()) return true;
@@ -375,7 +375,7 @@ class Hasher {
   uint64_t free_count_ = 0, graph_count_ = 0;
   uint32_t level_ = 0;
   support::PageStack<Frame> frames_;
-  std::vector<uint64_t> hashes_;  ///< hashes of keys and values of the maps that are open
+  std::vector<uint64_t> hashes_;               ///< hashes of keys and values of the maps that are open
   std::vector<std::vector<uint32_t>> orders_;  ///< of the same maps
   PointerMap<Memo> memo_;
   PointerMap<uint64_t> vars_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/ir/type_relation.h>
 #include <baton/ir/structural.h>
+#include <baton/ir/type_relation.h>
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/runtime/interrupt.h>

@@ -436,7 +436,8 @@ Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
     const Array<PrimExpr>& x = g.arg_extents(0);
     if (x.size() == N + 3 && (Known(x[2]) < 0 || Known(x[N + 1]) < 0)) return WriteOpenConv(g, *a, mc);
   }
-  if (!ReadConv(g, *a, &c) || floats != (c.terms == 1) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
+  if (!ReadConv(g, *a, &c) || floats != (c.terms == 1) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1)))
+    return Stmt();
   return c.depthwise ? WriteDepthwise(g, ChannelsAlone(c), mc) : ConvWriter(g, c, mc).Write();
 }
 

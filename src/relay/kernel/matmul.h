@@ -27,7 +27,7 @@ struct Matmul {
   /// Terms of the sum that one step takes. With 4, A is uint8, B int8 in panels [n / columns][k][columns][4], the sum
   /// int32; `k` and the strides of A count steps.
   int64_t terms = 1;
-  bool few_rows = false;                   ///< A has few rows as a rule: B is then read where it lies
+  bool few_rows = false;  ///< A has few rows as a rule: B is then read where it lies
   Buffer a_buffer, b_buffer;
   bool literal() const { return Known(batch) >= 0 && Known(m) >= 0 && Known(n) >= 0 && Known(k) >= 0; }
 };

@@ -22,8 +22,8 @@ auto Reading(const NDArray& from, F f) {
 /// Notes that `made` is f(from), of an array that has a source.
 template <class F>
 void MakeAgain(const NDArray& made, const NDArray& from, F f) {
-  made.SetSource(runtime::PackedFunc(
-      [from, f = std::move(f)](runtime::Args, runtime::RetValue* rv) { *rv = Reading(from, f); }));
+  made.SetSource(
+      runtime::PackedFunc([from, f = std::move(f)](runtime::Args, runtime::RetValue* rv) { *rv = Reading(from, f); }));
 }
 
 /// f(from), an array of this type: made when its elements are asked for, where `from` can be made again.
@@ -31,9 +31,9 @@ template <class F>
 NDArray MadeOf(const NDArray& from, F f, const std::vector<int64_t>& shape, DataType dtype) {
   if (!from.HasSource()) return f(from);
   from.GiveBack();
-  return NDArray::Later(shape, dtype, runtime::PackedFunc([from, f = std::move(f)](runtime::Args, runtime::RetValue* rv) {
-                          *rv = Reading(from, f);
-                        }));
+  return NDArray::Later(
+      shape, dtype,
+      runtime::PackedFunc([from, f = std::move(f)](runtime::Args, runtime::RetValue* rv) { *rv = Reading(from, f); }));
 }
 
 }  // namespace baton::relay

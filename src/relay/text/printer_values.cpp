@@ -266,17 +266,17 @@ struct Told {
 };
 /// Attributes that Relay's text has in any case, since they had no default, or another one than Python's functions.
 constexpr Told kTold[] = {
-    {"MaxPool1DAttrs", "pool_size", false},   {"MaxPool2DAttrs", "pool_size", false},
-    {"MaxPool3DAttrs", "pool_size", false},   {"AvgPool1DAttrs", "pool_size", false},
-    {"AvgPool2DAttrs", "pool_size", false},   {"AvgPool3DAttrs", "pool_size", false},
-    {"LRNAttrs", "alpha", false},             {"DenseAttrs", "units", true},
-    {"MatmulAttrs", "units", true},           {"BatchMatmulAttrs", "transpose_b", true},
-    {"TransposeAttrs", "axes", true},         {"StridedSliceAttrs", "strides", true},
-    {"StridedSliceAttrs", "axes", true},      {"ArangeAttrs", "dtype", true},
-    {"ArgsortAttrs", "dtype", true},          {"TopKAttrs", "dtype", true},
-    {"ShapeOfAttrs", "dtype", true},          {"UpSamplingAttrs", "scale_h", true},
-    {"UpSamplingAttrs", "scale_w", true},     {"UpSampling3DAttrs", "scale_d", true},
-    {"UpSampling3DAttrs", "scale_h", true},   {"UpSampling3DAttrs", "scale_w", true},
+    {"MaxPool1DAttrs", "pool_size", false}, {"MaxPool2DAttrs", "pool_size", false},
+    {"MaxPool3DAttrs", "pool_size", false}, {"AvgPool1DAttrs", "pool_size", false},
+    {"AvgPool2DAttrs", "pool_size", false}, {"AvgPool3DAttrs", "pool_size", false},
+    {"LRNAttrs", "alpha", false},           {"DenseAttrs", "units", true},
+    {"MatmulAttrs", "units", true},         {"BatchMatmulAttrs", "transpose_b", true},
+    {"TransposeAttrs", "axes", true},       {"StridedSliceAttrs", "strides", true},
+    {"StridedSliceAttrs", "axes", true},    {"ArangeAttrs", "dtype", true},
+    {"ArgsortAttrs", "dtype", true},        {"TopKAttrs", "dtype", true},
+    {"ShapeOfAttrs", "dtype", true},        {"UpSamplingAttrs", "scale_h", true},
+    {"UpSamplingAttrs", "scale_w", true},   {"UpSampling3DAttrs", "scale_d", true},
+    {"UpSampling3DAttrs", "scale_h", true}, {"UpSampling3DAttrs", "scale_w", true},
 };
 std::vector<std::string_view> AlwaysPrinted(std::string_view type, bool with_types) {
   static constexpr std::string_view kPrefix = "relay.attrs.";

@@ -163,8 +163,7 @@ class LayoutMutator : public MixedModeMutator {
     if (groups > 1 && (ob < lanes_ || ib < 4)) return post;
     if (depthwise && !Find(call->args[0]) && !std::count(a.strides.begin(), a.strides.end(), 2)) return post;
     const std::string outputs = std::to_string(ob) + "o";
-    std::string kernel =
-        dots ? weights + outputs + "4i" : weights + std::to_string(depthwise ? 1 : ib) + "i" + outputs;
+    std::string kernel = dots ? weights + outputs + "4i" : weights + std::to_string(depthwise ? 1 : ib) + "i" + outputs;
     Expr data = Get(call->args[0], N + 2, ib);
     const DataType held = call->args[1].as<ConstantNode>()->data.dtype();
     Expr weight = LayoutTransform(FilledUp(call->args[1], held, w, 0, full[1]), weights, kernel);

@@ -145,7 +145,7 @@ struct Inferred {
 };
 /// Asks it; false if there is none, or it leaves the call alone.
 bool Infer(const Op& op, const Attrs& attrs, const Array<String>& now, const Array<String>& was,
-                  const Array<Type>& types, Inferred* out) {
+           const Array<Type>& types, Inferred* out) {
   Any f = op.GetAttrValue(kInferLayout);
   if (f.is_null()) return false;
   Any answer = f.As<PackedFunc>()(attrs, now, was, types);

@@ -216,12 +216,12 @@ class BodyPlan {
   std::map<std::pair<const ExprNode*, int>, Id> instances_;
   std::vector<NodeList> orders_;
   std::vector<Soft> soft_;
-  std::vector<Soft> ends_;                    ///< annotations at ends of functions, which say where the result lies, and
-                                              ///< shapes, which the host has unless something else decides
-  std::vector<Soft> around_;                  ///< parts that are where their surroundings are if nothing else decides
-  PointerMap<Expr> made_;                     // of what did not stay as it was
-  std::vector<Expr> operands_;                // of the node that is rebuilt
-  PointerMap<std::vector<Copy>> copies_;      // by what is copied
+  std::vector<Soft> ends_;                ///< annotations at ends of functions, which say where the result lies, and
+                                          ///< shapes, which the host has unless something else decides
+  std::vector<Soft> around_;              ///< parts that are where their surroundings are if nothing else decides
+  PointerMap<Expr> made_;                 // of what did not stay as it was
+  std::vector<Expr> operands_;            // of the node that is rebuilt
+  PointerMap<std::vector<Copy>> copies_;  // by what is copied
   std::vector<PlacementReport::Copy> told_;
   std::vector<Expr> keep_;
 };
@@ -239,8 +239,8 @@ void BodyPlan::ForEachUse(const ExprNode* n, F f) {
         f(args[0], Aux(n), How::kHard, "argument of device_copy", 0);
       } else {
         for (size_t i = 0; i < args.size(); ++i) {
-          const bool apart = kind == OpKind::kShapeOf || (kind == OpKind::kShapeFunc && i == 0) ||
-                             (kind == OpKind::kInvoke && i == 0);
+          const bool apart =
+              kind == OpKind::kShapeOf || (kind == OpKind::kShapeFunc && i == 0) || (kind == OpKind::kInvoke && i == 0);
           const bool shape = kind == OpKind::kAllocStorage || kind == OpKind::kShapeFunc ||
                              ((kind == OpKind::kAllocTensor || kind == OpKind::kReshapeTensor) && i > 0);
           f(args[i], shape ? host_ : Dom(n), apart ? How::kApart : How::kFollow, "argument", static_cast<int>(i));

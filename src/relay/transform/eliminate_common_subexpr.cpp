@@ -20,8 +20,8 @@ constexpr size_t kFewestBytes = 1024;
 bool IsLarge(const ConstantNode* c) { return c->data.nbytes() >= kFewestBytes; }
 
 /// Value numbering, operands first: finds for each call of an operator, tuple and tuple access the first one of equal
-/// value. Operands are compared by their first equals; scalars and large constants, by value. What a branch computes is forgotten at its
-/// end, and a function has a table of its own: its values are computed when it is called.
+/// value. Operands are compared by their first equals; scalars and large constants, by value. What a branch computes is
+/// forgotten at its end, and a function has a table of its own: its values are computed when it is called.
 class ValueNumbers {
  public:
   ValueNumbers(const Expr& root, PackedFunc fskip)
@@ -180,9 +180,8 @@ Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& options) {
   return MakePass<EliminateCommonSubexpr>(
       options,
       {
-          .doc =
-              "One computation for equal calls of operators without effects, one constant for equal large ones. "
-              "`fskip(call)` true leaves a call alone.",
+          .doc = "One computation for equal calls of operators without effects, one constant for equal large ones. "
+                 "`fskip(call)` true leaves a call alone.",
           .opt_level = 3,
           .required = {"InferType"},
           .run = [fskip = options.fskip](Function f, IRModule, PassContext) -> Function {

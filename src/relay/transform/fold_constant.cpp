@@ -152,8 +152,8 @@ class ConstantFolder : public MixedModeMutator {
     const OpDef* def = DefOf(call->op);
     const auto* type = pre->checked_type_.as<TensorTypeNode>();
     std::vector<int64_t> shape;
-    if (!type || !def->lower || def->host || def->pattern > OpPattern::kInjective || !StaticShape(type->shape, &shape) ||
-        runtime::TensorBytes(shape, type->dtype) < kLater)
+    if (!type || !def->lower || def->host || def->pattern > OpPattern::kInjective ||
+        !StaticShape(type->shape, &shape) || runtime::TensorBytes(shape, type->dtype) < kLater)
       return Expr();
     bool any = false;
     Array<ObjectRef> args;
@@ -167,7 +167,8 @@ class ConstantFolder : public MixedModeMutator {
     for (const ObjectRef& a : args) Downcast<NDArray>(a).GiveBack();
     const auto op = Downcast<Op>(call->op);
     Constant later(NDArray::Later(
-        shape, type->dtype, PackedFunc([op, attrs = call->attrs, args, shape, view = IsView(op)](runtime::Args, runtime::RetValue* rv) {
+        shape, type->dtype,
+        PackedFunc([op, attrs = call->attrs, args, shape, view = IsView(op)](runtime::Args, runtime::RetValue* rv) {
           *rv = view ? CopyAs(Downcast<NDArray>(args[0]), shape) : EvalAgain(op, attrs, args);
         })));
     later->span = call->span;

@@ -125,8 +125,8 @@ class Packer : public MixedModeMutator {
     ConstantNode c;
     const int64_t panels = (w->data.dim(0) + columns - 1) / columns, k = w->data.dim(1);
     const bool dots = w->data.dtype() == DataType::Int(8);
-    const std::vector<int64_t> shape = dots ? std::vector<int64_t>{panels, k / 4, columns, 4}
-                                            : std::vector<int64_t>{panels, k, columns};
+    const std::vector<int64_t> shape =
+        dots ? std::vector<int64_t>{panels, k / 4, columns, 4} : std::vector<int64_t>{panels, k, columns};
     c.data = MadeOf(
         w->data, [=](const NDArray& weight) { return dots ? PackDots(weight, columns) : PackPanels(weight, columns); },
         shape, w->data.dtype());

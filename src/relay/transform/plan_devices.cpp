@@ -2,9 +2,9 @@
 // Device planning. One walk over a function writes down which values must live on one device (DeviceDomains); what an
 // annotation fixes is settled first, then the uses at which a copy may stand, in the order of the program; the rest
 // goes to the default device. A second walk writes the result into the program: copies where a value is used on another
-// device, `on_device(..., is_fixed=True)` on what is elsewhere than the expression around it (the argument of a copy, the
-// value of a let on another device), devices of parameters and results as attributes. An `on_device` at the end of a
-// function says where its result lies.
+// device, `on_device(..., is_fixed=True)` on what is elsewhere than the expression around it (the argument of a copy,
+// the value of a let on another device), devices of parameters and results as attributes. An `on_device` at the end of
+// a function says where its result lies.
 //
 // Where a copy may stand: at the result of on_device, at uses of variables and of values with several uses, at
 // arguments and results of calls of functions, at conditions of `if`. Arguments and result of an operator share their

@@ -55,7 +55,7 @@ struct SimplifyRow {
   bool any_shape;
   DFPattern pattern;
   Expr (*make)(const Found&);  ///< null: it does not apply after all
-  bool of_relay = false;  ///< Relay 0.8's pass did it: programs that ask for "relay" have it whatever its exactness
+  bool of_relay = false;   ///< Relay 0.8's pass did it: programs that ask for "relay" have it whatever its exactness
   bool but_relay = false;  ///< Relay 0.8's pass left it as it was: programs that ask for "relay" do not have it
 };
 

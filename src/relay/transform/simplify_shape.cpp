@@ -248,8 +248,7 @@ std::vector<SimplifyRow> ShapeRows() {
          if (HasStaticShape(GetRef<Expr>(f.root())) || !Independent(f.root())) return Expr();
          return MakeCall(op::reshape, {f[X()]}, f.root()->attrs);
        },
-       false,
-       true},
+       false, true},
       {"reshape(x) -> x", E::kExact, kAll, false, ReshapeOfX(),
        [](const Found& f) {
          return HasStaticShape(f[X()]) && ShapeOf(f[X()]) == ShapeOf(GetRef<Expr>(f.root())) ? f[X()] : Expr();

@@ -149,8 +149,8 @@ class Narrower : public MixedModeMutator {
     widths_[var.get()] = tuple->fields.size();
     Array<Expr> fields;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
-      fields.push_back(support::WithStack(
-          [&] { return WidenedLike(tuple->fields[i], TupleGetItem(var, static_cast<int>(i))); }));
+      fields.push_back(
+          support::WithStack([&] { return WidenedLike(tuple->fields[i], TupleGetItem(var, static_cast<int>(i))); }));
     }
     return Tuple(fields);
   }

@@ -33,7 +33,9 @@ def test_a_page_goes_to_a_file(baton, model):
     assert "goes to a file" in baton("profile", model, "--html", "-", code=2).stderr
 
 
-@pytest.mark.parametrize(("terminal", "env", "colour"), [(True, {}, True), (False, {}, False), (True, {"NO_COLOR": "1"}, False), (True, {"TERM": "dumb"}, False)])
+@pytest.mark.parametrize(
+    ("terminal", "env", "colour"), [(True, {}, True), (False, {}, False), (True, {"NO_COLOR": "1"}, False), (True, {"TERM": "dumb"}, False)]
+)
 def test_colours_are_for_terminals(monkeypatch, terminal, env, colour):
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)

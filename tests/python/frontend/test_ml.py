@@ -110,8 +110,11 @@ def test_one_hot_encoder_of_strings():
 def test_one_hot_encoder_that_refuses_unknown_categories(kind, tmp_path):
     """scikit-learn's default, `handle_unknown="error"`."""
     known = {"int64": {"cats_int64s": [3, 1, 2]}, "text": {"cats_strings": ["red", "green", "blue"]}}[kind]
-    x, bad = (np.array([[1, 2], [3, 1]]), np.array([[1, 7], [3, 1]])) if kind == "int64" else (
-        np.array([["red"], ["blue"]], dtype=object), np.array([["red"], ["grey"]], dtype=object))
+    x, bad = (
+        (np.array([[1, 2], [3, 1]]), np.array([[1, 7], [3, 1]]))
+        if kind == "int64"
+        else (np.array([["red"], ["blue"]], dtype=object), np.array([["red"], ["grey"]], dtype=object))
+    )
     model = one("OneHotEncoder", x, zeros=0, **known)
     agrees(model, x)
     exe = baton.compile(model)

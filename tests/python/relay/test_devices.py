@@ -91,7 +91,9 @@ def _read_off(mod):
             env[e.var] = signature(e.value) if isinstance(e.value, relay.Function) else None
             found = device(e.value, here)
             if not isinstance(e.value, relay.Function):
-                env[e.var] = env[e.value] if isinstance(e.value, relay.Var) else (found if not isinstance(e.var.checked_type, tvm.ir.FuncType) else (None, found))
+                env[e.var] = (
+                    env[e.value] if isinstance(e.value, relay.Var) else (found if not isinstance(e.var.checked_type, tvm.ir.FuncType) else (None, found))
+                )
             e = e.body
         if is_op(e, "on_device"):
             assert e.attrs.is_fixed and e.attrs.device_type == here != around, e

@@ -49,7 +49,9 @@ ROADS = [by_graph, by_params, by_machine, by_executor_params, *map(by_executor, 
 
 
 @pytest.mark.parametrize("road", ROADS)
-@pytest.mark.parametrize("given, dtype", [("int64", "uint8"), ("int32", "uint8"), ("float64", "int64"), ("uint8", "int32"), ("int64", "float32"), ("float32", "int8")])
+@pytest.mark.parametrize(
+    "given, dtype", [("int64", "uint8"), ("int32", "uint8"), ("float64", "int64"), ("uint8", "int32"), ("int64", "float32"), ("float32", "int8")]
+)
 def test_values_that_the_dtype_holds_are_converted(road, given, dtype):
     values = np.array([1, 2, 100], given)
     found = road(sum_of(dtype), values[::-1].copy(), tvm.nd.array(values))

@@ -42,7 +42,15 @@ def test_a_farm_is_an_executor(farm):
     session, opened = farm
     with FarmExecutor(session, "board") as executor:
         assert isinstance(executor, concurrent.futures.Executor)
-        assert list(executor.map(measure, range(50))) == [[n, True] for n in range(50)]
+        submitted = threading.Event()  # no device runs out of jobs before
+
+        def measure_then(trial, remote=None):
+            submitted.wait()
+            return measure(trial, remote)
+
+        results = executor.map(measure_then, range(50))
+        submitted.set()
+        assert list(results) == [[n, True] for n in range(50)]
         assert executor.submit(pow, 2, exp=5).result() == 32  # without `remote` it is a function like any other
     assert 1 <= len(opened) <= 10 and all(remote.closed for remote in opened)
     with pytest.raises(RuntimeError, match="after shutdown"):
@@ -51,14 +59,14 @@ def test_a_farm_is_an_executor(farm):
 
 def test_devices_are_used_side_by_side_and_no_more_than_there_are(farm):
     session, _ = farm
-    busy, most, lock = set(), [], threading.Lock()
+    busy, most, lock, together = set(), [], threading.Lock(), threading.Barrier(3)
 
     def work(remote):
         with lock:
             assert remote.address not in busy
             busy.add(remote.address)
             most.append(len(busy))
-        time.sleep(0.02)
+        together.wait(60)  # of 30 jobs, each goes on beside two others
         with lock:
             busy.remove(remote.address)
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/op.h>
+#include <baton/relay/op/make.h>
 #include <baton/tir/op.h>
 
 namespace baton::relay {
@@ -14,7 +15,13 @@ struct @Camel@Attrs : AttrsNode<@Camel@Attrs> {
 };
 
 te::Tensor Lower@Camel@(const @Camel@Attrs& attrs, const Array<te::Tensor>& in) {
-  return te::Compute(in[0].shape(), [&attrs, x = in[0]](te::Indices i) { return x(i) * te::Const(attrs.factor, x.dtype()); });
+  const te::Tensor x = in[0];
+  return te::Compute(x.shape(), [&](te::Indices i) { return x(i) * te::Const(attrs.factor, x.dtype()); });
+}
+
+/// The operator is linear: the adjoint of its operand is its value for the adjoint of its result.
+Array<Expr> @Camel@Back(const Call& call, const Expr& grad) {
+  return {MakeCall(Downcast<Op>(call->op), {grad}, call->attrs)};
 }
 
 const Op @snake@ = DefineOp({
@@ -25,6 +32,7 @@ const Op @snake@ = DefineOp({
     .attrs = TypeOf<@Camel@Attrs>,
     .type_rel = IdentityRel,
     .lower = Lower@Camel@,
+    .gradient = @Camel@Back,
     .pattern = OpPattern::kElemWise,
     .source = "",
 });

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/structural.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
@@ -6,24 +7,23 @@
 namespace baton::relay::transform {
 namespace {
 
-/// Bottom-up: `post` has its arguments rewritten already; returning it as it is keeps sharing.
+/// Bottom-up: `pre` has its types, `post` has its arguments rewritten already; returning it as it is keeps sharing.
 class @Camel@Mutator : public MixedModeMutator {
   using MixedModeMutator::Rewrite_;
-  Expr Rewrite_(const CallNode*, const Expr& post) final {
-    const auto* outer = post.as<CallNode>();
-    if (!outer || outer->op != negative_) return post;
-    const auto* inner = outer->args[0].as<CallNode>();
-    return inner && inner->op == negative_ ? inner->args[0] : post;
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const OpDef* def = DefOf(pre->op);
+    if (!def || def->traits.values != Values::kView) return post;
+    const bool same_type = StructuralEqual(pre->args[0]->checked_type(), pre->checked_type());
+    return same_type ? post.as<CallNode>()->args[0] : post;
   }
-
-  const Op negative_ = Op::Get("negative");
 };
 
 }  // namespace
 
 Pass @Camel@() {
   return MakePass<@Camel@>({
-      .doc = "Replaces negative(negative(x)) by x. Sound because changing a sign twice changes nothing.",
+      .doc = "Drops a view, such as a reshape, that has the type of its operand. Sound because a view keeps the order "
+             "of elements.",
       .opt_level = 1,
       .required = {"InferType"},
       .run = [](Function f, IRModule, PassContext) { return @Camel@Mutator().Mutate(f); },

@@ -68,7 +68,8 @@ Value TimesFewBits(Ctx& c, const Value& a, const FewBits& b) {
   for (int64_t i = 0; i < k / 2; ++i) {
     const char *low = from.bytes.data() + 2 * i * n, *high = low + n;
     for (int64_t j = 0; j < n; ++j)
-      host->owned[static_cast<size_t>(i * n + j)] = static_cast<char>(((low[j] + shift) & 15) | ((high[j] + shift) & 15) << 4);
+      host->owned[static_cast<size_t>(i * n + j)] =
+          static_cast<char>(((low[j] + shift) & 15) | ((high[j] + shift) & 15) << 4);
   }
   host->bytes = host->owned;
   const DataType f32 = DataType::Float(32);

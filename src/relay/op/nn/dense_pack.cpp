@@ -20,7 +20,8 @@ Type DensePackType(const DenseAttrs& a, const TypeArgs& in) {
   const bool dots = in.ndim(1) == 4;
   if (dots) {
     if (in.dtype(0) != DataType::UInt(8) || in.dtype(1) != DataType::Int(8) || in.dim(1, 3) != 4)
-      in.Fail("R4", in.Show(0) + " and " + in.Show(1) + ", where uint8 and int8 with four terms side by side are wanted");
+      in.Fail("R4",
+              in.Show(0) + " and " + in.Show(1) + ", where uint8 and int8 with four terms side by side are wanted");
   } else {
     in.Floating(0, "R1");
     if (a.out_dtype.is_void()) in.SameDtype(0, 1, "R1");
@@ -57,9 +58,7 @@ Tensor LowerUnpackPanels(const DenseAttrs&, const Tensors& in, const Type& out_t
   const Tensor& w = in[0];
   return te::Compute(
       AsTensor(out_type)->shape,
-      [&](Indices i) {
-        return w(Shape{floordiv(i[0], w.shape()[2]), i[1], floormod(i[0], w.shape()[2])});
-      },
+      [&](Indices i) { return w(Shape{floordiv(i[0], w.shape()[2]), i[1], floormod(i[0], w.shape()[2])}); },
       "unpack_panels", "injective");
 }
 
@@ -91,7 +90,8 @@ const Op op::dense_pack = DefineOp({
     .doc = "nn.dense with its weight in panels: out[..., u] = sum over k of data[..., k] * weight[u / c, k, u % c].",
     .inputs = {{"data", "(..., K). R1: floating dtype, or uint8 (R4). R2: rank 1 or more."},
                {"weight",
-                "(panels, K, c), or (panels, K / 4, c, 4) with four terms of the sum side by side. R1: dtype of data, or any number where out_dtype is given. R2: K of data. R3: as many "
+                "(panels, K, c), or (panels, K / 4, c, 4) with four terms of the sum side by side. R1: dtype of data, "
+                "or any number where out_dtype is given. R2: K of data. R3: as many "
                 "panels as units take; the last may have "
                 "columns beyond them. R4: with four terms side by side data is uint8 and weight int8."}},
     .output = "(..., units), of data's dtype; int32 where four terms are side by side.",
@@ -109,8 +109,9 @@ const Op op::dense_pack = DefineOp({
 
 const Op op::unpack_panels = DefineOp({
     .name = "nn.contrib_unpack_panels",
-    .doc = "The matrix of a weight in panels: out[u, k] = weight[u / c, k, u % c]. It is not folded, so that a table of "
-           "which rows are taken and which is multiplied too is there once.",
+    .doc =
+        "The matrix of a weight in panels: out[u, k] = weight[u / c, k, u % c]. It is not folded, so that a table of "
+        "which rows are taken and which is multiplied too is there once.",
     .inputs = {{"weight", "(panels, K, c), numbers. R1: rank 3. R2: as many panels as units take."}},
     .output = "(units, K), the dtype of weight.",
     .attrs = TypeOf<DenseAttrs>,

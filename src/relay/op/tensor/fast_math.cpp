@@ -95,7 +95,6 @@ const Op op::fast_exp = DefineMap<"fast_exp", FastExp>(
     "exp(data), within 3e-7 of it relatively for data in [-87.3, 88.3]; the value at the bounds beyond them.");
 const Op op::fast_tanh =
     DefineMap<"fast_tanh", FastTanh>("tanh(data), within 5e-7 of it relatively where |data| < 9, and within 1e-6.");
-const Op op::fast_erf =
-    DefineMap<"fast_erf", FastErf>("erf(data), within 1e-6 of it.");
+const Op op::fast_erf = DefineMap<"fast_erf", FastErf>("erf(data), within 1e-6 of it.");
 
 }  // namespace baton::relay
