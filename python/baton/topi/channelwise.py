@@ -23,6 +23,8 @@ def _before(padding, window):
 
 
 class _Window:
+    """A shape alone, for `margins`."""
+
     def __init__(self, shape):
         self.shape = shape
 
