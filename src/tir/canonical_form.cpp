@@ -452,7 +452,25 @@ PrimFunc CanonicalForm(const PrimFunc& f) {
 
 Stmt CanonicalForm(const Stmt& s) { return Canonical()(s); }
 
-PrimFunc OnCanonicalForm(const PrimFunc& f, const std::function<PrimFunc(PrimFunc)>& step) {
+/// Whether a statement of a body binds a parameter of its function anew.
+class BindsAgain : public StmtVisitor {
+ public:
+  explicit BindsAgain(const PrimFunc& f) : params_(f->params) { VisitStmt(f->body); }
+  explicit operator bool() const { return found_; }
+
+ private:
+  using StmtVisitor::VisitStmt_;
+  void VisitStmt_(const LetStmtNode* op) final { Look(op->var), StmtVisitor::VisitStmt_(op); }
+  void VisitStmt_(const ForNode* op) final { Look(op->loop_var), StmtVisitor::VisitStmt_(op); }
+  void Look(const Var& bound) {
+    for (const Var& p : params_) found_ |= p.same_as(bound);
+  }
+  const Array<Var>& params_;
+  bool found_ = false;
+};
+
+PrimFunc OnCanonicalForm(const PrimFunc& given, const std::function<PrimFunc(PrimFunc)>& step) {
+  const PrimFunc f = BindsAgain(given) ? WithBody(given, RenewBindings(given->body)) : given;
   // Parameters and sizes stand in the body as variables of int64; a step that changes the parameters gets them as they
   // are.
   for (const bool with_params : {true, false}) {
@@ -473,7 +491,7 @@ PrimFunc OnCanonicalForm(const PrimFunc& f, const std::function<PrimFunc(PrimFun
       wide.CopyOnWrite()->params = own;
     }
     PrimFunc out = step(wide);
-    if (out.same_as(wide)) return f;
+    if (out.same_as(wide)) return given;
     if (with_params && !out->params.same_as(wide->params)) continue;
     out.CopyOnWrite()->params = with_params ? f->params : out->params;
     return WithBody(out, Narrow(canonical)(out->body));

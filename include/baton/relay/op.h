@@ -173,13 +173,19 @@ using StaticFormFn = Expr (*)(const Call& call, const Array<runtime::NDArray>& v
 using ValueOfTypesFn = runtime::NDArray (*)(const Attrs& attrs, const Array<Type>& types);
 /// Floating-point operations of a call whose types are known.
 using FlopsFn = double (*)(const CallNode* call);
-/// Dimensions of a layer, call(data, weight), that per-channel factors meet; -1: none.
-struct ScaleAxes {
-  int64_t channel = -1;  ///< of the data and of the result
-  int64_t input = -1;    ///< of the weight, by which a channel of the data is scaled
-  int64_t output = -1;   ///< of the weight, by which a channel of the result is scaled
+/// Where a tensor has its channels; in blocks of them (NCHW8c) they are two dimensions, the second behind the first.
+struct ChannelDims {
+  int64_t at = -1;     ///< -1: nowhere
+  int64_t block = -1;  ///< the dimension of a block's channels; -1: they are not in blocks
+  bool operator==(const ChannelDims&) const = default;
 };
-/// `rank`: of the result. `channel` is -1 where factors cannot be moved.
+/// Dimensions of a layer, call(data, weight), that per-channel factors meet.
+struct ScaleAxes {
+  ChannelDims channel;  ///< of the data and of the result
+  ChannelDims input;    ///< of the weight, by which a channel of the data is scaled
+  ChannelDims output;   ///< of the weight, by which a channel of the result is scaled
+};
+/// `rank`: of the result. `channel` is nowhere where factors cannot be moved.
 using ScaleAxesFn = ScaleAxes (*)(const Attrs& attrs, int64_t rank, const std::vector<int64_t>& weight_shape);
 /// Writes the loops of a group whose heavy operator is `anchor`, or gives null when it does not take this case.
 /// Parameters of the result: the buffers of the group's parameters in order, then of its results.

@@ -4,9 +4,9 @@
 from .. import error as errors
 from .._core import Array
 from .._ffi import get_global_func
-from ..ir import FuncType, GlobalVar, IRModule, RelayExpr, RelayRefType, TensorType, TupleType, TypeCall
+from ..ir import FuncType, GlobalVar, IRModule, Op, RelayExpr, RelayRefType, TensorType, TupleType, TypeCall
 from ..relay import analysis
-from ..relay.expr import const
+from ..relay.expr import Call, Var, const
 from ..relay.function import Function
 from ..relay.transform import InferType, InlineCompilerFunctions
 from ..runtime import NDArray
@@ -14,7 +14,7 @@ from ..runtime import ndarray as nd
 from ..runtime.values import to_value
 from ..runtime.vm import VirtualMachine, flat
 from ..target import Target
-from ..tir import IntImm
+from ..tir import Any, IntImm
 from .arguments import as_kind
 
 
@@ -42,7 +42,8 @@ class Executor:
             return self._function(Function([], expr))()
         else:
             raise errors.TypeError(f"an executor evaluates expressions of Relay, not {type(expr).__name__}")
-        run = self._function(func)
+        awaited = _awaited_lengths(func)
+        run = self._for_lengths(func, awaited) if awaited else self._function(func)
         names = [p.name_hint for p in func.params]
         types = [p.type_annotation for p in func.params]
 
@@ -55,6 +56,23 @@ class Executor:
             return run(*values)
 
         return call
+
+    def _for_lengths(self, func, awaited):
+        """The function that evaluates `func` for the lengths that the parameters `awaited` have in a call; one program is made for each."""
+        made = {}
+
+        def run(*values):
+            lengths = tuple(values[i].shape[0] for i in awaited)
+            if lengths not in made:
+                params = list(func.params)
+                for i, length in zip(awaited, lengths, strict=True):
+                    old = params[i]
+                    params[i] = Var(old.name_hint, TensorType((length,), old.type_annotation.dtype))
+                body = analysis.bind(func.body, dict(zip(func.params, params, strict=True)))
+                made[lengths] = self._function(Function(params, body, None, func.type_params, func.attrs))
+            return made[lengths](*values)
+
+        return run
 
     def _checks(self, kind):
         """Whether arguments of a type are looked at here: tensors are by the call itself."""
@@ -97,6 +115,24 @@ def _fits(kind, value):
     return True
 
 
+def _awaited_lengths(func):
+    """Parameters, by position, that are a shape of unknown length: the rank of what is made of them is not known before the call."""
+    found = set()
+
+    def look(expr):
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name.startswith("dyn."):
+            for declared, arg in zip(expr.op.arguments, expr.args, strict=False):
+                if declared.name in ("shape", "newshape"):
+                    found.update(analysis.free_vars(arg))
+
+    analysis.post_order_visit(func.body, look)
+    return [i for i, p in enumerate(func.params) if p in found and _of_unknown_length(p.type_annotation)]
+
+
+def _of_unknown_length(kind):
+    return isinstance(kind, TensorType) and len(kind.shape) == 1 and isinstance(kind.shape[0], Any)
+
+
 def _shown(value):
     """A value in an error: arrays by dtype and shape."""
     if isinstance(value, NDArray):
@@ -106,11 +142,15 @@ def _shown(value):
     return type(value).__name__
 
 
+class WrongArguments(errors.TypeError, ValueError):
+    """Another number of arguments than the function has parameters: a TypeError as of any call, and the ValueError that executors raised."""
+
+
 def _in_order(names, args, kwargs):
     """The arguments in the order of the parameters, of which several may have one name: these are told apart by position alone. Keywords that are
     no parameters are ignored, so that one dict of values serves several functions."""
     if len(args) > len(names):
-        raise errors.TypeError(f"the function takes {len(names)} arguments, got {len(args)}")
+        raise WrongArguments(f"the function takes {len(names)} arguments, got {len(args)}")
     rest = names[len(args) :]
     for key in kwargs:
         if names.count(key) > 1:

@@ -181,6 +181,10 @@ class Module(Object):
             }
         )
 
+    def get_executor_config(self):
+        """What an executor is made by: `get_graph_json()`."""
+        return self.get_graph_json()
+
     graph_json = property(get_graph_json, doc="See `get_graph_json`.")
 
     def __iter__(self):

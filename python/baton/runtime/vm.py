@@ -63,7 +63,7 @@ class Executable:
         import re
 
         if self.mod.type_key == "vm":
-            return list(dict.fromkeys(re.findall(r"^ +\d+: packed (\S+)", str(self.bytecode), re.MULTILINE)))
+            return list(dict.fromkeys(re.findall(r"^ +\d+: (?:packed|kernel) (\S+)", str(self.bytecode), re.MULTILINE)))
         try:
             return re.findall(r"^def @(\w+)", str(self.mod.get_source("tir")), re.MULTILINE)
         except _errors.UnsupportedError:
@@ -110,6 +110,8 @@ class VirtualMachine:
     """
 
     NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2  # accepted as `memory_cfg`; there is one allocator
+
+    module = property(lambda self: self._executor, doc="The module of the machine itself, whose functions are `invoke` and its like.")
 
     def __init__(self, exe, device=None, memory_cfg=None):
         self.exe = exe if isinstance(exe, Executable) else Executable(exe)

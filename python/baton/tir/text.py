@@ -82,7 +82,8 @@ def _call(e, parts):
 
 def _reduce(e, parts):
     axes, n = [str(a) for a in e.axis], len(e.source)
-    return f"reduce(combiner={e.combiner}, source=[{', '.join(parts[:n])}], init=[], axis=[{', '.join(axes)}], where={parts[n]}, value_index={e.value_index})"
+    where = parts[n] if len(parts) > n else "(bool)1"
+    return f"reduce(combiner={e.combiner}, source=[{', '.join(parts[:n])}], init=[], axis=[{', '.join(axes)}], where={where}, value_index={e.value_index})"
 
 
 _WRITERS = {

@@ -3,6 +3,16 @@
 
 import re
 
+from .channelwise import (
+    conv,
+    conv2d_NCHWc_int8,
+    conv2d_transpose_nchw_preprocess,
+    conv3d_transpose_ncdhw_preprocess,
+    depthwise_conv2d_backward_input_nhwc,
+    depthwise_conv2d_backward_weight_nhwc,
+    depthwise_conv2d_NCHWc,
+    group_conv1d_transpose_ncw,
+)
 from .convolutions import (
     conv1d_ncw,
     conv1d_nwc,
@@ -316,6 +326,14 @@ def softmax_common(x, axis=-1, use_fast_exp=False):
 
 
 __all__ = [
+    "conv",
+    "conv2d_NCHWc_int8",
+    "conv2d_transpose_nchw_preprocess",
+    "conv3d_transpose_ncdhw_preprocess",
+    "depthwise_conv2d_NCHWc",
+    "depthwise_conv2d_backward_input_nhwc",
+    "depthwise_conv2d_backward_weight_nhwc",
+    "group_conv1d_transpose_ncw",
     "adaptive_pool",
     "adaptive_pool1d",
     "adaptive_pool3d",

@@ -171,23 +171,7 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
     auto words = [&](LLVMValueRef v) { return LLVMBuildBitCast(builder_, v, type, ""); };
     return Intrinsic(name.c_str(), {}, {sum, words(a), words(b)});
   }
-  const char* pairs = lanes == 16 && target_->Has("avx512bw") ? "llvm.x86.avx512.pmaddw.d.512"
-                      : lanes == 8 && target_->Has("avx2")    ? "llvm.x86.avx2.pmadd.wd"
-                      : lanes == 4 && target_->Has("avx2")    ? "llvm.x86.sse2.pmadd.wd"
-                                                              : nullptr;
-  if (pairs) {
-    // Even bytes and odd ones as 16 bits, whose products one instruction adds in pairs: exact, unlike pmaddubsw's.
-    const DataType halves = DataType::Int(16, 2 * lanes);
-    auto words = [&](LLVMValueRef v) { return LLVMBuildBitCast(builder_, v, TypeFor(ctx_, halves), ""); };
-    LLVMValueRef x = words(a), w = words(b), eight = ConstLike(8, halves);
-    LLVMValueRef even = Intrinsic(pairs, {},
-                                  {LLVMBuildAnd(builder_, x, ConstLike(0xFF, halves), ""),
-                                   LLVMBuildAShr(builder_, LLVMBuildShl(builder_, w, eight, ""), eight, "")});
-    LLVMValueRef odd =
-        Intrinsic(pairs, {}, {LLVMBuildLShr(builder_, x, eight, ""), LLVMBuildAShr(builder_, w, eight, "")});
-    return LLVMBuildAdd(builder_, sum, LLVMBuildAdd(builder_, even, odd, ""), "");
-  }
-  // Products of 16 bits, whose neighbours processors add by one instruction (pmaddwd); then the pairs.
+  if (LLVMValueRef pairs = DotOfPairs(a, b, lanes)) return LLVMBuildAdd(builder_, sum, pairs, "");
   LLVMTypeRef words = LLVMVectorType(i32_, static_cast<unsigned>(4 * lanes));
   LLVMValueRef v =
       LLVMBuildMul(builder_, LLVMBuildZExt(builder_, a, words, ""), LLVMBuildSExt(builder_, b, words, ""), "");
@@ -202,6 +186,26 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
   }
   if (lanes == 1) v = LLVMBuildExtractElement(builder_, v, Int32(0), "");
   return LLVMBuildAdd(builder_, sum, v, "");
+}
+
+LLVMValueRef ValueBuilder::DotOfPairs(LLVMValueRef a, LLVMValueRef b, int lanes) {
+  const char *bytes = nullptr, *words = nullptr;
+  if (lanes == 16 && target_->Has("avx512bw")) {
+    bytes = "llvm.x86.avx512.pmaddubs.w.512", words = "llvm.x86.avx512.pmaddw.d.512";
+  } else if (lanes == 8 && target_->Has("avx2")) {
+    bytes = "llvm.x86.avx2.pmadd.ub.sw", words = "llvm.x86.avx2.pmadd.wd";
+  } else if (lanes == 4 && target_->Has("avx2")) {
+    bytes = "llvm.x86.ssse3.pmadd.ub.sw.128", words = "llvm.x86.sse2.pmadd.wd";
+  } else {
+    return nullptr;
+  }
+  const DataType of_bytes = DataType::UInt(8, 4 * lanes), of_words = DataType::Int(16, 2 * lanes);
+  LLVMValueRef one = ConstLike(1, of_bytes);
+  auto sums = [&](LLVMValueRef x, int64_t times) {
+    return Intrinsic(words, {}, {Intrinsic(bytes, {}, {x, b}), ConstLike(times, of_words)});
+  };
+  LLVMValueRef halves = sums(LLVMBuildLShr(builder_, a, one, ""), 2);
+  return LLVMBuildAdd(builder_, halves, sums(LLVMBuildAnd(builder_, a, one, ""), 1), "");
 }
 
 LLVMValueRef ValueBuilder::ConstLike(int64_t v, DataType t) {

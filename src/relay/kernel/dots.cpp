@@ -37,8 +37,8 @@ int64_t BlockOf(int64_t channels, int64_t lanes) {
 
 bool AddsFourProducts(const Target& target) {
   if (!target->traits().vector_kernels) return false;
-  return target->Has("avx512vnni") || target->Has("avxvnni") || target->Has("avx512bw") ||
-         (target->Has("avx2") && !target->Has("avx512f"));
+  if (target->Has("avx512vnni") || target->Has("avxvnni")) return true;
+  return target->Has(target->Has("avx512f") ? "avx512bw" : "avx2");
 }
 
 bool HasDotKernel(const Op& op, const Attrs& attrs, const TensorTypeNode* data, const TensorTypeNode* weight,

@@ -10,6 +10,7 @@
 #include <relay/op/narrow_values.h>
 #include <relay/transform/half_weights.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,14 +83,14 @@ Layer LayerOf(const Expr& e, const Expr& typed) {
   std::vector<int64_t> shape;
   if (!weight || !StaticShape(weight->shape, &shape)) return Layer();
   const Layer layer{c, def->traits.scale_axes(c->attrs, RankOf(typed), shape)};
-  return layer.axes.channel < 0 ? Layer() : layer;
+  return layer.axes.channel.at < 0 ? Layer() : layer;
 }
 
 /// What a product has for each channel.
 struct Factor {
-  Expr value;                 ///< as it stands in the rewritten program, of rank 1 once it is squeezed
-  Expr typed;                 ///< before it was rewritten
-  std::vector<int64_t> ones;  ///< dimensions to drop
+  Expr value;                                                 ///< as it is in the rewritten program
+  Expr typed;                                                 ///< before it was rewritten
+  std::vector<int64_t> ones;                                  ///< dimensions to drop
   std::shared_ptr<Expr> squeezed = std::make_shared<Expr>();  ///< what all places share
   bool Constant() const { return DataOf(typed) != nullptr; }
   bool Positive() const {
@@ -108,46 +109,58 @@ struct Factor {
     }
     return true;
   }
-  /// One value a channel; dimensions before and behind are dropped.
+  /// One value a channel, in blocks of the channels where these are; dimensions around are dropped.
   Expr Squeezed() const {
     if (ones.empty()) return value;
     if (!squeezed->defined()) *squeezed = Squeeze(value, Array<int64_t>(ones.begin(), ones.end()));
     return *squeezed;
   }
-  /// The same as a tensor that broadcasts along `axis` of one of `rank` dimensions.
-  Expr Along(int64_t axis, int64_t rank) const {
+  /// The same as a tensor that broadcasts along `dims` of one of `rank` dimensions.
+  Expr Along(const ChannelDims& dims, int64_t rank) const {
     const Expr e = Squeezed();
-    return axis + 1 < rank ? ExpandDims(e, 1, rank - 1 - axis) : e;
+    if (dims.block < 0) return dims.at + 1 < rank ? ExpandDims(e, 1, rank - 1 - dims.at) : e;
+    Array<int64_t> shape(static_cast<size_t>(rank), 1);
+    int64_t to = dims.at;
+    for (int64_t d = 0; d < RankOf(typed); ++d) {
+      if (std::find(ones.begin(), ones.end(), d) != ones.end()) continue;
+      shape.Set(to, DimAt(typed, d));
+      to = dims.block;
+    }
+    return Reshape(e, shape);
   }
 };
 
 /// Whether a tensor has one value for each of the channels of `data`, nothing else. `ones`: its other dimensions.
-bool PerChannel(const Expr& typed, const Expr& data, int64_t channel, std::vector<int64_t>* ones = nullptr) {
-  const int64_t rank = RankOf(typed), at = channel - (RankOf(data) - rank);
-  if (rank < 1 || at < 0 || rank > RankOf(data) || !(TensorDtype(typed) == TensorDtype(data))) return false;
+bool PerChannel(const Expr& typed, const Expr& data, const ChannelDims& channel, std::vector<int64_t>* ones = nullptr) {
+  const int64_t rank = RankOf(typed), before = RankOf(data) - rank, at = channel.at - before,
+                block = channel.block < 0 ? -1 : channel.block - before;
+  if (rank < 1 || at < 0 || before < 0 || !(TensorDtype(typed) == TensorDtype(data))) return false;
   for (int64_t d = 0; d < rank; ++d) {
-    if (d == at) continue;
+    if (d == at || d == block) continue;
     if (DimAt(typed, d) != 1) return false;
     if (ones) ones->push_back(d);
   }
-  return DimAt(typed, at) >= 0 && DimAt(typed, at) == DimAt(data, channel);
+  if (block >= 0 && (DimAt(typed, block) < 0 || DimAt(typed, block) != DimAt(data, channel.block))) return false;
+  return DimAt(typed, at) >= 0 && DimAt(typed, at) == DimAt(data, channel.at);
 }
 
 /// Whether weights are whole numbers that NarrowWeights keeps in a byte each: scaled, they would take four.
 bool KeptNarrow(const NDArray& weight) { return weight.numel() >= kFewestNarrow && FitsInt8(weight); }
 
-/// Whether the layer's weights take factors of its data's or result's channels along one of their dimensions. One dtype
+/// Whether the layer's weights take factors of its data's or result's channels along `dims`. One dtype
 /// all through: a factor of another would not fit the weights.
-bool Takes(const Layer& layer, const Expr& typed, const Expr& scaled, int64_t dimension) {
-  if (!layer.call || dimension < 0) return false;
+bool Takes(const Layer& layer, const Expr& typed, const Expr& scaled, const ChannelDims& dims) {
+  const ChannelDims& channel = layer.axes.channel;
+  if (!layer.call || dims.at < 0 || (dims.block < 0) != (channel.block < 0)) return false;
   const Expr& weight = typed.as<CallNode>()->args[1];
   if (const NDArray* data = DataOf(weight); data && KeptNarrow(*data)) return false;
-  return DimAt(weight, dimension) >= 0 && DimAt(weight, dimension) == DimAt(scaled, layer.axes.channel) &&
+  if (dims.block >= 0 && DimAt(weight, dims.block) != DimAt(scaled, channel.block)) return false;
+  return DimAt(weight, dims.at) >= 0 && DimAt(weight, dims.at) == DimAt(scaled, channel.at) &&
          TensorDtype(weight) == TensorDtype(scaled);
 }
-/// The layer with its weights scaled along a dimension, on `data`.
-Expr Scaled(const Layer& layer, const Expr& typed, const Expr& data, const Factor& factor, int64_t dimension) {
-  const Expr weight = Multiply(layer.call->args[1], factor.Along(dimension, RankOf(typed.as<CallNode>()->args[1])));
+/// The layer with its weights scaled along `dims`, on `data`.
+Expr Scaled(const Layer& layer, const Expr& typed, const Expr& data, const Factor& factor, const ChannelDims& dims) {
+  const Expr weight = Multiply(layer.call->args[1], factor.Along(dims, RankOf(typed.as<CallNode>()->args[1])));
   Expr e = MakeCall(Downcast<Op>(layer.call->op), {data, weight}, layer.call->attrs);
   e->span = layer.call->span;
   return e;
@@ -187,7 +200,7 @@ class Backward : public MixedModeMutator {
   }
   struct Taken {
     Expr value;  ///< null if the factors cannot be moved
-    int64_t channel = -1;
+    ChannelDims channel = {};
   };
   /// x * factor with the factors further up.
   Taken Take(const Expr& x, const Expr& typed, const Factor& factor, int depth) {  // NOLINT(misc-no-recursion)
@@ -195,7 +208,7 @@ class Backward : public MixedModeMutator {
     const Layer layer = LayerOf(x, typed);
     if (layer.call) {
       Factor f = factor;
-      const int64_t channel = layer.axes.channel;
+      const ChannelDims channel = layer.axes.channel;
       if (!PerChannel(f.typed, typed, channel, &f.ones) || !Takes(layer, typed, typed, layer.axes.output)) return {};
       if (DataOf(typed.as<CallNode>()->args[1]) && !f.Constant()) return {};
       return {Scaled(layer, typed, layer.call->args[0], f, layer.axes.output), channel};
@@ -215,7 +228,7 @@ class Backward : public MixedModeMutator {
     const Taken t = Take(call->args[0], pre->args[0], factor, depth + 1);
     const int64_t axis = AttrsAs<BiasAddAttrs>(call->attrs).axis, rank = RankOf(pre->args[0]);
     Factor f = factor;
-    if (!t.value.defined() || (axis < 0 ? axis + rank : axis) != t.channel ||
+    if (!t.value.defined() || t.channel.block >= 0 || (axis < 0 ? axis + rank : axis) != t.channel.at ||
         !PerChannel(f.typed, pre->args[0], t.channel, &f.ones))
       return {};
     return {CallAgain(call, {t.value, Multiply(call->args[1], f.Squeezed())}), t.channel};
@@ -243,7 +256,7 @@ class Backward : public MixedModeMutator {
 
 /// What all consumers of a tensor take out of it: factors along a dimension.
 struct Wanted {
-  int64_t axis = -1;      ///< -1: none
+  ChannelDims axis = {};  ///< nowhere: none
   bool positive = false;  ///< factors above 0 alone, which are constants
   bool constant = false;  ///< constants alone
   bool nonzero = false;   ///< constants without 0 alone, since something is divided by them
@@ -262,7 +275,7 @@ class Forward : public MixedModeMutator {
  private:
   void Give(const Expr& e, Wanted w) {
     Wanted& have = wanted_[e.get()];
-    if (have.asked && have.axis != w.axis) w.axis = -1;
+    if (have.asked && have.axis != w.axis) w.axis = {};
     have = {w.axis, have.positive || w.positive, have.constant || w.constant, have.nonzero || w.nonzero, true};
   }
   void Ask(const Expr& e) {
@@ -275,9 +288,9 @@ class Forward : public MixedModeMutator {
       const Expr& data = call->args[0];
       if (data->checked_type_.defined() && Takes(layer, e, data, layer.axes.input))
         taker = 0, w = {layer.axes.channel, false, DataOf(call->args[1]) != nullptr};
-    } else if (own.axis >= 0 && KeepsPositive(call)) {
+    } else if (own.axis.at >= 0 && KeepsPositive(call)) {
       taker = 0, w = own, w.positive = true;
-    } else if (own.axis >= 0 && IsSum(call) && TensorDtype(e).is_floating()) {
+    } else if (own.axis.at >= 0 && IsSum(call) && TensorDtype(e).is_floating()) {
       for (int k = 0; k < 2 && taker < 0; ++k) {
         if (PerChannel(call->args[1 - k], call->args[k], own.axis)) taker = k, w = own, w.nonzero = true;
       }
@@ -300,7 +313,7 @@ class Forward : public MixedModeMutator {
     const auto* call = post.as<CallNode>();
     const Wanted* w = wanted_.Find(pre);
     if (!call) return post;
-    if (call->op.same_as(op::multiply) && w && w->axis >= 0) return TakeOut(pre, call, *w, post);
+    if (call->op.same_as(op::multiply) && w && w->axis.at >= 0) return TakeOut(pre, call, *w, post);
     const Expr typed = GetRef<Expr>(pre);
     if (const Layer layer = LayerOf(post, typed); layer.call) {
       const Factor* f = TakenOutOf(pre->args[0]);

@@ -14,11 +14,14 @@
 #include <relay/expr/children.h>
 #include <relay/op/integer_ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "relay/kernel/dots.h"
+#include "relay/transform/convert_layout.h"
 
 namespace baton::relay::transform {
 namespace {
@@ -239,10 +242,11 @@ class Maker : public MixedModeMutator {
       zero = Downcast<Call>(made)->args[1];
       x = less->args[0], made = Downcast<Call>(made)->args[0];
     }
+    // Bytes that were widened, or that the product itself sums in int32.
     const CallNode* wide = CallOf(x, op::cast);
-    const auto* bytes = wide ? TensorTypeAt(wide->args[0]) : nullptr;
+    const auto* bytes = wide ? TensorTypeAt(wide->args[0]) : zero.defined() ? nullptr : TensorTypeAt(x);
     if (!bytes || bytes->dtype.bits() != 8 || !bytes->dtype.is_integral()) return post;
-    made = Downcast<Call>(made)->args[0];
+    if (wide) made = Downcast<Call>(made)->args[0];
     Weight weight;
     weight.values = Signed(w->data, product.transpose, [](int64_t) { return 0.0; });
     if (!weight.values.defined()) return post;
@@ -257,8 +261,70 @@ class Maker : public MixedModeMutator {
     } else if (!point) {
       zero = Reshape(zero, Array<int64_t>{});
     }
-    Expr sum = Sum(pre, made, bytes, point.value_or(0), point ? Expr() : zero, weight, product);
-    return sum.defined() ? sum : post;
+    const PlainOrder order = PlainOrderOf(product);
+    if (order.out.empty()) {
+      Expr sum = Sum(pre, made, bytes, point.value_or(0), point ? Expr() : zero, weight, product);
+      return sum.defined() ? sum : post;
+    }
+    TensorTypeNode type = *bytes;
+    for (size_t d = 0; d < order.plain.size(); ++d) {
+      const size_t from = order.data.find(order.plain[d]);
+      type.shape.Set(static_cast<int64_t>(d), bytes->shape[static_cast<int64_t>(from)]);
+    }
+    weight.values = Permuted(weight.values, order.kernel, order.weight);
+    Expr sum = Sum(pre, LayoutTransform(made, order.data, order.plain), &type, point.value_or(0), point ? Expr() : zero,
+                   weight, {product.op, order.attrs, false});
+    return sum.defined() ? LayoutTransform(sum, order.plain, order.out) : post;
+  }
+
+  /// A convolution of another order of dimensions as one of the order that kernels take.
+  struct PlainOrder {
+    std::string data, kernel, out;  ///< orders that it has; empty: they are plain, or come in blocks
+    std::string plain, weight;      ///< orders of the kernels
+    Attrs attrs;
+  };
+  static PlainOrder PlainOrderOf(const Product& product) {
+    const int n = ConvDims(product.op);
+    if (n == 0) return {};
+    const auto* info = runtime::TypeInfo::Get(product.attrs.type_index());
+    auto text = [&](const char* field) { return info->Find(field)->Get(product.attrs.get()).As<String>().str(); };
+    PlainOrder order{.data = text("data_layout"), .kernel = text("kernel_layout"), .out = text("out_layout")};
+    if (order.out.empty()) order.out = order.data;
+    order.plain = n == 1 ? "NCW" : n == 2 ? "NCHW" : "NCDHW", order.weight = "OI" + order.plain.substr(2);
+    auto reordered = [](std::string a, std::string b) {
+      std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end());
+      return a == b;
+    };
+    if ((order.data == order.plain && order.kernel == order.weight && order.out == order.plain) ||
+        !reordered(order.data, order.plain) || !reordered(order.out, order.plain) ||
+        !reordered(order.kernel, order.weight))
+      return {};
+    order.attrs = Attrs(info->copy(product.attrs.get()));
+    Object* fields = runtime::ObjectAccess::Get(order.attrs);
+    info->Find("data_layout")->Set(fields, runtime::Any(String(order.plain)).raw());
+    info->Find("kernel_layout")->Set(fields, runtime::Any(String(order.weight)).raw());
+    info->Find("out_layout")->Set(fields, runtime::Any(String()).raw());
+    return order;
+  }
+  /// Bytes in another order of dimensions.
+  static NDArray Permuted(const NDArray& from, const std::string& order, const std::string& wanted) {
+    const size_t rank = order.size();
+    std::vector<int64_t> shape(rank), stride(rank), at(rank, 0);
+    for (size_t d = 0; d < rank; ++d) {
+      const size_t source = order.find(wanted[d]);
+      shape[d] = from.dim(source), stride[d] = 1;
+      for (size_t e = source + 1; e < rank; ++e) stride[d] *= from.dim(e);
+    }
+    NDArray out = NDArray::Empty(shape, from.dtype());
+    for (int64_t i = 0, source = 0; i < out.numel(); ++i) {
+      out.ptr<int8_t>()[i] = from.ptr<int8_t>()[source];
+      for (size_t d = rank; d-- > 0;) {
+        source += stride[d];
+        if (++at[d] < shape[d]) break;
+        source -= stride[d] * shape[d], at[d] = 0;
+      }
+    }
+    return out;
   }
 
   static bool IsOne(const TensorTypeNode* t) {

@@ -69,7 +69,8 @@ class ScaleLifter : public MixedModeMutator {
       return post;
     const auto rank = static_cast<int64_t>(out->shape.size());
     const ScaleAxes axes = axes_of(pre->attrs, rank, weight);
-    if (axes.input >= 0 && axes.input == axes.output) return post;  // each channel for itself: no narrow kernel
+    if (axes.channel.block >= 0) return post;
+    if (axes.input.at >= 0 && axes.input == axes.output) return post;  // each channel for itself: no narrow kernel
     const std::optional<ScaledIntegers> parts = Split(pre->args[1]);
     if (!parts) return post;
     const Expr factor = FactorOf(*parts, axes, rank);
@@ -122,7 +123,7 @@ class ScaleLifter : public MixedModeMutator {
     if (!StaticShapeOf(parts.scale, &shape) || !StaticShapeOf(parts.integers, &integers)) return Expr();
     if (ElementCount(shape) == 1) return shape.empty() ? parts.scale : Reshape(parts.scale, Array<int64_t>());
     // Leading dimensions that broadcasting adds.
-    if (shape.size() > integers.size() || axes.channel < 0 || axes.output < 0) return Expr();
+    if (shape.size() > integers.size() || axes.channel.at < 0 || axes.output.at < 0) return Expr();
     shape.insert(shape.begin(), integers.size() - shape.size(), 1);
     for (size_t i = parts.moves.size(); i-- > 0;) {
       if (!parts.moves[i]->op.same_as(op::transpose)) return Expr();
@@ -137,10 +138,10 @@ class ScaleLifter : public MixedModeMutator {
       shape = moved;
     }
     for (size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d] != 1 && static_cast<int64_t>(d) != axes.output) return Expr();
+      if (shape[d] != 1 && static_cast<int64_t>(d) != axes.output.at) return Expr();
     }
-    Array<int64_t> along{shape[static_cast<size_t>(axes.output)]};
-    for (int64_t d = axes.channel + 1; d < rank; ++d) along.push_back(1);
+    Array<int64_t> along{shape[static_cast<size_t>(axes.output.at)]};
+    for (int64_t d = axes.channel.at + 1; d < rank; ++d) along.push_back(1);
     return Reshape(parts.scale, along);
   }
 

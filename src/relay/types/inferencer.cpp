@@ -204,9 +204,13 @@ void Inferencer::StepIf(const IfNode* i, uint32_t phase) {
   stack_.pop_back();
   if (Keep(i)) return;
   Type cond = TypeOf(i->cond.get()), t = TypeOf(i->true_branch.get()), e = TypeOf(i->false_branch.get());
-  if (!IsPoison(cond) && !solver_.Unify(cond, TensorType::Scalar(DataType::Bool()))) {
+  // An integer is a condition too, which holds where it is not 0.
+  const auto* known = solver_.Find(cond).as<TensorTypeNode>();
+  const bool integer = known && known->shape.empty() && known->dtype.lanes() == 1 && known->dtype.is_integral();
+  if (!IsPoison(cond) && !integer && !solver_.Unify(cond, TensorType::Scalar(DataType::Bool()))) {
     Error(
-        Place(i->cond.get(), i), fmt::format("the condition of `if` has type {}, must be bool", Text(cond)), "",
+        Place(i->cond.get(), i),
+        fmt::format("the condition of `if` has type {}, must be bool or an integer", Text(cond)), "",
         solver_.Find(cond).as<TensorTypeNode>() ? "reduce a tensor with `all` or `any`, compare a number with 0" : "");
   }
   if (IsPoison(t) || IsPoison(e)) {

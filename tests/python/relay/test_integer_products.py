@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products and convolutions of bytes by constant bytes are exact sums on every processor, at the ends of the dtypes too:
-equal to NumPy's in int64. They run on instructions that add four products (VNNI) or two (pmaddwd) where there are some.
+equal to NumPy's in int64. They run on instructions that add products of bytes: vpdpbusd (VNNI), else pmaddubsw and pmaddwd.
 """
 
 import numpy as np
@@ -10,8 +10,8 @@ import baton
 from baton import relay
 
 ENDS = {"int8": (-128, 127), "uint8": (0, 255)}
-# VNNI in vectors of 16 and of 8; products of 16 bits in vectors of 16 and of 8; none of them.
-PROCESSORS = ["cascadelake", "alderlake", "x86-64-v4", "x86-64-v3", "x86-64-v2"]
+# Vectors of 16 and of 8, with VNNI and without it; no AVX2.
+PROCESSORS = ["cascadelake", "alderlake", "skylake-avx512", "x86-64-v3", "x86-64-v2"]
 
 
 def on(cpu):
@@ -130,3 +130,36 @@ def test_code_adds_four_products_by_one_instruction():
     with baton.transform.PassContext(opt_level=3):
         lib = relay.build(baton.IRModule.from_expr(relay.Function([xv], body)), target="llvm -mcpu=cascadelake")
     assert "vpdpbusd" in lib.get_lib().get_source("asm")
+
+
+INSTRUCTIONS = {"cascadelake": ["vpdpbusd"], "skylake-avx512": ["pmaddubsw", "pmaddwd"], "core-avx2": ["pmaddubsw", "pmaddwd"]}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("ic, oc", [(16, 16), (1, 16), (4, 16), (6, 16), (16, 4), (16, 20)])
+@pytest.mark.parametrize("layouts", [("NCHW", "OIHW"), ("NHWC", "HWIO")], ids=["NCHW", "NHWC"])
+def test_instructions_of_convolutions_that_sum_bytes_in_int32(dtype, ic, oc, layouts):
+    sizes = {"N": 1, "C": ic, "O": oc, "I": ic}
+    shape = [sizes.get(d, 10) for d in layouts[0]]
+    weight = [sizes.get(d, 3) for d in layouts[1]]
+    x, w = relay.var("x", shape=shape, dtype=dtype), relay.var("w", shape=weight, dtype="int8")
+    conv = relay.nn.conv2d(x, w, channels=oc, kernel_size=(3, 3), data_layout=layouts[0], kernel_layout=layouts[1], out_dtype="int32")
+    given = {"w": some(np.random.default_rng(0), "int8", weight)}
+    for cpu, wanted in INSTRUCTIONS.items():
+        with baton.transform.PassContext(opt_level=3):
+            lib = relay.build(baton.IRModule.from_expr(relay.Function([x, w], conv)), target=f"llvm -mcpu={cpu}", params=given)
+        asm = lib.get_lib().get_source("asm")
+        assert [i for i in wanted if i not in asm] == [], cpu
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_instructions_of_dense_layers_that_sum_bytes_in_int32(dtype):
+    x, w = relay.var("x", shape=(4, 64), dtype=dtype), relay.var("w", shape=(32, 64), dtype="int8")
+    given = {"w": some(np.random.default_rng(0), "int8", (32, 64))}
+    for cpu, wanted in INSTRUCTIONS.items():
+        with baton.transform.PassContext(opt_level=3):
+            lib = relay.build(
+                baton.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(x, w, out_dtype="int32"))), target=f"llvm -mcpu={cpu}", params=given
+            )
+        asm = lib.get_lib().get_source("asm")
+        assert [i for i in wanted if i not in asm] == [], cpu

@@ -5,6 +5,7 @@ import json
 import os
 
 import numpy as np
+import pytest
 
 import baton as tvm
 from baton import relay
@@ -305,3 +306,37 @@ def test_values_of_a_report():
     assert call["Duration (us)"].microseconds == 2.5 and call["Count"].value == 3 and call["Percent"].percent == 100
     assert profiling.Report.from_json(report.json()).device_metrics["cpu"]["Duration (us)"].microseconds == 2.5
     assert "Total on cpu" in str(report) and "2.5" in report.csv()
+
+
+@pytest.mark.parametrize("kind", ["debug", "graph", "vm"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "int64", "uint8"])
+def test_an_integer_is_a_condition(kind, dtype):
+    c, x = relay.var("c", shape=(), dtype=dtype), relay.var("x", shape=(3,))
+    mod = tvm.IRModule.from_expr(relay.Function([c, x], relay.If(c, relay.exp(x), relay.negative(x))))
+    run = relay.create_executor(kind, mod=mod, target="llvm").evaluate()
+    data = np.array([1, 2, 3], "float32")
+    for value in (0, 1) if dtype == "bool" else (0, 1, 64) if dtype == "uint8" else (0, 1, -2, 64):
+        want = np.exp(data) if value else -data
+        np.testing.assert_allclose(run(np.array(value, dtype), data).numpy(), want, rtol=1e-6)
+
+
+def test_too_many_arguments_are_an_error_of_both_kinds():
+    x = relay.var("x", shape=(2,))
+    run = relay.create_executor("debug", mod=tvm.IRModule.from_expr(relay.Function([x], x))).evaluate()
+    for kind in (TypeError, ValueError):
+        with pytest.raises(kind, match="takes 1 arguments, got 2"):
+            run(np.zeros(2, "float32"), np.zeros(2, "float32"))
+
+
+def test_a_machine_s_kernels_are_named():
+    x = relay.var("x", shape=(relay.Any(), 3))
+    exe = relay.vm.compile(tvm.IRModule.from_expr(relay.Function([x], relay.nn.softmax(relay.exp(x)))), target="llvm")
+    assert exe.primitive_ops and f"Primitive ops (#{len(exe.primitive_ops)})" in exe.stats
+    machine = tvm.runtime.vm.VirtualMachine(exe, tvm.cpu())
+    assert machine.module["invoke"] is not None
+
+
+def test_what_an_executor_is_made_by():
+    x = relay.var("x", shape=(2,))
+    lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], x + x)), "llvm")
+    assert lib.get_executor_config() == lib.get_graph_json()

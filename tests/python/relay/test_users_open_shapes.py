@@ -418,3 +418,27 @@ def test_vm_let_tuple():
     r = relay.create_executor('vm', mod=m).evaluate()(np.zeros(2, 'float32'))
     assert len(r) == 3
     assert len(r[2]) == 2
+
+
+# A shape of unknown length, which is known in a call.
+UNKNOWN_LENGTH = {
+    'zeros': (lambda s, x: relay.zeros(s, 'float32'), lambda s, x: np.zeros(s, 'float32')),
+    'ones': (lambda s, x: relay.ones(s, 'int32'), lambda s, x: np.ones(s, 'int32')),
+    'full': (lambda s, x: relay.full(relay.const(2.0), s), lambda s, x: np.full(s, 2.0, 'float32')),
+    'dyn.zeros': (lambda s, x: relay.op.dyn.zeros(s, 'float32'), lambda s, x: np.zeros(s, 'float32')),
+    'reshape': (lambda s, x: relay.reshape(x, s), lambda s, x: x.reshape(s)),
+    'broadcast_to': (lambda s, x: relay.broadcast_to(relay.reshape(x, (1, 6)), s), lambda s, x: np.broadcast_to(x.reshape(1, 6), s)),
+    'of a sum': (lambda s, x: relay.zeros(s + relay.const(1, 'int64'), 'float32'), lambda s, x: np.zeros(np.asarray(s) + 1, 'float32')),
+    'what follows': (lambda s, x: relay.nn.relu(relay.zeros(s, 'float32') + relay.const(1.0)), lambda s, x: np.ones(s, 'float32')),
+}
+
+
+@pytest.mark.parametrize('kind', ['debug', 'vm', 'graph'])
+@pytest.mark.parametrize('name', UNKNOWN_LENGTH)
+def test_a_shape_of_unknown_length_waits_for_the_call(name, kind):
+    made, want = UNKNOWN_LENGTH[name]
+    s, x = V('s', A(), d='int64'), V('x', 2, 3)
+    run = relay.create_executor(kind, mod=tvm.IRModule.from_expr(relay.Function([s, x], made(s, x))), target='llvm').evaluate()
+    data = F(2, 3)
+    for shape in ([3, 6], [6, 6]) if name == 'broadcast_to' else ([6], [3, 2], [1, 2, 3]):
+        np.testing.assert_array_equal(run(np.array(shape, 'int64'), data).numpy(), want(shape, data))

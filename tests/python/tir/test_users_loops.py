@@ -303,3 +303,35 @@ def test_functions_in_which_each_variable_is_bound_once():
     twice = tir.SeqStmt([tir.LetStmt(j, tir.const(1), tir.Evaluate(j)), tir.LetStmt(j, tir.const(2), tir.Evaluate(j))])
     with pytest.raises(tvm.error.UnsupportedError, match="bound at two places"):
         tir.transform.ConvertSSA()(tvm.IRModule({"main": tir.PrimFunc([], twice)}))
+
+
+def test_a_function_for_some_of_its_parameters():
+    m, n = te.var("m"), te.var("n")
+    a = te.placeholder((m, n), name="A")
+    func = te.create_prim_func([a, te.compute((m, n), lambda i, j: a[i, j] * 2.0, name="B")])
+    known = func.specialize({func.params[0]: tvm.tir.decl_buffer((4, 8), "float32")})
+    assert len(known.params) == 2 and [int(d) for b in known.buffer_map.values() for d in b.shape] == [4, 8, 4, 8]
+    given, out = np.random.rand(4, 8).astype("float32"), tvm.nd.empty((4, 8))
+    tvm.build(known, target="llvm")(tvm.nd.array(given), out)
+    np.testing.assert_array_equal(out.numpy(), given * 2)
+    x, y = te.var("x"), te.var("y")
+    assert [p.name for p in tvm.tir.PrimFunc([x, y], tvm.tir.Evaluate(x + y)).specialize({x: 1}).params] == ["y"]
+    for param, value, error in [
+        (te.var("q"), 1, "none of the parameters"),
+        (func.params[0], tvm.tir.decl_buffer((4,), "float32"), "rank 2, given by one of float32 and rank 1"),
+        (func.params[0], 3, "given by a buffer"),
+        (func.params[2], tvm.tir.decl_buffer((4,), "float32"), "is a scalar"),
+    ]:
+        with pytest.raises(ValueError, match=error):
+            func.specialize({param: value})
+    with pytest.raises(ValueError, match="has an extent 4, given by 5"):
+        known.specialize({known.params[0]: tvm.tir.decl_buffer((5, 8), "float32")})
+
+
+def test_the_text_of_a_factored_sum():
+    a, k = te.placeholder((4, 32), name="A"), te.reduce_axis((0, 32), "k")
+    b = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="B")
+    s = te.create_schedule(b.op)
+    _, inner = s[b].split(b.op.reduce_axis[0], factor=16)
+    s.rfactor(b, inner)
+    assert "where=(bool)1, value_index=0)" in str(s[b].op.body)

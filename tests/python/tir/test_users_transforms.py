@@ -474,3 +474,13 @@ def test_size_var_binding():
     b = tvm.nd.empty((3, 2))
     f(a, b, 2, 3)
     assert (b.numpy() == a.numpy().T).all()
+
+
+def test_a_let_of_a_parameter_s_variable_hides_the_parameter():
+    n, k = te.var("n"), te.var("k")
+    called = tvm.tir.Evaluate(tvm.tir.call_extern("int32", "f", n))
+    for params in ([n, k], [k]):
+        func = tvm.tir.PrimFunc(params, tvm.tir.LetStmt(n, 10, called))
+        simple = tvm.tir.transform.Simplify()(tvm.IRModule.from_expr(func))
+        (made,) = simple.functions.values()
+        assert int(made.body.value.args[1]) == 10

@@ -387,7 +387,7 @@ Tensor LowerEinsum(const EinsumAttrs& a, const Tensors& in) {
 }
 
 ScaleAxes DenseScaleAxes(const Attrs&, int64_t rank, const std::vector<int64_t>&) {
-  return {.channel = rank - 1, .input = 1, .output = 0};
+  return {.channel = {rank - 1}, .input = {1}, .output = {0}};
 }
 
 }  // namespace
