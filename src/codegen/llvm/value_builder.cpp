@@ -189,23 +189,20 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
 }
 
 LLVMValueRef ValueBuilder::DotOfPairs(LLVMValueRef a, LLVMValueRef b, int lanes) {
-  const char *bytes = nullptr, *words = nullptr;
-  if (lanes == 16 && target_->Has("avx512bw")) {
-    bytes = "llvm.x86.avx512.pmaddubs.w.512", words = "llvm.x86.avx512.pmaddw.d.512";
-  } else if (lanes == 8 && target_->Has("avx2")) {
-    bytes = "llvm.x86.avx2.pmadd.ub.sw", words = "llvm.x86.avx2.pmadd.wd";
-  } else if (lanes == 4 && target_->Has("avx2")) {
-    bytes = "llvm.x86.ssse3.pmadd.ub.sw.128", words = "llvm.x86.sse2.pmadd.wd";
-  } else {
-    return nullptr;
-  }
-  const DataType of_bytes = DataType::UInt(8, 4 * lanes), of_words = DataType::Int(16, 2 * lanes);
-  LLVMValueRef one = ConstLike(1, of_bytes);
-  auto sums = [&](LLVMValueRef x, int64_t times) {
-    return Intrinsic(words, {}, {Intrinsic(bytes, {}, {x, b}), ConstLike(times, of_words)});
-  };
-  LLVMValueRef halves = sums(LLVMBuildLShr(builder_, a, one, ""), 2);
-  return LLVMBuildAdd(builder_, halves, sums(LLVMBuildAnd(builder_, a, one, ""), 1), "");
+  const char* pairs = lanes == 16 && target_->Has("avx512bw") ? "llvm.x86.avx512.pmaddw.d.512"
+                      : lanes == 8 && target_->Has("avx2")    ? "llvm.x86.avx2.pmadd.wd"
+                      : lanes == 4 && target_->Has("avx2")    ? "llvm.x86.sse2.pmadd.wd"
+                                                              : nullptr;
+  if (!pairs) return nullptr;
+  const DataType words = DataType::Int(16, 2 * lanes);
+  LLVMValueRef x = LLVMBuildBitCast(builder_, a, TypeFor(ctx_, words), ""), eight = ConstLike(8, words);
+  LLVMValueRef w = LLVMBuildBitCast(builder_, b, TypeFor(ctx_, words), "");
+  LLVMValueRef even = Intrinsic(pairs, {},
+                                {LLVMBuildAnd(builder_, x, ConstLike(0xFF, words), ""),
+                                 LLVMBuildAShr(builder_, LLVMBuildShl(builder_, w, eight, ""), eight, "")});
+  LLVMValueRef odd =
+      Intrinsic(pairs, {}, {LLVMBuildLShr(builder_, x, eight, ""), LLVMBuildAShr(builder_, w, eight, "")});
+  return LLVMBuildAdd(builder_, even, odd, "");
 }
 
 LLVMValueRef ValueBuilder::ConstLike(int64_t v, DataType t) {

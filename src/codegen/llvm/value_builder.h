@@ -55,8 +55,8 @@ class ValueBuilder {
   LLVMValueRef Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum, int lanes);
   /// A vector of floats between limits of int32 as integers of up to 32 bits: 0 for NaN.
   LLVMValueRef ClippedToInt(LLVMValueRef v, DataType to);
-  /// The four products of each lane by pmaddubsw, which adds neighbours in 16 bits: twice those of a >> 1 and those of
-  /// a & 1, which both fit (127 * 128 * 2 < 2^15). Null where the target has no such instruction for the width.
+  /// The four products of each lane, even and odd bytes as 16 bits by pmaddwd: exact, where pmaddubsw saturates. Null
+  /// where the target has no such instruction for the width.
   LLVMValueRef DotOfPairs(LLVMValueRef a, LLVMValueRef b, int lanes);
   /// A vector of floats as int32: out of range the nearest limit, 0 for NaN.
   LLVMValueRef FloatsToInt32(LLVMValueRef v, DataType from, LLVMTypeRef ints);

@@ -8,7 +8,7 @@
 namespace baton::relay::kernel {
 
 /// Whether sums of four products of bytes (tir::dot4) take the target less time than those of floats: by one
-/// instruction (VNNI), or by pmaddubsw and pmaddwd.
+/// instruction (VNNI), or by two that add pairs of products of 16 bits (pmaddwd).
 bool AddsFourProducts(const Target& target);
 
 /// Whether a product or convolution of uint8 `data` by constant int8 `weight`, in plain layouts, has a kernel of the

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products and convolutions of bytes by constant bytes are exact sums on every processor, at the ends of the dtypes too:
-equal to NumPy's in int64. They run on instructions that add products of bytes: vpdpbusd (VNNI), else pmaddubsw and pmaddwd.
+equal to NumPy's in int64. They run on instructions that add four products of bytes (vpdpbusd, of VNNI) or two of 16 bits (pmaddwd).
 """
 
 import numpy as np
@@ -132,7 +132,7 @@ def test_code_adds_four_products_by_one_instruction():
     assert "vpdpbusd" in lib.get_lib().get_source("asm")
 
 
-INSTRUCTIONS = {"cascadelake": ["vpdpbusd"], "skylake-avx512": ["pmaddubsw", "pmaddwd"], "core-avx2": ["pmaddubsw", "pmaddwd"]}
+INSTRUCTIONS = {"cascadelake": ["vpdpbusd"], "skylake-avx512": ["pmaddwd"], "core-avx2": ["pmaddwd"]}
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
