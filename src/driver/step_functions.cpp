@@ -101,7 +101,7 @@ class PostfixWriter final : tir::ExprVisitor {
     }
     const bool found = Two<tir::AddNode>(e, "+") || Two<tir::SubNode>(e, "-") || Two<tir::MulNode>(e, "*") ||
                        Two<tir::DivNode>(e, "/") || Two<tir::FloorDivNode>(e, "//") || Two<tir::FloorModNode>(e, "%") ||
-                       Two<tir::MinNode>(e, "min") || Two<tir::MaxNode>(e, "max") || Two<tir::EQNode>(e, "==") ||
+                       Two<tir::MinNode>(e, "least") || Two<tir::MaxNode>(e, "most") || Two<tir::EQNode>(e, "==") ||
                        Two<tir::LTNode>(e, "<") || Two<tir::LENode>(e, "<=");
     known_ = known_ && found;
   }

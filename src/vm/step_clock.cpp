@@ -40,8 +40,8 @@ double Apply(std::string_view op, double a, double b) {
   if (op == "/") return a / b;
   if (op == "//") return std::floor(a / b);
   if (op == "%") return a - std::floor(a / b) * b;
-  if (op == "min") return std::min(a, b);
-  if (op == "max") return std::max(a, b);
+  if (op == "least") return std::min(a, b);
+  if (op == "most") return std::max(a, b);
   if (op == "==") return a == b;
   if (op == "<") return a < b;
   if (op == "<=") return a <= b;
