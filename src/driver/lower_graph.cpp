@@ -228,15 +228,16 @@ class GraphLowerer {
   GraphSteps Steps() const {
     GraphSteps out{desc_.entry, parts_, {}};
     for (const Step& s : steps_) {
-      ModelStep step{"copy", "copy", SpanText(s.span), {}};
-      step.work.bytes = 2 * static_cast<double>(s.bytes.literal);
+      ModelStep step{"copy", "copy", SpanText(s.span), "0", std::to_string(2 * s.bytes.literal)};
+      if (s.bytes.word >= 0) step.bytes = "s" + std::to_string(s.bytes.word) + " 2 *";
       if (s.kernel.defined()) {
         const Function& f = kernels_->FunctionOf(s.kernel);
         step.kernel = s.kernel->name_hint.str();
         step.operators = OperatorsOf(f);
-        step.work = FlopsAndBytesOf(f);
+        const FlopsAndBytes work = FlopsAndBytesOf(f);
+        const auto word_of = [this](const tir::Var& v) { return sizes_.WordOfVar(v); };
+        step.flops = Postfix(work.flops, word_of), step.bytes = Postfix(work.bytes, word_of);
       }
-      step.known = !dynamic_;
       out.steps.push_back(step);
     }
     return out;

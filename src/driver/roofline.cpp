@@ -5,6 +5,7 @@
 #include <baton/relay/op.h>
 #include <baton/runtime/registry.h>
 #include <baton/runtime/threading.h>
+#include <baton/tir/op.h>
 
 #include <algorithm>
 #include <chrono>
@@ -38,9 +39,10 @@ std::vector<TensorType> TensorsOf(const Type& type) {
   }
   return out;
 }
-double Bytes(const Expr& e) {
-  double n = 0;
-  for (const TensorType& t : TensorsOf(e->checked_type())) n += relay::ElementsOf(t) * t->dtype.bytes();
+PrimExpr Number(double value) { return FloatImm(DataType::Float(64), value); }
+PrimExpr Bytes(const Expr& e) {
+  PrimExpr n = Number(0);
+  for (const TensorType& t : TensorsOf(e->checked_type())) n = n + relay::ElementsFormula(t) * Number(t->dtype.bytes());
   return n;
 }
 
@@ -163,11 +165,11 @@ Roofline Measure() {
 }  // namespace
 
 FlopsAndBytes FlopsAndBytesOf(const Function& func) {
-  FlopsAndBytes w;
-  for (const relay::Var& p : func->params) w.bytes += Bytes(p);
-  w.bytes += Bytes(func->body);
+  FlopsAndBytes w{Number(0), Number(0)};
+  for (const relay::Var& p : func->params) w.bytes = w.bytes + Bytes(p);
+  w.bytes = w.bytes + Bytes(func->body);
   relay::PostOrder(func->body, [&](const Expr& e) {
-    if (const auto* call = e.as<CallNode>()) w.flops += relay::FlopsOf(call);
+    if (const auto* call = e.as<CallNode>()) w.flops = w.flops + relay::FlopsFormula(call);
   });
   return w;
 }

@@ -9,10 +9,11 @@ namespace baton::driver {
 /// From a monotonic clock.
 double Seconds();
 
-/// Lower bounds for a fusion group: arithmetic and memory traffic, regardless of its code.
+/// Lower bounds for a fusion group: arithmetic and memory traffic, regardless of its code; in float64, formulas of the
+/// extents that are open.
 struct FlopsAndBytes {
-  double flops = 0;  ///< two a multiply-add of a convolution or product, one an element of other arithmetic
-  double bytes = 0;  ///< of its inputs and outputs, each once
+  PrimExpr flops;  ///< two a multiply-add of a convolution or product, one an element of other arithmetic
+  PrimExpr bytes;  ///< of its inputs and outputs, each once
 };
 FlopsAndBytes FlopsAndBytesOf(const relay::Function& func);
 

@@ -6,6 +6,8 @@
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
 
+#include <charconv>
+
 namespace baton::driver {
 
 /// A part of the entry as a function of its own, with parameters of its own: those that buffers of sizes lie in, too.
@@ -76,6 +78,60 @@ IRModule WithStepFunctions(const IRModule& mod) {
   return out;
 }
 
+namespace {
+
+/// Writes operands, then the operation.
+class PostfixWriter final : tir::ExprVisitor {
+ public:
+  explicit PostfixWriter(const std::function<int32_t(const tir::Var&)>& word_of) : word_of_(word_of) {}
+  std::string Of(const PrimExpr& e) {
+    VisitExpr(e);
+    return known_ ? out_ : std::string();
+  }
+
+ private:
+  void VisitExpr(const PrimExpr& e) final {
+    if (const auto* number = e.as<IntImmNode>()) return Word(std::to_string(number->value));
+    if (const auto* number = e.as<FloatImmNode>()) return Number(number->value);
+    if (e.as<tir::VarNode>()) return Word("s" + std::to_string(word_of_(Downcast<tir::Var>(e))));
+    if (const auto* cast = e.as<tir::CastNode>()) return VisitExpr(cast->value);
+    if (const auto* select = e.as<tir::SelectNode>()) {
+      for (const PrimExpr* part : {&select->condition, &select->true_value, &select->false_value}) VisitExpr(*part);
+      return Word("?");
+    }
+    const bool found = Two<tir::AddNode>(e, "+") || Two<tir::SubNode>(e, "-") || Two<tir::MulNode>(e, "*") ||
+                       Two<tir::DivNode>(e, "/") || Two<tir::FloorDivNode>(e, "//") || Two<tir::FloorModNode>(e, "%") ||
+                       Two<tir::MinNode>(e, "least") || Two<tir::MaxNode>(e, "most") || Two<tir::EQNode>(e, "==") ||
+                       Two<tir::LTNode>(e, "<") || Two<tir::LENode>(e, "<=");
+    known_ = known_ && found;
+  }
+  template <class N>
+  bool Two(const PrimExpr& e, const char* name) {
+    const auto* op = e.as<N>();
+    if (!op) return false;
+    VisitExpr(op->a);
+    VisitExpr(op->b);
+    // Of integers, whose quotients are floored where nothing is negative.
+    Word(std::is_same_v<N, tir::DivNode> && e->dtype.is_int() ? "//" : name);
+    return true;
+  }
+  void Number(double value) {
+    char text[32];
+    Word(std::string(text, std::to_chars(text, text + sizeof(text), value).ptr));
+  }
+  void Word(const std::string& word) { out_ += (out_.empty() ? "" : " ") + word; }
+
+  const std::function<int32_t(const tir::Var&)>& word_of_;
+  std::string out_;
+  bool known_ = true;
+};
+
+}  // namespace
+
+std::string Postfix(const PrimExpr& formula, const std::function<int32_t(const tir::Var&)>& word_of) {
+  return PostfixWriter(word_of).Of(formula);
+}
+
 std::string StepsText(const std::vector<GraphSteps>& graphs, const std::vector<HostStep>& host) {
   if (graphs.empty() && host.empty()) return "";
   std::string out;
@@ -100,7 +156,7 @@ std::string StepsText(const std::vector<GraphSteps>& graphs, const std::vector<H
     for (const ModelStep& s : g.steps) {
       w.BeginArray();
       for (const std::string* text : {&s.kernel, &s.operators, &s.source}) w.String(*text);
-      for (const double n : {s.work.flops, s.work.bytes}) w.Int(s.known ? static_cast<int64_t>(n) : -1);
+      for (const std::string* formula : {&s.flops, &s.bytes}) w.String(*formula);
       w.EndArray();
     }
     w.EndArray();

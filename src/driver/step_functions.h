@@ -6,6 +6,7 @@
 #include <baton/ir/module.h>
 #include <baton/tir/stmt.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +18,7 @@ namespace baton::driver {
 /// A call of a kernel, or a copy.
 struct ModelStep {
   std::string kernel, operators, source;
-  FlopsAndBytes work;
-  bool known = true;  ///< whether `work` is: shapes are fixed
+  std::string flops, bytes;  ///< as Postfix gives them
 };
 struct GraphSteps {
   std::string symbol;
@@ -31,6 +31,9 @@ struct HostStep {
   std::string source;
 };
 
+/// A formula of numbers and of words that hold variables, in float64 as runtime/step_clock.h has it; empty where an
+/// extent is not known, or the formula has operations that others do not need.
+std::string Postfix(const PrimExpr& formula, const std::function<int32_t(const tir::Var&)>& word_of);
 /// As ExecutableDesc::steps has it; "" where nothing is known.
 std::string StepsText(const std::vector<GraphSteps>& graphs, const std::vector<HostStep>& host);
 

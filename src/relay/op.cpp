@@ -98,21 +98,54 @@ double ElementsOf(const Type& type) {
   return n;
 }
 
-double FlopsOf(const CallNode* call) {
+PrimExpr ElementsFormula(const Type& type) {
+  constexpr DataType kDouble = DataType::Float(64);
+  PrimExpr n = FloatImm(kDouble, 0);
+  std::vector<Type> work{type};
+  while (!work.empty()) {
+    const Type t = work.back();
+    work.pop_back();
+    if (const auto* tensor = t.as<TensorTypeNode>()) {
+      double known = 1;
+      PrimExpr open;
+      for (const PrimExpr& d : tensor->shape) {
+        if (tir::as_const_int(d) || d.as<tir::AnyNode>()) {
+          known *= static_cast<double>(std::max<int64_t>(DimOf(d), 0));
+        } else {
+          open = open.defined() ? open * cast(kDouble, d) : cast(kDouble, d);
+        }
+      }
+      const PrimExpr literal = FloatImm(kDouble, known);
+      n = n + (open.defined() && known != 0 ? open * literal : literal);
+    } else if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (const Type& f : tuple->fields) work.push_back(f);
+    }
+  }
+  return n;
+}
+
+PrimExpr FlopsFormula(const CallNode* call) {
+  const PrimExpr none = FloatImm(DataType::Float(64), 0);
   const OpDef* def = DefOf(call->op);
-  if (!def) return 0;
+  if (!def) return none;
   if (def->traits.flops) return def->traits.flops(call);
-  const double out = ElementsOf(call->checked_type());
+  const PrimExpr out = ElementsFormula(call->checked_type());
   switch (def->pattern) {
     case OpPattern::kElemWise:
     case OpPattern::kBroadcast:
       return out;
     case OpPattern::kInjective:
     case OpPattern::kTuple:
-      return 0;
+      return none;
     default:
-      return std::max(call->args.empty() ? 0 : ElementsOf(call->args[0]->checked_type()), out);
+      return max(call->args.empty() ? none : ElementsFormula(call->args[0]->checked_type()), out);
   }
+}
+
+double FlopsOf(const CallNode* call) {
+  const PrimExpr flops = FlopsFormula(call);
+  const auto* literal = flops.as<FloatImmNode>();
+  return literal ? literal->value : 0;
 }
 
 int64_t DimOf(const PrimExpr& dim) {

@@ -206,7 +206,7 @@ void Executor::Run(bool all_bound, StepClock* clock) {
 
 Array<Any> Executor::Profile(Args args) {
   const auto clock = MakeStepClock(desc_->steps, args[0].As<int>());
-  clock->AddGraph(code_, desc_->entry, entry_);
+  clock->AddGraph(code_, desc_->entry, entry_, desc_->dynamic.words);
   args = Args{args.values + 1, args.size() - 1};
   CheckCount(args);
   const ObjectRef value = clock->Rounds([&](StepClock* now) {

@@ -154,7 +154,7 @@ void Machine::RunSteps(size_t kernel) {
     }
     if (clock_) {
       runtime::DeviceAPI::Get(on)->Sync(on);
-      clock_->AddStep(kernel, i, begin);
+      clock_->AddStep(kernel, i, begin, words);
     }
   }
 }
@@ -393,7 +393,8 @@ size_t Machine::RunPacked(const int32_t* at, size_t base) {
 }
 
 void Machine::AddGraphs(runtime::StepClock* clock) const {
-  for (size_t k = 0; k < code_.size(); ++k) clock->AddGraph(exe_->code, exe_->program.kernels[k].symbol, code_[k]);
+  for (size_t k = 0; k < code_.size(); ++k)
+    clock->AddGraph(exe_->code, exe_->program.kernels[k].symbol, code_[k], exe_->program.kernels[k].dynamic.words);
 }
 
 void Machine::NoteTime(const int32_t* at, const std::string& name, double begin) const {

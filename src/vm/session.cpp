@@ -485,7 +485,7 @@ int64_t Session::Compute(bool all_bound, uint64_t given, runtime::StepClock* clo
 
 Array<Any> Session::Profile(Args args) {
   const auto clock = runtime::MakeStepClock(desc_->steps, args[0].As<int>());
-  clock->AddGraph(code_, desc_->entry, entry_);
+  clock->AddGraph(code_, desc_->entry, entry_, desc_->dynamic.words);
   args = Args{args.values + 1, args.size() - 1};
   const ObjectRef value = clock->Rounds([&](runtime::StepClock* now) {
     BindAll(args);

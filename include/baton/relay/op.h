@@ -171,8 +171,8 @@ using StaticFormFn = Expr (*)(const Call& call, const Array<runtime::NDArray>& v
 
 /// The value of a call, where the types of its arguments say it; null where they do not.
 using ValueOfTypesFn = runtime::NDArray (*)(const Attrs& attrs, const Array<Type>& types);
-/// Floating-point operations of a call whose types are known.
-using FlopsFn = double (*)(const CallNode* call);
+/// Floating-point operations of a call whose types are known, in float64: a formula of the extents that are open.
+using FlopsFn = PrimExpr (*)(const CallNode* call);
 /// Where a tensor has its channels; in blocks of them (NCHW8c) they are two dimensions, the second behind the first.
 struct ChannelDims {
   int64_t at = -1;     ///< -1: nowhere
@@ -285,7 +285,11 @@ BATON_DLL bool IsProgramsOwn(const OpDef* def);
 BATON_DLL PackedFunc DefinedPrecision(const Op& op);
 /// Elements of a tensor, or of all tensors in a tuple; an extent that is not known counts as 0.
 BATON_DLL double ElementsOf(const Type& type);
-/// Floating-point operations of a call whose types are known; 0 for what is no call of an operator.
+/// The same in float64, as a formula of extents that are symbols.
+BATON_DLL PrimExpr ElementsFormula(const Type& type);
+/// Floating-point operations of a call whose types are known, likewise; 0 for what is no call of an operator.
+BATON_DLL PrimExpr FlopsFormula(const CallNode* call);
+/// The same; 0 where extents are open.
 BATON_DLL double FlopsOf(const CallNode* call);
 
 // ---- Relations that many operators share.

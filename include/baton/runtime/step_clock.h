@@ -21,7 +21,9 @@ namespace baton::runtime {
 ///    "host": [[FUNCTION, WORD, SOURCE], ...]}
 /// A graph's entry function runs its parts, which it may be itself. A part of several steps has a function
 /// SYMBOL + kStepsSuffix, with the entry's parameters and the number of the step to run behind them. FLOPS and BYTES
-/// are negative where shapes are open. "host" tells where calls of host functions in bytecode come from.
+/// are formulas in postfix, "s0 64 * s1 2 // +": numbers, words of `s`, and + - * / // (floor) % least most == < <= and ?
+/// (condition, value where it holds, other value); in float64, empty where they are not known. "host" tells where calls
+/// of host functions in bytecode come from.
 inline constexpr const char* kStepsSuffix = ".steps";
 using StepFunction = int32_t (*)(void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s, int64_t step);
 
@@ -32,8 +34,8 @@ class StepClock {
   virtual ~StepClock() = default;
 
   /// Notes a graph of `code`; they are numbered as they come. `entry` is null for a device's row of steps, which the
-  /// caller runs.
-  virtual void AddGraph(const Module& code, const std::string& symbol, EntryFunction entry) = 0;
+  /// caller runs. Its `s` has `words` words.
+  virtual void AddGraph(const Module& code, const std::string& symbol, EntryFunction entry, int32_t words) = 0;
 
   /// In place of the entry function of a graph, with its parameters and its value.
   virtual int32_t Run(size_t graph, void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s) = 0;
@@ -41,8 +43,8 @@ class StepClock {
   static double Now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
-  /// Adds what was spent since `begin` to a step of a graph.
-  virtual void AddStep(size_t graph, size_t step, double begin) = 0;
+  /// Adds what was spent since `begin` to a step of a graph, whose words are `s`.
+  virtual void AddStep(size_t graph, size_t step, double begin, const int64_t* s) = 0;
   /// Adds what was spent since `begin` to the instruction at a word of a function of bytecode.
   virtual void AddHost(const std::string& name, int64_t function, int64_t at, double begin) = 0;
 
@@ -62,9 +64,9 @@ class StepClock {
     return value;
   }
   /// [steps as above, or ""; rows; rounds; `value`]. Rows come in the order in which they ran first, each [GRAPH, STEP,
-  /// COUNT, -1, -1] or [HOST FUNCTION, -1, COUNT, FUNCTION, WORD], with the count of one call. Step -1 is a whole graph
-  /// that tells nothing of its steps. A round has the seconds of the plain call, of the one with the clock, and of its
-  /// rows.
+  /// COUNT, -1, -1, FLOPS, BYTES] or [HOST FUNCTION, -1, COUNT, FUNCTION, WORD, -1, -1], with the count, the operations
+  /// and the bytes of one call, which are negative where they are not known. Step -1 is a whole graph that tells
+  /// nothing of its steps. A round has the seconds of the plain call, of the one with the clock, and of its rows.
   virtual Array<Any> Answer(const ObjectRef& value) const = 0;
 
  protected:

@@ -16,7 +16,7 @@ class Profile(dict):
     memory, shapes), the others are what other programs on the machine took; `rounds`; `peak_gflops` and `bandwidth_gb`, what this machine does at best with `threads` (None without the
     compiler); `steps`, in the order they ran first. A step has `kernel` (its function in the code), `operators` (of Relay, fused), `source`
     (ONNX node, or file:line), `count` (runs in one call), `us` and `median_us` (of all of them: the least and the median of the rounds),
-    `share` (of `total_us`); where shapes are fixed `gflop` and `mb` (of inputs, weights and outputs, of one run), `gflops`, and `roofline`:
+    `share` (of `total_us`); for kernels `gflop` and `mb` (of inputs, weights and outputs, of one run; the mean of runs that differ), `gflops`, and `roofline`:
     the least time that arithmetic and memory allow, as a share of the time taken; else None for these.
 
     `result`: the value of the call.

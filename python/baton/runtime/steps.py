@@ -26,18 +26,21 @@ def times_of_steps(executor, arrays, rounds):
     return {**found, "between_us": min(total - spent, *(max(0.0, t[1] - sum(t[2:])) * 1e6 for t in times)), "steps": steps}, value
 
 
-def _row(told, sources, name, number, count, function, at):
+def _row(told, sources, name, number, count, function, at, flops, size):
     """What is known of a row: the step of a graph, a graph that keeps its steps to itself, or a call of a host function."""
-    name, number, count = str(name), int(number), int(count)
+    name, number, count, flops, size = str(name), int(number), int(count), float(flops), float(size)
     if function >= 0:
         return {"kernel": name, "operators": name, "source": sources.get((int(function), int(at)), ""), "count": count, "gflop": None, "mb": None}
     steps = told["graphs"].get(name, {}).get("steps", [])
     if not 0 <= number < len(steps):
         operators = "all steps" if number < 0 else f"step {number}"
         return {"kernel": name, "operators": operators, "source": "", "count": count, "gflop": None, "mb": None}
-    *head, flops, size = steps[number]
-    known = flops >= 0 and size >= 0
-    return dict(zip(_HEAD, head, strict=True)) | {"count": count, "gflop": flops / 1e9 if known else None, "mb": size / 1e6 if known else None}
+    head, known, runs = steps[number][:3], min(flops, size) >= 0, max(count, 1)
+    return dict(zip(_HEAD, head, strict=True)) | {
+        "count": count,
+        "gflop": flops / runs / 1e9 if known else None,
+        "mb": size / runs / 1e6 if known else None,
+    }
 
 
 __all__ = ["times_of_steps"]

@@ -195,10 +195,28 @@ def test_a_session_stays_as_it_is():
     assert (model.profile(a, rounds=1).result.numpy() == 3).all()
 
 
-def test_work_of_open_shapes_is_not_told():
-    """Operations and bytes are of fixed shapes alone."""
-    steps = baton.compile(OPEN).profile(*filled((5, 64), (64, 64)), rounds=1)["steps"]
-    assert all(step["gflop"] is None and step["roofline"] is None for step in steps)
+@pytest.mark.parametrize("rows", [5, 37])
+def test_work_of_open_shapes_is_that_of_the_call(rows):
+    """Operations and bytes are formulas of the extents."""
+    values = filled((rows, 64), (64, 64))
+    fixed = baton.compile(OPEN, shape={"x": (rows, 64)}).profile(*values, rounds=1)["steps"]
+    steps = baton.compile(OPEN).profile(*values, rounds=2)["steps"]
+    for key in ("gflop", "mb"):
+        assert sum(s[key] for s in steps) == pytest.approx(sum(s[key] for s in fixed))
+    assert all(s["gflops"] >= 0 and s["roofline"] > 0 for s in steps)
+
+
+def test_work_of_what_only_some_extents_ask_for():
+    """Floors, minima and conditions of extents: a pool, a slice up to a length, rows that broadcast."""
+    from baton import relay
+
+    n = baton.tir.Var("n", "int64")
+    x = relay.var("x", shape=(n, 8))
+    y = relay.annotation.stop_fusion(relay.strided_slice(x, [0, 0], [7, 8], [2, 1]))
+    model = baton.compile(relay.Function([x], relay.exp(y)))
+    for rows in (3, 6, 20):
+        (of_exp,) = [s for s in model.profile(np.ones((rows, 8), "float32"), rounds=1)["steps"] if "exp" in s["operators"]]
+        assert of_exp["gflop"] * 1e9 == pytest.approx(8 * len(range(0, min(rows, 7), 2)))
 
 
 @pytest.mark.skipif(not baton.opencl().exist, reason="no OpenCL device")

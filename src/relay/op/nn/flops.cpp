@@ -8,8 +8,10 @@
 namespace baton::relay {
 namespace {
 
+PrimExpr Number(double value) { return FloatImm(DataType::Float(64), value); }
+
 /// Product of the dimensions of a weight that stand for `axis` in its layout, as "OIHW4i16o".
-double LayoutSize(const CallNode* call, const char* usual, char axis) {
+PrimExpr LayoutSize(const CallNode* call, const char* usual, char axis) {
   const Expr& weight = call->args[1];
   const String layout =
       call->attrs.defined() ? runtime::GetField(call->attrs.get(), "kernel_layout").As<String>() : String(usual);
@@ -22,26 +24,27 @@ double LayoutSize(const CallNode* call, const char* usual, char axis) {
     if (toupper(c) == axis) n *= static_cast<double>(DimOf(t->shape[dim]));
     ++dim;
   }
-  return std::max(n, 1.0);
+  return Number(std::max(n, 1.0));
 }
 
 }  // namespace
 
-double MatmulFlops(const CallNode* call) {
+PrimExpr MatmulFlops(const CallNode* call) {
   const auto* t = AsTensor(call->checked_type());
-  const double out = ElementsOf(call->checked_type()), in = ElementsOf(call->args[0]->checked_type());
-  const double columns = t && t->shape.size() ? static_cast<double>(DimOf(t->shape[t->shape.size() - 1])) : 1;
-  const double rows = out / std::max(columns, 1.0);
-  return 2 * out * (in / std::max(rows, 1.0));
+  const PrimExpr one = Number(1);
+  const PrimExpr out = ElementsFormula(call->checked_type()), in = ElementsFormula(call->args[0]->checked_type());
+  const PrimExpr columns = t && t->shape.size() ? cast(one->dtype, t->shape[t->shape.size() - 1]) : one;
+  const PrimExpr rows = out / max(columns, one);
+  return Number(2) * out * (in / max(rows, one));
 }
 
-double ConvFlops(const CallNode* call) {
-  return 2 * ElementsOf(call->checked_type()) * ElementsOf(call->args[1]->checked_type()) /
+PrimExpr ConvFlops(const CallNode* call) {
+  return Number(2) * ElementsFormula(call->checked_type()) * ElementsFormula(call->args[1]->checked_type()) /
          LayoutSize(call, "OIHW", 'O');
 }
 
-double ConvTransposeFlops(const CallNode* call) {
-  return 2 * ElementsOf(call->args[0]->checked_type()) * ElementsOf(call->args[1]->checked_type()) /
+PrimExpr ConvTransposeFlops(const CallNode* call) {
+  return Number(2) * ElementsFormula(call->args[0]->checked_type()) * ElementsFormula(call->args[1]->checked_type()) /
          LayoutSize(call, "IOHW", 'I');
 }
 

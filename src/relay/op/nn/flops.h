@@ -7,10 +7,10 @@
 namespace baton::relay {
 
 /// Each element of the result takes a product with a row of the first operand.
-double MatmulFlops(const CallNode* call);
+PrimExpr MatmulFlops(const CallNode* call);
 /// Each element of the result takes a product with the weights of one output channel.
-double ConvFlops(const CallNode* call);
+PrimExpr ConvFlops(const CallNode* call);
 /// Each element of the data takes a product with the weights of one input channel.
-double ConvTransposeFlops(const CallNode* call);
+PrimExpr ConvTransposeFlops(const CallNode* call);
 
 }  // namespace baton::relay
