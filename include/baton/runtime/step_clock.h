@@ -21,9 +21,9 @@ namespace baton::runtime {
 ///    "host": [[FUNCTION, WORD, SOURCE], ...]}
 /// A graph's entry function runs its parts, which it may be itself. A part of several steps has a function
 /// SYMBOL + kStepsSuffix, with the entry's parameters and the number of the step to run behind them. FLOPS and BYTES
-/// are formulas in postfix, "s0 64 * s1 2 // +": numbers, words of `s`, and + - * / // (floor) % least most == < <= and ?
-/// (condition, value where it holds, other value); in float64, empty where they are not known. "host" tells where calls
-/// of host functions in bytecode come from.
+/// are formulas in postfix, "s0 64 * s1 2 // +": numbers, words of `s`, and + - * / // (floor) % least most == < <= and
+/// ? (condition, value where it holds, other value); in float64, empty where they are not known. "host" tells where
+/// calls of host functions in bytecode come from.
 inline constexpr const char* kStepsSuffix = ".steps";
 using StepFunction = int32_t (*)(void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s, int64_t step);
 

@@ -60,13 +60,17 @@ struct Weight {
 };
 
 /// `w` less its zero points as int8 in the order of lines; null where a difference is none. `zero(line)` gives them.
+/// Weights that are so already are `w` itself, which a file may hold.
 template <class Zero>
 NDArray Signed(const NDArray& w, bool transpose, Zero zero) {
   const NDArray from = w.Contiguous();
   std::vector<int64_t> shape = from.shape();
   if (transpose) std::swap(shape[0], shape[1]);
-  NDArray out = NDArray::Empty(shape, kInt8);
   const int64_t lines = shape[0], terms = lines > 0 ? from.numel() / lines : 0;
+  bool changed = transpose || from.dtype() != kInt8;
+  for (int64_t line = 0; line < lines && !changed; ++line) changed = zero(line) != 0;
+  if (!changed) return from;
+  NDArray out = NDArray::Empty(shape, kInt8);
   for (int64_t line = 0; line < lines; ++line) {
     for (int64_t k = 0; k < terms; ++k) {
       const int64_t at = transpose ? k * lines + line : line * terms + k;
@@ -385,6 +389,7 @@ class Maker : public MixedModeMutator {
     sum->span = pre->span;
     if (zero == 0 && !open_zero.defined()) return sum;
     const std::vector<int64_t> sums = weight.Sums();
+    weight.values.GiveBack();  // to the file, until it is packed
     NDArray moved = NDArray::Empty({static_cast<int64_t>(sums.size())}, kInt32);
     for (size_t i = 0; i < sums.size(); ++i)
       moved.ptr<int32_t>()[i] = static_cast<int32_t>(sums[i] * (open_zero.defined() ? 1 : static_cast<int64_t>(zero)));
