@@ -407,7 +407,7 @@ def _instrument_page(reference, types):
 def _python_pages(reference):
     shown_groups = set(groups())
     for name in model.python_modules():
-        if name.rsplit(".", 1)[-1].startswith("_") or name in shown_groups:
+        if name.rsplit(".", 1)[-1].startswith("_") or name in shown_groups or _is_closed(name):
             continue
         module = importlib.import_module(name)
         own, others = _own_names(name, module)
@@ -422,6 +422,12 @@ def _python_pages(reference):
                 lines += _methods_text(value)
         if others:
             lines += ["", "## Also here {#also-here}", "", ", ".join(f"`{public}` ({home})" for public, home in others) + "."]
+
+
+def _is_closed(name):
+    """Whether a module is, or is in, a package that says that nothing of it is public: `__all__ = ()`."""
+    packages = [name.rsplit(".", n)[0] for n in range(name.count("."))]
+    return any(getattr(importlib.import_module(p), "__all__", None) == () for p in packages)
 
 
 def _own_names(name, module):
