@@ -135,6 +135,11 @@ Clock::Clock(std::string_view steps, int rounds) : StepClock(rounds), steps_(ste
     for (const Json& step : graph.second.At("steps").AsArray()) {
       works.push_back({Words(step[3]), Words(step[4])});
     }
+    size_t left = works.size();
+    for (const auto& [symbol, count] : parts) {
+      if (count > left) throw ValueError(Cat("parts of more steps than the ", works.size(), " that are told"));
+      left -= count;
+    }
   }
 }
 
