@@ -37,6 +37,12 @@ const CallNode* CallOf(const Expr& e, const Op& op) {
   const auto* call = e.as<CallNode>();
   return call && call->op == op ? call : nullptr;
 }
+/// The call of one operand whose result numbers the elements of it in another way; null for other values.
+const CallNode* ViewOf(const Expr& e) {
+  const auto* call = e.as<CallNode>();
+  const OpDef* def = call ? DefOf(call->op) : nullptr;
+  return def && def->traits.values == Values::kView && call->args.size() == 1 ? call : nullptr;
+}
 /// The only element of a constant.
 std::optional<double> NumberOf(const Expr& e) {
   const auto* c = e.as<ConstantNode>();
@@ -240,6 +246,9 @@ class Maker : public MixedModeMutator {
     const auto* w = pre->args[1].as<ConstantNode>();
     Expr x = pre->args[0], made = call.args[0], zero;
     if (!w || kernel::HasDotKernel(pre, target_)) return post;
+    // Products of more than two dimensions take a view of the widened bytes: it becomes one of the bytes.
+    const CallNode* view = ViewOf(x);
+    if (view) x = view->args[0], made = Downcast<Call>(made)->args[0];
     if (const CallNode* less = CallOf(x, op::subtract)) {
       const auto* t = TensorTypeAt(less->args[1]);
       if (!t || t->dtype != kInt32 || !IsOne(t)) return post;
@@ -251,6 +260,12 @@ class Maker : public MixedModeMutator {
     const auto* bytes = wide ? TensorTypeAt(wide->args[0]) : zero.defined() ? nullptr : TensorTypeAt(x);
     if (!bytes || bytes->dtype.bits() != 8 || !bytes->dtype.is_integral()) return post;
     if (wide) made = Downcast<Call>(made)->args[0];
+    TensorTypeNode viewed = *bytes;
+    if (view) {
+      made = MakeCall(Downcast<Op>(view->op), {made}, view->attrs);
+      viewed.shape = TensorTypeAt(pre->args[0])->shape;
+      bytes = &viewed;
+    }
     Weight weight;
     weight.values = Signed(w->data, product.transpose, [](int64_t) { return 0.0; });
     if (!weight.values.defined()) return post;

@@ -72,6 +72,21 @@ def test_zero_point_of_run_time(cpu, dtype):
     np.testing.assert_array_equal(run([xv, zv], body, [x, zero], target), want)
 
 
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("rows", [relay.Any(), 5], ids=["open", "static"])
+def test_products_of_three_dimensions(cpu, dtype, rows):
+    """As MatMulInteger comes in: the product takes a view of the widened bytes, and its result has one more."""
+    target, rng = on(cpu), np.random.default_rng(5)
+    x, w, zero = some(rng, dtype, (2, 5, 32)), some(rng, "int8", (40, 32)), some(rng, dtype, ())
+    xv, zv = relay.var("x", relay.TensorType((2, rows, 32), dtype)), relay.var("z", shape=(), dtype=dtype)
+    for point, params, arrays in ((relay.const(7), [xv], [x]), (int32(zv), [xv, zv], [x, zero])):
+        flat = relay.reshape(relay.subtract(int32(xv), point), (-1, 32))
+        body = relay.reshape(relay.nn.dense(flat, int32(relay.const(w))), (2, -1, 40))
+        less = 7 if len(arrays) == 1 else int(zero)
+        np.testing.assert_array_equal(run(params, body, arrays, target), (x.astype(np.int64) - less) @ w.astype(np.int64).T)
+
+
 def convolved(x, w, strides, padding, groups):
     """NumPy's sums in int64 of data that is padded with 0."""
     x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
@@ -83,7 +98,11 @@ def convolved(x, w, strides, padding, groups):
 @pytest.mark.parametrize("cpu", PROCESSORS)
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize(
-    "case", [(1, 16, 16, 7, 3, 1, 1, 1), (2, 3, 32, 9, 3, 2, 1, 1), (1, 8, 4, 5, 1, 1, 0, 1), (1, 32, 32, 6, 3, 1, 0, 2), (1, 20, 48, 8, 5, 1, 2, 1)]
+    "case",
+    [
+        *[(1, 16, 16, 7, 3, 1, 1, 1), (2, 3, 32, 9, 3, 2, 1, 1), (1, 8, 4, 5, 1, 1, 0, 1), (1, 32, 32, 6, 3, 1, 0, 2), (1, 20, 48, 8, 5, 1, 2, 1)],
+        *[(1, 32, 32, 7, 3, 1, 1, 32), (2, 16, 16, 9, 5, 2, 2, 16), (1, 24, 24, 13, 3, 2, 1, 24), (1, 4, 4, 5, 3, 1, 0, 4), (1, 6, 6, 5, 3, 1, 1, 6)],
+    ],
 )
 def test_convolution(cpu, dtype, case):
     batch, channels, outputs, side, window, strides, padding, groups = case
@@ -153,13 +172,17 @@ def test_instructions_of_convolutions_that_sum_bytes_in_int32(dtype, ic, oc, lay
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_instructions_of_dense_layers_that_sum_bytes_in_int32(dtype):
-    x, w = relay.var("x", shape=(4, 64), dtype=dtype), relay.var("w", shape=(32, 64), dtype="int8")
+@pytest.mark.parametrize("shape", [(4, 64), (2, 2, 64)], ids=["matrix", "three dimensions"])
+def test_instructions_of_dense_layers_that_sum_bytes_in_int32(dtype, shape):
+    x, w = relay.var("x", shape=shape, dtype=dtype), relay.var("w", shape=(32, 64), dtype="int8")
     given = {"w": some(np.random.default_rng(0), "int8", (32, 64))}
+    dense = (
+        relay.nn.dense(x, w, out_dtype="int32")
+        if len(shape) == 2
+        else relay.nn.dense(relay.reshape(relay.subtract(int32(x), relay.const(3)), (-1, 64)), int32(w))
+    )
     for cpu, wanted in INSTRUCTIONS.items():
         with baton.transform.PassContext(opt_level=3):
-            lib = relay.build(
-                baton.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(x, w, out_dtype="int32"))), target=f"llvm -mcpu={cpu}", params=given
-            )
+            lib = relay.build(baton.IRModule.from_expr(relay.Function([x, w], dense)), target=f"llvm -mcpu={cpu}", params=given)
         asm = lib.get_lib().get_source("asm")
         assert [i for i in wanted if i not in asm] == [], cpu
