@@ -9,11 +9,12 @@ namespace baton::codegen {
 using namespace tir;  // NOLINT: every node kind is named below
 
 namespace {
-/// The literal that all lanes of an expression are; NaN for others.
+/// The literal in all lanes of an expression, as its dtype holds it; NaN where there is none.
 double LiteralOf(const PrimExpr& e) {
   const auto* many = e.as<BroadcastNode>();
   const auto* number = (many ? many->value : e).as<FloatImmNode>();
-  return number ? number->value : std::numeric_limits<double>::quiet_NaN();
+  if (!number) return std::numeric_limits<double>::quiet_NaN();
+  return number->dtype.bits() == 32 ? static_cast<float>(number->value) : number->value;
 }
 /// Whether a floating expression lies between literals that int32 has, or is NaN.
 bool IsWithinInt32(const PrimExpr& e) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PrimFuncs and tensor expressions from Python."""
 
+import numpy as np
 import pytest
 
 import baton as tvm
@@ -92,3 +93,16 @@ def test_tensor_expressions():
         a["x", 0]
     f = te.create_prim_func([a, b, c])
     assert isinstance(f, tir.PrimFunc) and len(f.params) == 3
+
+
+@pytest.mark.parametrize("high, largest", [(2147483647.0, 2147483647), (2147483520.0, 2147483520), (100.0, 100)])
+def test_clipped_vectors_become_integers_as_numbers_do(high, largest):
+    """2147483647 is 2147483648 in float32, which int32 does not have: the nearest limit is given."""
+    x = te.placeholder((32,), name="x")
+    y = te.compute((32,), lambda i: tir.Cast("int32", tir.Min(tir.Max(x[i], tir.FloatImm("float32", -5.0)), tir.FloatImm("float32", high))), name="y")
+    s = te.create_schedule(y.op)
+    s[y].vectorize(s[y].split(y.op.axis[0], 8)[1])
+    given = np.tile(np.array([3e9, -3e9, np.nan, 7.9], "float32"), 8)
+    got = tvm.nd.empty((32,), "int32")
+    tvm.build(s, [x, y], "llvm")(tvm.nd.array(given), got)
+    assert got.numpy()[:4].tolist() == [largest, -5, 0, 7]
