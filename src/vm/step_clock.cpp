@@ -25,14 +25,14 @@ struct StepWork {
   std::vector<std::string> flops, bytes;
 };
 
-/// None of what is no text: models of older versions have numbers there.
+/// The words of a formula; none where it is not a text: models of older versions have numbers there.
 std::vector<std::string> Words(const Json& formula) {
   if (!formula.is_string()) return {};
   std::istringstream in{std::string(formula.AsString())};
   return {std::istream_iterator<std::string>(in), std::istream_iterator<std::string>()};
 }
 
-/// Of two numbers; NaN for a name that is none of them.
+/// The value of an operation on two numbers; NaN for an unknown one.
 double Apply(std::string_view op, double a, double b) {
   if (op == "+") return a + b;
   if (op == "-") return a - b;
@@ -48,7 +48,7 @@ double Apply(std::string_view op, double a, double b) {
   return NAN;
 }
 
-/// The value of a formula; NaN for one that is none, and where it asks for more than there is.
+/// The value of a formula; NaN where it is malformed or asks for a word beyond the last.
 double Value(const std::vector<std::string>& formula, const int64_t* s, int32_t words) {
   std::vector<double> stack;
   auto pop = [&] {

@@ -287,7 +287,7 @@ BATON_DLL PackedFunc DefinedPrecision(const Op& op);
 BATON_DLL double ElementsOf(const Type& type);
 /// The same in float64, as a formula of extents that are symbols.
 BATON_DLL PrimExpr ElementsFormula(const Type& type);
-/// Floating-point operations of a call whose types are known, likewise; 0 for what is no call of an operator.
+/// Floating-point operations of a call whose types are known, likewise; 0 for a call of a function.
 BATON_DLL PrimExpr FlopsFormula(const CallNode* call);
 /// The same; 0 where extents are open.
 BATON_DLL double FlopsOf(const CallNode* call);

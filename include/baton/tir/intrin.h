@@ -95,7 +95,7 @@ class BATON_DLL Machine {
   virtual HostNumber ReadPlace(const BufferLoadNode* place, int lane) = 0;
   virtual void WritePlace(const BufferLoadNode* place, int lane, HostNumber v) = 0;
 };
-/// The value of a lane of a call, for an intrinsic that is no function of numbers.
+/// The value of a lane of a call, for an intrinsic that reads or writes memory, or looks at its arguments' form.
 using InterpretFn = HostNumber (*)(Machine& machine, const CallNode* call, int lane);
 
 /// Says a call in other words for these operands, which are of one dtype; null where it has none.
@@ -128,7 +128,7 @@ struct IntrinDerivative {
     requires(std::is_class_v<F> && std::is_convertible_v<F, PrimExpr (*)(const PrimExpr&, const PrimExpr&)>)
   constexpr IntrinDerivative(F f) : factor(f) {}  // NOLINT: a lambda
   static constexpr IntrinDerivative Zero() { return IntrinDerivative(true, nullptr); }
-  /// `reason`: "its value is no number".
+  /// `reason` ends the error's sentence: "its value is not a number".
   static constexpr IntrinDerivative None(const char* reason) { return IntrinDerivative(false, reason); }
 
  private:
@@ -173,7 +173,7 @@ struct IntrinDef {
 
 /// Registers; throws InternalError for a second definition of a name.
 BATON_DLL Op DefineIntrin(const IntrinDef& def);
-/// The row of an intrinsic; null for an operator that a program made ("tir.mylog"), and for what is no operator.
+/// The row of an intrinsic; null for operators of Relay and those that a program made ("tir.mylog").
 BATON_DLL const IntrinDef* IntrinOf(const OpNode* op);
 inline const IntrinDef* IntrinOf(const CallNode* call) {
   const auto* op = call->op.as<OpNode>();

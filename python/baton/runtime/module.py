@@ -182,7 +182,7 @@ class Module(Object):
         )
 
     def get_executor_config(self):
-        """What an executor is made by: `get_graph_json()`."""
+        """Returns the configuration of the executor, a JSON text: the same as `get_graph_json()`."""
         return self.get_graph_json()
 
     graph_json = property(get_graph_json, doc="See `get_graph_json`.")

@@ -44,7 +44,7 @@ class PrimFunc(BaseFunc, key="tir.PrimFunc"):
         return PrimFunc(self.params, new_body, buffer_map=self.buffer_map, attrs=self.attrs)
 
     def specialize(self, param_map):
-        """The function for some of its parameters: a scalar's by its value (it is no parameter any more), a buffer's by a buffer whose extents replace
+        """Returns the function for given parameters: a scalar is replaced by its value and leaves the parameters, a buffer by one whose extents replace
         variables. Raises ValueError for a parameter that it has not, and for a buffer of another dtype, rank or extent."""
         values, buffers = {}, dict(self.buffer_map.items())
         for param, value in dict(param_map.items()).items():

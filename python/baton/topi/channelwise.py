@@ -141,12 +141,12 @@ def _preprocess(data, kernel, strides, padding, output_padding):
 
 
 def conv2d_transpose_nchw_preprocess(data, kernel, strides, padding, out_dtype, output_padding):
-    """What a transposed convolution is a plain one of: (data, kernel)."""
+    """Returns (data, kernel) whose plain convolution is the transposed one."""
     return _preprocess(data, kernel, strides, padding, output_padding)
 
 
 def conv3d_transpose_ncdhw_preprocess(data, kernel, strides, padding, out_dtype, output_padding):
-    """What a transposed convolution over volumes is a plain one of: (data, kernel)."""
+    """Returns (data, kernel) whose plain convolution over volumes is the transposed one."""
     return _preprocess(data, kernel, strides, padding, output_padding)
 
 

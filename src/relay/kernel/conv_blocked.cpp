@@ -436,9 +436,9 @@ Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
     const Array<PrimExpr>& x = g.arg_extents(0);
     if (x.size() == N + 3 && (Known(x[2]) < 0 || Known(x[N + 1]) < 0)) return WriteOpenConv(g, *a, mc);
   }
-  if (!ReadConv(g, *a, &c) || floats != (c.terms == 1 && !IsDot(g)) || (c.terms == 1 && !floats && !c.depthwise) ||
-      c.lanes > mc.lanes || (c.lanes & (c.lanes - 1)))
-    return Stmt();
+  if (!ReadConv(g, *a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
+  // Floats are added one by one, bytes in fours, or one by one where each channel is its own sum.
+  if (floats ? c.terms != 1 : c.terms == 1 && !c.depthwise) return Stmt();
   return c.depthwise ? WriteDepthwise(g, ChannelsAlone(c), mc) : ConvWriter(g, c, mc).Write();
 }
 

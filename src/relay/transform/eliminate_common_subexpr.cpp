@@ -20,8 +20,8 @@ constexpr size_t kFewestBytes = 1024;
 bool IsLarge(const ConstantNode* c) { return c->data.nbytes() >= kFewestBytes; }
 
 /// Value numbering, operands first: finds for each call of an operator, tuple and tuple access the first one of equal
-/// value. Operands are compared by their first equals; scalars and large constants, by value. What a branch computes is
-/// forgotten at its end, and a function has a table of its own: its values are computed when it is called.
+/// value. Operands are compared by their first equals; scalars and large constants, by value. A branch's values are
+/// forgotten at its end. Each function has its own table, for its values are computed when it is called.
 class ValueNumbers {
  public:
   ValueNumbers(const Expr& root, PackedFunc fskip)

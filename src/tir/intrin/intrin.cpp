@@ -41,7 +41,7 @@ void PutRow(size_t index, const IntrinDef* row) {
   }
   t->rows[index].store(row);
 }
-/// An attribute that a program has set on an operator of its own.
+/// The attribute `key` of an operator that a program made; `otherwise` where it has not set one.
 int64_t SaidByProgram(const OpNode* op, const char* key, int64_t otherwise) {
   const Any v = GetRef<Op>(op).GetAttrValue(key);
   return runtime::ValueTraits<int64_t>::Is(v.raw()) ? v.As<int64_t>() : otherwise;
@@ -269,7 +269,7 @@ BATON_REGISTER_GLOBAL("tir.HasZeroDerivative").set_body_typed([](PrimExpr e) {
 });
 BATON_REGISTER_GLOBAL("tir.DerivativeOf").set_body_typed([](PrimExpr e, Array<PrimExpr> of_args) {
   const auto* call = e.as<CallNode>();
-  if (!call) Fail("the derivative of what is no call");
+  if (!call) Fail("the derivative is of a call, and the expression is another node");
   return DerivativeOf(call, of_args);
 });
 /// The columns of each row by name, for tests; one that is empty is missing.

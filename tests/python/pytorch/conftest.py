@@ -17,6 +17,19 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.filterwarnings("ignore::FutureWarning"))
 
 
+@pytest.fixture
+def fresh():
+    """The door is open, and nothing is compiled before a test or left behind it."""
+    import torch
+
+    from baton.contrib import torch as door
+
+    torch._dynamo.reset()
+    door.register()
+    yield
+    torch._dynamo.reset()
+
+
 @pytest.fixture(autouse=True)
 def _seed():
     if HAVE_TORCH:

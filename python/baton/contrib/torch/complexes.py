@@ -72,7 +72,7 @@ def _part(arg, name):
 
 
 def convert_complex(name, real_rules, context: Context, args, kwargs):
-    """The value of a node that takes or gives complex tensors; None where there is no rule."""
+    """Returns the value of a node that takes or gives complex tensors; None without a rule for its operator."""
     if name in RULES:
         return RULES[name](context, *args, **kwargs)
     if name not in BY_PARTS:

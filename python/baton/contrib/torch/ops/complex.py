@@ -193,7 +193,7 @@ _SMALL, _LARGEST_PRIME = 64, 4096
 
 
 def _split(n):
-    """The largest divisor of n that is no larger than _SMALL; n itself where only 1 is."""
+    """Returns the largest divisor of n up to _SMALL; n itself where that is 1."""
     if n <= _SMALL:
         return n
     best = max(a for a in range(1, _SMALL + 1) if n % a == 0)
