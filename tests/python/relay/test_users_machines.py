@@ -263,6 +263,8 @@ def test_op_attr_get():
 
 
 def test_custom_gradient_op():
+    built_in = relay.op.get("erf").get_attr("FPrimalGradient")
+
     @relay.op.register_gradient("erf", level=15)
     def g(orig, grad):
         return [grad * relay.const(2.0)]
@@ -275,6 +277,7 @@ def test_custom_gradient_op():
         assert d.numpy()[0] == 2
     finally:
         relay.op.get("erf").reset_attr("FPrimalGradient")
+        relay.op.register_gradient("erf", built_in)
 
 
 def test_convert_layout_register():
