@@ -461,20 +461,24 @@ class Executable:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: inputs, outputs, open dimensions, facts."""
-        from ..runtime import html
-
-        told = self.describe()
-        rows = [("input", i.name, str(i).partition(" ")[2]) for i in self.inputs] + [("output", i.name, str(i).partition(" ")[2]) for i in self.outputs]
-        dims = [("dimension", d.name, f"{d.min} to {d.max if d.max < MAX_EXTENT else 'any'}") for d in self.dims]
-        known = ("target", "constant_bytes", "workspace_bytes", "version", "states", "needs")
-        text = lambda value: f"{value:,}" if isinstance(value, int) else ", ".join(value) if isinstance(value, list) else str(value)  # noqa: E731
-        facts = [(k.replace("_", " "), text(told[k])) for k in known if told.get(k) not in (None, "", [])]
-        facts += [("holds", guard) for guard in self.guards[:20]] + [("file", self.artifact)] * bool(self.artifact)
-        return html.facts("baton.Executable", facts, html.table(("", "name", "type"), rows + dims))
+        return _html(self)
 
     def __repr__(self) -> str:
         sides = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"<baton.Executable {' -> '.join(sides)}>"
+
+
+def _html(model: Executable) -> str:
+    from ..runtime import html
+
+    told = model.describe()
+    rows = [("input", i.name, str(i).partition(" ")[2]) for i in model.inputs] + [("output", i.name, str(i).partition(" ")[2]) for i in model.outputs]
+    dims = [("dimension", d.name, f"{d.min} to {d.max if d.max < MAX_EXTENT else 'any'}") for d in model.dims]
+    known = ("target", "constant_bytes", "workspace_bytes", "version", "states", "needs")
+    text = lambda value: f"{value:,}" if isinstance(value, int) else ", ".join(value) if isinstance(value, list) else str(value)  # noqa: E731
+    facts = [(k.replace("_", " "), text(told[k])) for k in known if told.get(k) not in (None, "", [])]
+    facts += [("holds", guard) for guard in model.guards[:20]] + [("file", model.artifact)] * bool(model.artifact)
+    return html.facts("baton.Executable", facts, html.table(("", "name", "type"), rows + dims))
 
 
 def _misfit(want, shape) -> str:

@@ -148,6 +148,8 @@ def _bound(module, constants):
                 if constant is None:
                     made = converter.parameter(node, node.name)
                     inputs += made if isinstance(made, list) else [made]
+                elif isinstance(constant, nd.NDArray):
+                    converter.bind(node, Constant(constant))
                 elif is_complex(constant):
                     converter.bind(node, _constant_pair(constant))
                 else:
