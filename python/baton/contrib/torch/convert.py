@@ -51,15 +51,16 @@ def _array_of(tensor):
     return nd.from_dlpack(tensor.clone(memory_format=torch.contiguous_format))
 
 
-def convert_program(exported, names=None, freeze=False, rename=None) -> Program:
+def convert_program(exported, names=None, freeze=False, rename=None, make_converter=GraphConverter) -> Program:
     """Converts an ExportedProgram of any dialect. names: of the inputs, in order. freeze: weights become constants, but for those that the
-    program changes. rename: gives weights other names."""
+    program changes. rename: gives weights other names. make_converter: makes the
+    GraphConverter of a graph."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)  # PyTorch's about its own copies
         exported = exported.run_decompositions(house_table())
     graph, signature = exported.graph_module.graph, exported.graph_signature
     graph.eliminate_dead_code()
-    converter = GraphConverter(graph)
+    converter = make_converter(graph)
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]
     rename = rename or (lambda name: name)
     names = list(names or ())

@@ -76,8 +76,8 @@ def from_pytorch(
     return program.mod, program.params
 
 
-def load_program(source):
-    """The Relay module of an ExportedProgram, or of a file that `torch.export.save` wrote, with its weights in it."""
+def read_program(source):
+    """The ExportedProgram itself, or of a file that `torch.export.save` wrote. Raises CompileError for a file that is none."""
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         with open(path, "rb") as file:  # PyTorch logs a page of its own about what is no archive
@@ -88,10 +88,15 @@ def load_program(source):
             source = torch.export.load(path)
         except Exception as error:  # noqa: BLE001 - PyTorch raises many kinds
             raise CompileError(f"`{path}` is no program that torch.export.save of PyTorch {torch.__version__} wrote: {error}") from None
-    return _with_forms(convert_program(source, freeze=True))
+    return source
 
 
-def _with_forms(program):
+def load_program(source):
+    """The Relay module of an ExportedProgram, or of a file that `torch.export.save` wrote, with its weights in it."""
+    return with_forms(convert_program(read_program(source), freeze=True))
+
+
+def with_forms(program):
     """The module of a program, which says what calls keep of buffers and write into arguments."""
     if not program.mutations:
         return program.mod
