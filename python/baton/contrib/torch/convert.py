@@ -9,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
+from ...driver.dims import MAX_EXTENT
 from ...error import UnsupportedError
 from ...ir import IRModule
 from ...relay import Constant, Function, transform
@@ -29,12 +30,13 @@ class Program:
     inputs: names of the inputs. mutations: what further outputs, behind the program's own, are written back to: ("buffer", name of a weight) or
     ("input", place among the inputs) each. count: how many outputs the program has. none: places among them that hold no tensor, with what they hold.
     pairs: places of complex results, which two results are, the real and the imaginary part.
+    bounds: of open dimensions by their names, [least, largest, multiple of] each.
     checks: what PyTorch's `_linalg_check_errors` takes behind its first argument; the last results are those first ones.
     """
 
     def __init__(self, mod, params, inputs, mutations, none, count, checks=(), pairs=()):
         self.mod, self.params, self.inputs, self.mutations, self.none, self.count = mod, params, inputs, mutations, none, count
-        self.checks, self.pairs = checks, pairs
+        self.checks, self.pairs, self.bounds = checks, pairs, {}
 
 
 def array_of(tensor):
@@ -85,7 +87,10 @@ def convert_program(exported, names=None, freeze=False, rename=None, make_conver
             if is_complex(tensor):
                 converter.bind(node, _constant_pair(tensor))
                 continue
-            array = array_of(tensor)
+            try:
+                array = array_of(tensor)
+            except UnsupportedError as error:
+                raise UnsupportedError(f"weight `{spec.target}`: {error}") from None
             if (freeze or spec.kind is InputKind.CONSTANT_TENSOR) and spec.target not in changed:
                 converter.bind(node, Constant(array))
             else:
@@ -98,7 +103,23 @@ def convert_program(exported, names=None, freeze=False, rename=None, make_conver
     if len(names) > len(inputs):
         raise ValueError(f"there are names for {len(names)} inputs, and the program has {len(inputs)}")
     converter.convert()
-    return _finished(converter, signature, graph, inputs, weights, params, places)
+    program = _finished(converter, signature, graph, inputs, weights, params, places)
+    program.bounds = _bounds(converter.sizes, exported.range_constraints)
+    return program
+
+
+def _bounds(sizes, ranges):
+    """What the program says of dimensions that are a symbol each. PyTorch's own least length of 2 is none: nothing is special about 0 and 1."""
+    found = {}
+    for symbol, interval in ranges.items():
+        variable = sizes.variables.get(symbol)
+        if variable is None:
+            continue
+        least = int(interval.lower) if interval.lower.is_Integer and int(interval.lower) > 2 else 0
+        largest = int(interval.upper) if interval.upper.is_Integer else MAX_EXTENT
+        if least or largest < MAX_EXTENT:
+            found[str(variable.name_hint if hasattr(variable, "name_hint") else variable.name)] = [least, min(largest, MAX_EXTENT), 1]
+    return found
 
 
 def _name_symbols(converter, node, name):

@@ -9,11 +9,13 @@ import zipfile
 
 import torch
 
+from ..._ffi import get_global_func
 from ...driver.kept import kept_form, written_form
 from ...error import CompileError, UnsupportedError
 from ...ir import IRModule
 from .convert import convert_program
 from .dtypes import TORCH_OF
+from .places import lines_of
 
 
 def _infos(input_infos, default_dtype):
@@ -52,7 +54,21 @@ def exported_of(model, examples):
             warnings.simplefilter("ignore")
             # That program's extents are all open; Relay's convention is the extents that are given.
             model = TS2EPConverter(model, examples).convert().module()
-    return torch.export.export(model, examples)
+    try:
+        return torch.export.export(model, examples)
+    except Exception as error:
+        raise _no_program(model, error) from error
+
+
+def _no_program(model, error):
+    """The error about a module that torch.export makes no program of, in one line: its reason, and the user's line."""
+    text = str(error)
+    reason = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    where = lines_of(text)
+    hint = ""
+    if type(error).__name__ == "GuardOnDataDependentSymNode" or "data-dependent" in text.lower():
+        hint = "; control flow that depends on values of tensors is said by torch.cond or torch.where, or stays with PyTorch under torch.compile"
+    return UnsupportedError(f"torch.export makes no program of {type(model).__name__}{f': {where}' if where else ''}: {reason}{hint}")
 
 
 def from_pytorch(
@@ -93,7 +109,9 @@ def read_program(source):
 
 def load_program(source):
     """The Relay module of an ExportedProgram, or of a file that `torch.export.save` wrote, with its weights in it."""
-    return with_forms(convert_program(read_program(source), freeze=True))
+    program = convert_program(read_program(source), freeze=True)
+    mod = with_forms(program)
+    return get_global_func("driver.SetDims")(mod, program.bounds) if program.bounds else mod
 
 
 def with_forms(program):
