@@ -74,10 +74,14 @@ class OpenConvWriter {
  public:
   OpenConvWriter(const Group& g, OpenConv c, const Machine& mc)
       : g_(g), c_(std::move(c)), mc_(mc), dtype_(g.anchor_dtype()), input_(g.arg(0)), weight_(g.arg(1)) {
-    vectors_ = std::min<int64_t>(2, c_.out_blocks);
+    const bool threes = c_.out_blocks % 2 != 0 && c_.out_blocks % 3 == 0;
+    vectors_ = threes ? 3 : std::min<int64_t>(2, c_.out_blocks);
     // Of these widths a call takes the one that wastes the least: tiles at the end overlap others. More of them save
     // a few hundredths of the time, and each is code of its own.
-    widths_ = mc.registers == 32 ? std::vector<int64_t>{14, 10} : std::vector<int64_t>{6, 5};
+    if (mc.registers == 32)
+      widths_ = threes ? std::vector<int64_t>{9, 7} : std::vector<int64_t>{14, 10};
+    else
+      widths_ = threes ? std::vector<int64_t>{4, 3} : std::vector<int64_t>{6, 5};
   }
 
   Stmt Write() {
