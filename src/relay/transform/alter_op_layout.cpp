@@ -50,7 +50,9 @@ bool ImageShape(const Expr& e, Ints* shape) {
 std::string PlainLayout(size_t rank) { return rank == 3 ? "NCW" : rank == 4 ? "NCHW" : "NCDHW"; }
 std::string Blocked(size_t rank, int64_t b) { return PlainLayout(rank) + std::to_string(b) + "c"; }
 /// Whether each image is one pixel.
-bool IsPixel(const Ints& shape) { return std::all_of(shape.begin() + 2, shape.end(), [](int64_t d) { return d == 1; }); }
+bool IsPixel(const Ints& shape) {
+  return std::all_of(shape.begin() + 2, shape.end(), [](int64_t d) { return d == 1; });
+}
 /// The shape of a value a channel, in blocks, for each of `batch` images (-1: as many as there are).
 Array<int64_t> PerChannel(const Ints& image, int64_t block, int64_t batch = 1) {
   Array<int64_t> s{batch, image[1] / block};
