@@ -109,14 +109,14 @@ class OpenConvWriter {
     const int64_t terms = c_.in_blocks * c_.in_lanes * c_.window_h * c_.window_w;
     worth_ = I(static_cast<int64_t>(kParallelFlops / 2)) < pixels_ * I(c_.out_blocks * c_.lanes * terms);
     if (!c_.padded()) {
-      steps.Add(EachImage(c_.images, [&](const PrimExpr& image) {
+      steps.Add(EachImage(c_.images, mc_, -1, [&](const PrimExpr& image) {
         in_image_ = image_ = image;
         return Units();
       }));
       return steps.Done();
     }
     Buffer padded = Buffer::Make({I(c_.in_blocks) * plane_}, dtype_, "padded");
-    Stmt each = EachImage(c_.images, [&](const PrimExpr& image) {
+    Stmt each = EachImage(c_.images, mc_, -1, [&](const PrimExpr& image) {
       Steps s;
       image_ = image, in_image_ = I(0), input_ = g_.arg(0);
       s.Add(Pad(padded));
