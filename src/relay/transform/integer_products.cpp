@@ -12,6 +12,7 @@
 #include <baton/runtime/scalar.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/op/later.h>
 #include <relay/op/integer_ranges.h>
 
 #include <algorithm>
@@ -52,6 +53,11 @@ std::optional<double> NumberOf(const Expr& e) {
 }
 Expr ConstantOf(NDArray data) { return Constant(std::move(data)); }
 
+/// The value for a line of `values`, of which there is one for each line, or one for all.
+double LineOf(const NDArray& values, int64_t line) {
+  return runtime::LoadDouble(values.data(), values.dtype(), values.numel() > 1 ? line : 0);
+}
+
 /// A matrix of weights as the kernels take it: a line for each output, terms of the sum behind the first dimension.
 struct Weight {
   NDArray values;             ///< int8; null: they are none
@@ -65,26 +71,33 @@ struct Weight {
   }
 };
 
-/// `w` less its zero points as int8 in the order of lines; null where a difference is none. `zero(line)` gives them.
-/// Weights that are so already are `w` itself, which a file may hold.
-template <class Zero>
-NDArray Signed(const NDArray& w, bool transpose, Zero zero) {
+/// `w` less `zeros`, one or one for each output, as int8 in the order of lines; null where a difference is none.
+NDArray LessZeros(const NDArray& w, const NDArray& zeros, bool transpose) {
   const NDArray from = w.Contiguous();
   std::vector<int64_t> shape = from.shape();
   if (transpose) std::swap(shape[0], shape[1]);
   const int64_t lines = shape[0], terms = lines > 0 ? from.numel() / lines : 0;
-  bool changed = transpose || from.dtype() != kInt8;
-  for (int64_t line = 0; line < lines && !changed; ++line) changed = zero(line) != 0;
-  if (!changed) return from;
   NDArray out = NDArray::Empty(shape, kInt8);
   for (int64_t line = 0; line < lines; ++line) {
+    const double zero = zeros.defined() ? LineOf(zeros, line) : 0;
     for (int64_t k = 0; k < terms; ++k) {
       const int64_t at = transpose ? k * lines + line : line * terms + k;
-      const double v = runtime::LoadDouble(from.data(), from.dtype(), at) - zero(line);
+      const double v = runtime::LoadDouble(from.data(), from.dtype(), at) - zero;
       if (v < -128 || v > 127) return NDArray();
       out.ptr<int8_t>()[line * terms + k] = static_cast<int8_t>(v);
     }
   }
+  return out;
+}
+/// The same, of weights that a file may hold: they are made again when they are read. Weights that are so already are
+/// `w` itself.
+NDArray Signed(const NDArray& w, const NDArray& zeros, bool transpose) {
+  bool changed = transpose || w.dtype() != kInt8;
+  for (int64_t line = 0; zeros.defined() && line < zeros.numel() && !changed; ++line) changed = LineOf(zeros, line) != 0;
+  if (!changed) return w.Contiguous();
+  auto make = [zeros, transpose](const NDArray& weight) { return LessZeros(weight, zeros, transpose); };
+  NDArray out = Reading(w, make);
+  if (out.defined() && w.HasSource()) MakeAgain(out, w, make);
   return out;
 }
 
@@ -219,8 +232,13 @@ class Maker : public MixedModeMutator {
   // ---- Products
 
   /// float32 of operands that qnn.dequantize restored.
-  Expr OfRestored(const CallNode* pre, const CallNode& call, const Product& product, const Expr& post) {
+  Expr OfRestored(const CallNode* pre, const CallNode& call, Product product, const Expr& post) {
     const CallNode *x = CallOf(pre->args[0], op::qnn::dequantize), *w = CallOf(pre->args[1], op::qnn::dequantize);
+    if (const CallNode* turned = CallOf(pre->args[1], op::transpose); turned && product.op == op::dense) {
+      const auto& axes = AttrsAs<TransposeAttrs>(turned->attrs).axes;  // of two dimensions
+      w = CallOf(turned->args[0], op::qnn::dequantize);
+      if (!axes.defined() || axes[0] != 0) product.transpose = !product.transpose;
+    }
     if (!x || !w) return post;
     const std::optional<double> scale = NumberOf(x->args[1]);
     const CallNode* restored = CallOf(call.args[0], op::qnn::dequantize);
@@ -267,7 +285,7 @@ class Maker : public MixedModeMutator {
       bytes = &viewed;
     }
     Weight weight;
-    weight.values = Signed(w->data, product.transpose, [](int64_t) { return 0.0; });
+    weight.values = Signed(w->data, NDArray(), product.transpose);
     if (!weight.values.defined()) return post;
     std::optional<double> point = zero.defined() ? NumberOf(zero) : std::optional<double>(0);
     const bool is_unsigned = bytes->dtype == kUInt8;
@@ -377,9 +395,7 @@ class Maker : public MixedModeMutator {
     if ((scales.numel() > 1 || zeros.numel() > 1) && axis != outputs) return weight;
     for (int64_t i = 0; i < scales.numel(); ++i)
       weight.scales.push_back(static_cast<float>(runtime::LoadDouble(scales.data(), scales.dtype(), i)));
-    weight.values = Signed(values->data, product.transpose, [&](int64_t line) {
-      return runtime::LoadDouble(zeros.data(), zeros.dtype(), zeros.numel() > 1 ? line : 0);
-    });
+    weight.values = Signed(values->data, zeros, product.transpose);
     return weight;
   }
 
@@ -402,9 +418,12 @@ class Maker : public MixedModeMutator {
     if (!kernel::HasDotKernel(product.op, attrs, of_data.get(), of_weight.get(), target_)) return Expr();
     Expr sum = MakeCall(product.op, {data, ConstantOf(weight.values)}, attrs);
     sum->span = pre->span;
-    if (zero == 0 && !open_zero.defined()) return sum;
+    if (zero == 0 && !open_zero.defined()) {
+      weight.values.GiveBack();  // to the file, until it is packed
+      return sum;
+    }
     const std::vector<int64_t> sums = weight.Sums();
-    weight.values.GiveBack();  // to the file, until it is packed
+    weight.values.GiveBack();
     NDArray moved = NDArray::Empty({static_cast<int64_t>(sums.size())}, kInt32);
     for (size_t i = 0; i < sums.size(); ++i)
       moved.ptr<int32_t>()[i] = static_cast<int32_t>(sums[i] * (open_zero.defined() ? 1 : static_cast<int64_t>(zero)));
