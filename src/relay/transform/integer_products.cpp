@@ -12,8 +12,8 @@
 #include <baton/runtime/scalar.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
-#include <relay/op/later.h>
 #include <relay/op/integer_ranges.h>
+#include <relay/op/later.h>
 
 #include <algorithm>
 #include <cmath>
@@ -61,6 +61,7 @@ double LineOf(const NDArray& values, int64_t line) {
 /// A matrix of weights as the kernels take it: a line for each output, terms of the sum behind the first dimension.
 struct Weight {
   NDArray values;             ///< int8; null: they are none
+  int64_t shift = 0;          ///< less than the weights themselves, which may be bytes around another middle than 0
   std::vector<float> scales;  ///< one, or one for each output
   /// The sum of each output's weights.
   std::vector<int64_t> Sums() const {
@@ -71,34 +72,57 @@ struct Weight {
   }
 };
 
-/// `w` less `zeros`, one or one for each output, as int8 in the order of lines; null where a difference is none.
-NDArray LessZeros(const NDArray& w, const NDArray& zeros, bool transpose) {
-  const NDArray from = w.Contiguous();
-  std::vector<int64_t> shape = from.shape();
-  if (transpose) std::swap(shape[0], shape[1]);
-  const int64_t lines = shape[0], terms = lines > 0 ? from.numel() / lines : 0;
-  NDArray out = NDArray::Empty(shape, kInt8);
+/// f(place, weight) in the order of lines, of `w` less `zeros`, one or one for each output.
+template <class F>
+void ForEachWeight(const NDArray& w, const NDArray& zeros, bool transpose, F f) {
+  const int64_t lines = w.dim(transpose ? 1 : 0), terms = lines > 0 ? w.numel() / lines : 0;
   for (int64_t line = 0; line < lines; ++line) {
     const double zero = zeros.defined() ? LineOf(zeros, line) : 0;
     for (int64_t k = 0; k < terms; ++k) {
       const int64_t at = transpose ? k * lines + line : line * terms + k;
-      const double v = runtime::LoadDouble(from.data(), from.dtype(), at) - zero;
-      if (v < -128 || v > 127) return NDArray();
-      out.ptr<int8_t>()[line * terms + k] = static_cast<int8_t>(v);
+      f(line * terms + k, runtime::LoadDouble(w.data(), w.dtype(), at) - zero);
     }
   }
+}
+NDArray ShiftedBytes(const NDArray& w, const NDArray& zeros, bool transpose, int64_t shift) {
+  std::vector<int64_t> shape = w.shape();
+  if (transpose) std::swap(shape[0], shape[1]);
+  NDArray out = NDArray::Empty(shape, kInt8);
+  ForEachWeight(w, zeros, transpose, [&](int64_t at, double v) {
+    out.ptr<int8_t>()[at] = static_cast<int8_t>(static_cast<int64_t>(v) - shift);
+  });
   return out;
 }
-/// The same, of weights that a file may hold: they are made again when they are read. Weights that are so already are
-/// `w` itself.
-NDArray Signed(const NDArray& w, const NDArray& zeros, bool transpose) {
+/// The weights as int8: less `zeros`, one or one for each output, and less a shift where they are bytes all the same.
+/// Values are null where they are none; they are `w` itself where nothing changes, and made again when they are read
+/// where a file holds `w`.
+Weight Signed(const NDArray& w, const NDArray& zeros, bool transpose) {
+  Weight weight;
   bool changed = transpose || w.dtype() != kInt8;
-  for (int64_t line = 0; zeros.defined() && line < zeros.numel() && !changed; ++line) changed = LineOf(zeros, line) != 0;
-  if (!changed) return w.Contiguous();
-  auto make = [zeros, transpose](const NDArray& weight) { return LessZeros(weight, zeros, transpose); };
-  NDArray out = Reading(w, make);
-  if (out.defined() && w.HasSource()) MakeAgain(out, w, make);
-  return out;
+  for (int64_t line = 0; zeros.defined() && line < zeros.numel() && !changed; ++line)
+    changed = LineOf(zeros, line) != 0;
+  if (!changed) {
+    weight.values = w.Contiguous();
+    return weight;
+  }
+  double low = 0, high = 0;
+  bool whole = true;
+  auto make = [zeros, transpose, &low, &high, &whole, &weight](const NDArray& from) {
+    const NDArray dense = from.Contiguous();
+    ForEachWeight(dense, zeros, transpose, [&](int64_t, double v) {
+      low = std::min(low, v), high = std::max(high, v), whole = whole && v == std::floor(v);
+    });
+    if (!whole || high - low > 255) return NDArray();
+    weight.shift = static_cast<int64_t>(high > 127 ? high - 127 : low < -128 ? low + 128 : 0);
+    return ShiftedBytes(dense, zeros, transpose, weight.shift);
+  };
+  weight.values = Reading(w, make);
+  if (weight.values.defined() && w.HasSource()) {
+    MakeAgain(weight.values, w, [zeros, transpose, shift = weight.shift](const NDArray& from) {
+      return ShiftedBytes(from.Contiguous(), zeros, transpose, shift);
+    });
+  }
+  return weight;
 }
 
 /// The product's operator on bytes.
@@ -239,9 +263,13 @@ class Maker : public MixedModeMutator {
       w = CallOf(turned->args[0], op::qnn::dequantize);
       if (!axes.defined() || axes[0] != 0) product.transpose = !product.transpose;
     }
+    // A view of what was restored is a view of the bytes.
+    const CallNode* view = ViewOf(pre->args[0]);
+    Expr made = call.args[0];
+    if (view) x = CallOf(view->args[0], op::qnn::dequantize), made = Downcast<Call>(made)->args[0];
     if (!x || !w) return post;
     const std::optional<double> scale = NumberOf(x->args[1]);
-    const CallNode* restored = CallOf(call.args[0], op::qnn::dequantize);
+    const CallNode* restored = CallOf(made, op::qnn::dequantize);
     const auto* bytes = TensorTypeAt(x->args[0]);
     if (!restored || !scale || !bytes || bytes->dtype.bits() != 8) return post;
     const std::optional<double> zero = NumberOf(restored->args[2]);
@@ -250,8 +278,10 @@ class Maker : public MixedModeMutator {
     if (!weight.values.defined()) return post;
     const bool is_unsigned = bytes->dtype == kUInt8 || BecomesUnsigned(x->args[0]);
     const double point = *zero + (is_unsigned ? 0 : kToUnsigned);
-    Expr sum = Sum(pre, is_unsigned ? restored->args[0] : ToUnsigned(restored->args[0]), bytes, point, Expr(), weight,
-                   product);
+    TensorTypeNode viewed = *bytes;
+    viewed.shape = TensorTypeAt(pre->args[0])->shape;
+    Expr data = view ? MakeCall(Downcast<Op>(view->op), {restored->args[0]}, view->attrs) : restored->args[0];
+    Expr sum = Sum(pre, is_unsigned ? data : ToUnsigned(data), &viewed, point, Expr(), weight, product);
     if (!sum.defined()) return post;
     NDArray factors = NDArray::Empty({static_cast<int64_t>(weight.scales.size())}, kFloat32);
     for (size_t i = 0; i < weight.scales.size(); ++i)
@@ -284,8 +314,7 @@ class Maker : public MixedModeMutator {
       viewed.shape = TensorTypeAt(pre->args[0])->shape;
       bytes = &viewed;
     }
-    Weight weight;
-    weight.values = Signed(w->data, NDArray(), product.transpose);
+    Weight weight = Signed(w->data, NDArray(), product.transpose);
     if (!weight.values.defined()) return post;
     std::optional<double> point = zero.defined() ? NumberOf(zero) : std::optional<double>(0);
     const bool is_unsigned = bytes->dtype == kUInt8;
@@ -395,7 +424,9 @@ class Maker : public MixedModeMutator {
     if ((scales.numel() > 1 || zeros.numel() > 1) && axis != outputs) return weight;
     for (int64_t i = 0; i < scales.numel(); ++i)
       weight.scales.push_back(static_cast<float>(runtime::LoadDouble(scales.data(), scales.dtype(), i)));
-    weight.values = Signed(values->data, zeros, product.transpose);
+    std::vector<float> factors = std::move(weight.scales);
+    weight = Signed(values->data, zeros, product.transpose);
+    weight.scales = std::move(factors);
     return weight;
   }
 
@@ -406,6 +437,11 @@ class Maker : public MixedModeMutator {
     TensorTypeNode bytes = *type;
     bytes.dtype = kUInt8;
     Attrs attrs = product.attrs;
+    Expr of_shift;
+    if (weight.shift != 0) {
+      of_shift = OfShift(data, *type, zero, open_zero, weight, product);
+      if (!of_shift.defined()) return Expr();
+    }
     if (const int n = ConvDims(product.op); n > 0) {
       attrs = n == 1   ? Convolution<1>(attrs, &data, &bytes, zero, open_zero, &weight)
               : n == 2 ? Convolution<2>(attrs, &data, &bytes, zero, open_zero, &weight)
@@ -418,6 +454,7 @@ class Maker : public MixedModeMutator {
     if (!kernel::HasDotKernel(product.op, attrs, of_data.get(), of_weight.get(), target_)) return Expr();
     Expr sum = MakeCall(product.op, {data, ConstantOf(weight.values)}, attrs);
     sum->span = pre->span;
+    if (of_shift.defined()) sum = Add(sum, of_shift);
     if (zero == 0 && !open_zero.defined()) {
       weight.values.GiveBack();  // to the file, until it is packed
       return sum;
@@ -431,6 +468,33 @@ class Maker : public MixedModeMutator {
     return Subtract(sum, open_zero.defined() ? Multiply(part, open_zero) : part);
   }
 
+  /// Where all weights have the same part, its product is that part times the sums of the data: of each line, or of
+  /// each window, over all channels. Null where float32 does not hold those sums.
+  Expr OfShift(const Expr& data, const TensorTypeNode& type, double zero, const Expr& open_zero, const Weight& weight,
+               const Product& product) {
+    const int n = ConvDims(product.op);
+    const int64_t rank = static_cast<int64_t>(type.shape.size()), lines = weight.values.dim(0);
+    const int64_t terms = weight.values.numel() / std::max<int64_t>(lines, 1);
+    Expr sums = Subtract(Cast(data, kInt32), open_zero.defined() ? open_zero : MakeScalar(zero, kInt32));
+    sums = MakeCall<ReduceAttrs>(
+        op::sum, {sums}, [&](ReduceAttrs* a) { a->axis = Array<int64_t>{n > 0 ? 1 : rank - 1}, a->keepdims = true; });
+    if (n > 0) {
+      if (terms * 255 > kExactInFloat32 || runtime::GetField(product.attrs.get(), "groups").As<int64_t>() != 1)
+        return Expr();
+      const auto* info = runtime::TypeInfo::Get(product.attrs.type_index());
+      const Attrs attrs(info->copy(product.attrs.get()));
+      Object* fields = runtime::ObjectAccess::Get(attrs);
+      info->Find("channels")->Set(fields, runtime::Any(PrimExpr(int64_t{1})).raw());
+      info->Find("out_dtype")->Set(fields, runtime::Any(kFloat32).raw());
+      std::vector<int64_t> window = weight.values.shape();
+      window[0] = window[1] = 1;
+      NDArray ones = NDArray::Empty(window, kFloat32);
+      std::fill_n(ones.ptr<float>(), ones.numel(), 1.0F);
+      sums = Cast(MakeCall(product.op, {Cast(sums, kFloat32), ConstantOf(ones)}, attrs), kInt32);
+    }
+    return Multiply(sums, MakeScalar(static_cast<double>(weight.shift), kInt32));
+  }
+
   /// The attributes of a convolution on bytes, with padding that stands for 0 and channels by fours; null for one that
   /// has no such form.
   template <int N>
@@ -440,11 +504,11 @@ class Maker : public MixedModeMutator {
     a->out_dtype = kInt32;
     bool padded = false;
     for (int64_t p : a->padding) padded |= p != 0;
-    if (padded && open_zero.defined()) return Attrs();
     const int64_t channels = DimOf(type->shape[1]), more = channels > 0 && a->groups == 1 ? (4 - channels % 4) % 4 : 0;
     Array<Array<int64_t>> around;
     for (int64_t d = 0; d < N + 2; ++d) around.push_back(Array<int64_t>{0, 0});
-    if (padded && zero != 0) {
+    const bool by_value = padded && (zero != 0 || open_zero.defined());
+    if (by_value) {
       const auto size = static_cast<int64_t>(a->padding.size());
       for (int64_t d = 0; d < N; ++d) {
         const int64_t begin = size == 1 ? a->padding[0] : a->padding[d];
@@ -460,9 +524,9 @@ class Maker : public MixedModeMutator {
       type->shape.Set(1, PrimExpr(channels + more));
       weight->values = WithChannels(weight->values, channels + more);
     }
-    if (more > 0 || (padded && zero != 0)) {
-      *data =
-          MakeCall<PadAttrs>(op::pad, {*data, MakeScalar(zero, kUInt8)}, [&](PadAttrs* p) { p->pad_width = around; });
+    if (more > 0 || by_value) {
+      Expr value = open_zero.defined() ? Cast(open_zero, kUInt8) : MakeScalar(zero, kUInt8);
+      *data = MakeCall<PadAttrs>(op::pad, {*data, value}, [&](PadAttrs* p) { p->pad_width = around; });
     }
     return Attrs(runtime::ObjectPtr<runtime::Object>(a));
   }
