@@ -44,17 +44,35 @@ def test_matrices(cpu, dtype, zero, data):
 @pytest.mark.parametrize("cpu", PROCESSORS)
 @pytest.mark.parametrize("dtype, zero", WEIGHTS)
 @pytest.mark.parametrize("case", [(3, 32, 3, 2, 1, 1), (16, 16, 1, 1, 0, 1), (8, 24, 5, 1, 2, 1), (16, 16, 3, 1, 1, 2), (16, 16, 3, 1, 1, 16)])
-def test_convolutions(cpu, dtype, zero, case):
+@pytest.mark.parametrize("sides", [(relay.Any(), relay.Any()), (8, 7)], ids=["open", "static"])
+def test_convolutions(cpu, dtype, zero, case, sides):
     channels, outputs, window, strides, padding, groups = case
     target, rng = on(cpu), np.random.default_rng(1)
     x, w, at = some(rng, "uint8", (2, channels, 8, 7)), some(rng, dtype, (outputs, channels // groups, window, window)), some(rng, "uint8", ())
-    xv, zv = relay.var("x", shape=x.shape, dtype="uint8"), relay.var("z", shape=(), dtype="uint8")
+    xv, zv = relay.var("x", relay.TensorType((2, channels, *sides), "uint8")), relay.var("z", shape=(), dtype="uint8")
     want = convolved(x.astype(np.int64) - int(at), w.astype(np.int64) - zero, strides, padding, groups)
     for point, params, arrays in [(relay.const(int(at)), [xv], [x]), (int32(zv), [xv, zv], [x, at])]:
         attrs = {"strides": (strides, strides), "padding": (padding, padding), "groups": groups, "channels": outputs, "kernel_size": (window, window)}
         body = relay.nn.conv2d(relay.subtract(int32(xv), point), less_zero(w, zero), **attrs)
         np.testing.assert_array_equal(run(params, body, arrays, target), want)
         assert groups > 1 or bytes_summed(params, body)
+
+
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("case", [(16, 48, 3, 1, 1, 1), (4, 8, 3, 2, 1, 1), (20, 16, 1, 1, 0, 1), (16, 16, 3, 1, 1, 16), (16, 16, 3, 2, 1, 2)])
+def test_open_images(cpu, case):
+    """One program for images of all sides: pixels side by side, less than a tile, one pixel."""
+    channels, outputs, window, strides, padding, groups = case
+    target, rng = on(cpu), np.random.default_rng(3)
+    w = some(rng, "int8", (outputs, channels // groups, window, window))
+    xv = relay.var("x", relay.TensorType((relay.Any(), channels, relay.Any(), relay.Any()), "uint8"))
+    attrs = {"strides": (strides, strides), "padding": (padding, padding), "groups": groups, "channels": outputs, "kernel_size": (window, window)}
+    body = relay.nn.conv2d(relay.subtract(int32(xv), relay.const(9)), int32(relay.const(w)), **attrs)
+    model = baton.compile(baton.IRModule.from_expr(relay.Function([xv], body)), target=target)
+    for shape in [(1, channels, 1, 1), (2, channels, 2, 3), (3, channels, 9, 8), (1, channels, 20, 31)]:
+        x = some(rng, "uint8", shape)
+        want = convolved(x.astype(np.int64) - 9, w.astype(np.int64), strides, padding, groups)
+        np.testing.assert_array_equal(model(x).numpy(), want)
 
 
 @pytest.mark.parametrize("cpu", PROCESSORS)
