@@ -52,10 +52,10 @@ using namespace kernel;  // NOLINT: words for statements
 /// The number of places from the nearer end on: below the extent where an index lies inside.
 PrimExpr Folded(const CheckIndexAttrs& a, const PrimExpr& index) {
   if (index.dtype().is_uint()) return index;
-  // Without its sign a negative number is larger than any extent.
   if (!a.from_end) {
-    return bitwise_and(index,
-                       tir::make_const(index.dtype(), static_cast<int64_t>(~0ULL >> (65 - index.dtype().bits()))));
+    const int bits = index.dtype().bits();
+    const int64_t large = bits == 64 ? int64_t{1} << 62 : (int64_t{1} << (bits - 1)) - 1;
+    return tir::Select(index < tir::make_const(index.dtype(), 0), tir::make_const(index.dtype(), large), index);
   }
   const PrimExpr last = tir::make_const(index.dtype(), -1);
   return max(index, last - index);
