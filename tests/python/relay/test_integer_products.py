@@ -239,6 +239,20 @@ def test_what_is_not_a_number_stays_what_quantize_makes_of_it(dtype):
     np.testing.assert_array_equal(run([xv], func.body, [x], on("x86-64-v3")), want)
 
 
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("dtype, low, high", [("uint8", 0, 255), ("int8", -128, 127), ("int16", -300, 300), ("int32", -5, 1e6)])
+def test_clipped_results_of_a_kernel_become_integers(cpu, dtype, low, high):
+    """Also where NaN and infinities come out of the product."""
+    target, rng = on(cpu), np.random.default_rng(11)
+    x = rng.uniform(-400, 400, (6, 16)).astype("float32")
+    x[0, 0], x[1, 1], x[2, 2], x[3, 3] = np.nan, np.inf, -np.inf, -0.0
+    xv = relay.var("x", shape=x.shape, dtype="float32")
+    product = relay.nn.dense(xv, relay.const(np.ones((32, 16), "float32")))
+    got = run([xv], relay.cast(relay.clip(relay.round(product), low, high), dtype), [x], target)
+    want = np.clip(np.round(x @ np.ones((16, 32), "float32")), low, high)
+    np.testing.assert_array_equal(got, np.nan_to_num(want, nan=0).astype(dtype))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 def test_the_guard_compares_the_pass(dtype):
     xv, y = block_of_bytes(dtype)
