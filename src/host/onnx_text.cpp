@@ -228,11 +228,114 @@ ObjectRef SplitTexts(const Params& p, const Values& in) {
   return List(both.begin(), both.end());
 }
 
+/// The bytes of the code point at a place.
+size_t WidthAt(std::string_view s, size_t at) {
+  size_t end = at + 1;
+  while (end < s.size() && (static_cast<unsigned char>(s[end]) & 0xc0) == 0x80) ++end;
+  return end - at;
+}
+size_t CharactersOf(std::string_view s) {
+  return static_cast<size_t>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+/// Calls `match(begin, end)` for the matches of a string that are not empty, from its begin on.
+template <class F>
+void EachMatch(const Regex& regex, std::string_view s, F match) {
+  for (size_t at = 0; at < s.size();) {
+    const size_t end = regex.EndOfMatch(s, at);
+    if (end == std::string_view::npos || end == at) {
+      at += WidthAt(s, at);
+    } else {
+      match(at, end);
+      at = end;
+    }
+  }
+}
+
+Regex RegexOf(const Params& p, const char* attribute, const std::string& pattern) {
+  std::string fault;
+  Regex regex(pattern, &fault);
+  if (!fault.empty()) p.Fail(Cat("`", attribute, "`: ", fault));
+  return regex;
+}
+
+/// How com.microsoft's Tokenizer divides a string.
+class Divider {
+ public:
+  explicit Divider(const Params& p) : least_(static_cast<size_t>(std::max<int64_t>(p.Int("mincharnum"), 1))) {
+    if (p.Find("tokenexp") && !p.Text("tokenexp").empty()) {
+      tokens_.push_back(RegexOf(p, "tokenexp", p.Text("tokenexp")));
+    } else if (p.Find("separators")) {
+      for (const support::Json& s : p.At("separators").AsArray()) {
+        letters_ |= s.AsString().empty();
+        if (!s.AsString().empty()) separators_.push_back(RegexOf(p, "separators", s.AsString()));
+      }
+    }
+    if (tokens_.empty() && separators_.empty() && !letters_) p.Fail("one of `separators` and `tokenexp` is wanted");
+    if (letters_ && !separators_.empty()) p.Fail("an empty separator stands alone");
+  }
+
+  std::vector<std::string> operator()(const std::string& s) const {
+    std::vector<std::string> parts;
+    if (letters_) {
+      for (size_t at = 0; at < s.size(); at += WidthAt(s, at)) parts.push_back(s.substr(at, WidthAt(s, at)));
+    } else if (!tokens_.empty()) {
+      EachMatch(tokens_[0], s, [&](size_t begin, size_t end) { parts.push_back(s.substr(begin, end - begin)); });
+    } else {
+      parts.push_back(s);
+      for (const Regex& separator : separators_) parts = Between(separator, parts);
+    }
+    std::erase_if(parts, [&](const std::string& part) { return CharactersOf(part) < least_; });
+    return parts;
+  }
+
+ private:
+  static std::vector<std::string> Between(const Regex& separator, const std::vector<std::string>& parts) {
+    std::vector<std::string> out;
+    for (const std::string& s : parts) {
+      size_t from = 0;
+      EachMatch(separator, s, [&](size_t begin, size_t end) {
+        out.push_back(s.substr(from, begin - from));
+        from = end;
+      });
+      out.push_back(s.substr(from));
+    }
+    return out;
+  }
+
+  size_t least_;  // characters of a token
+  bool letters_ = false;
+  std::vector<Regex> tokens_, separators_;
+};
+
+/// com.microsoft's Tokenizer: tokens along a further dimension, filled up with `pad_value`.
+ObjectRef Tokenize(const Params& p, const Values& in) {
+  const Text text = ReadText(p, in, 0);
+  if (text.shape.empty() || text.shape.size() > 2)
+    p.Fail(Cat("strings of shape ", ShowInts(text.shape), ", where [C] or [N, C] is wanted"));
+  const Divider divide(p);
+  std::vector<std::vector<std::string>> rows;
+  size_t width = 0;
+  for (const std::string& s : text.strings) {
+    rows.push_back(divide(s));
+    width = std::max(width, rows.back().size());
+  }
+  const bool marked = p.Int("mark") != 0 && width > 0;  // nothing marks what holds no token at all
+  if (marked) width += 2;
+  Text out;
+  out.shape = text.shape;
+  out.shape.push_back(static_cast<int64_t>(width));
+  for (std::vector<std::string>& row : rows) {
+    if (marked) row.insert(row.begin(), "\x02"), row.emplace_back("\x03");
+    row.resize(width, p.Text("pad_value"));
+    out.strings.insert(out.strings.end(), row.begin(), row.end());
+  }
+  return WriteText(out);
+}
+
 ObjectRef FullMatch(const Params& p, const Values& in) {
   const Text text = ReadText(p, in, 0);
-  std::string fault;
-  const Regex regex(TextOr(p, "pattern", ""), &fault);
-  if (!fault.empty()) p.Fail(Cat("`pattern`: ", fault));
+  const Regex regex = RegexOf(p, "pattern", TextOr(p, "pattern", ""));
   NDArray out = NDArray::Empty(text.shape, DataType::Bool());
   for (size_t k = 0; k < text.strings.size(); ++k) out.ptr<uint8_t>()[k] = regex.Matches(text.strings[k]);
   return out;
@@ -246,7 +349,8 @@ const RegisterValues kTexts[] = {{"onnx.Text", MakeText},
                                  {"onnx.StringConcat", ConcatTexts},
                                  {"onnx.StringNormalizer", Normalize},
                                  {"onnx.StringSplit", SplitTexts},
-                                 {"onnx.RegexFullMatch", FullMatch}};
+                                 {"onnx.RegexFullMatch", FullMatch},
+                                 {"com.microsoft.Tokenizer", Tokenize}};
 
 }  // namespace
 }  // namespace baton::host

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/regex.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace baton::host {
@@ -352,10 +353,12 @@ void Regex::Reach(int state, std::string_view text, size_t at, std::vector<bool>
   }
 }
 
-bool Regex::Matches(std::string_view text) const {
+size_t Regex::EndOfMatch(std::string_view text, size_t begin) const {
+  if (end_ < 0) return std::string_view::npos;
   std::vector<bool> on(states_.size());
-  Reach(start_, text, 0, &on);
-  for (size_t at = 0; at < text.size();) {
+  Reach(start_, text, begin, &on);
+  size_t end = on[static_cast<size_t>(end_)] ? begin : std::string_view::npos;
+  for (size_t at = begin; at < text.size() && std::find(on.begin(), on.end(), true) != on.end();) {
     const uint32_t c = Next(text, &at);
     std::vector<bool> next(states_.size());
     for (size_t i = 0; i < states_.size(); ++i) {
@@ -368,8 +371,9 @@ bool Regex::Matches(std::string_view text) const {
       }
     }
     on.swap(next);
+    if (on[static_cast<size_t>(end_)]) end = at;
   }
-  return end_ >= 0 && on[static_cast<size_t>(end_)];
+  return end;
 }
 
 }  // namespace baton::host

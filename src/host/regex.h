@@ -15,7 +15,9 @@ class Regex {
   /// `fault` says what is wrong with the pattern, or stays empty.
   Regex(std::string_view pattern, std::string* fault);
   /// Whether the pattern is all of the text.
-  bool Matches(std::string_view text) const;
+  bool Matches(std::string_view text) const { return EndOfMatch(text, 0) == text.size(); }
+  /// The end of the longest match that begins at a place of the text; npos if there is none.
+  size_t EndOfMatch(std::string_view text, size_t begin) const;
 
  private:
   enum Place : uint8_t { kAnywhere, kWordEdge, kNoWordEdge, kBegin, kEnd };

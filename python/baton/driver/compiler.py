@@ -15,6 +15,7 @@ from . import forms, passes
 from .dims import Dim, OpenShapes
 from .donation import donated_names
 from .executable import Executable, TensorInfo
+from .kept import Kept
 from .limits import Limits
 from .options import Options, capsule
 from .session import paired
@@ -338,6 +339,8 @@ def build_stateful(model: Source, shapes: OpenShapes, options: Options, state: b
     with capsule(), options.context():
         module = read_stateful(model, shapes, options, state)
         if said := forms.of_module(module):
+            if Kept.of(said):
+                raise UnsupportedError("a program that changes its buffers keeps its buffers itself: compile it without state=")
             raise UnsupportedError("states are for models whose inputs and outputs are numbers")
         return get_global_func("driver.CompileDynamic")(module, options.target), said
 

@@ -97,7 +97,9 @@ void Emitter::Parallel(const ForNode* op) {
   {
     State saved{func_, entry_, LLVMGetInsertBlock(builder_), std::move(vars_), scope_, span_};
     vars_.clear();
-    in_parallel_ = true;
+    // Where the rounds may run one after the other, parallel loops within them stay so; within threads the runtime runs
+    // them one after the other.
+    in_parallel_ = !worth;
     std::vector<LLVMValueRef> heap = std::move(heap_);
     heap_.clear();
     LLVMSetLinkage(body, LLVMInternalLinkage);

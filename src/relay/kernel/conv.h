@@ -4,9 +4,13 @@
 
 #include <baton/ir/target.h>
 #include <baton/relay/op/nn.h>
+#include <tir/parallel_if.h>
+
+#include <algorithm>
 
 #include "group.h"
 #include "machine.h"
+#include "plan.h"
 #include "windows.h"
 
 namespace baton::relay::kernel {
@@ -30,10 +34,16 @@ Stmt WriteDepthwise(const Group& g, const Windows& c, const Machine& mc);
 template <int N>
 Stmt WriteOpenConv(const Group& g, const ConvAttrs<N>& attrs, const Machine& mc);
 
-/// Images one after the other, each by the kernel that `run(image)` writes for one.
+/// Images one after the other, each by the kernel that `run(image)` writes for one. Many images of little work each are
+/// shared out among the cores, instead of the parts of each. `flops`: of an image; negative where it is not known.
 template <class F>
-Stmt EachImage(const PrimExpr& images, F run) {
-  return Loop("image", images, [&](const PrimExpr& image) { return run(image); });
+Stmt EachImage(const PrimExpr& images, const Machine& mc, double flops, F run) {
+  constexpr double kLittle = 16e6;
+  if (mc.cores < 2 || flops < 0 || flops > kLittle) return Loop("image", images, run);
+  const auto least = static_cast<int64_t>(kParallelFlops / std::max(flops, 1.0)) + 1;
+  const PrimExpr even = equal(floormod(images, I(mc.cores)), I(0)), many = I(4 * mc.cores) <= images;
+  return tir::ParallelIf(I(std::max(least, mc.cores)) <= images && (even || many),
+                         Loop("image", images, run, ForKind::kParallel));
 }
 
 }  // namespace baton::relay::kernel

@@ -106,7 +106,7 @@ bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
 class ConvWriter {
  public:
   ConvWriter(const Group& g, Conv c, const Machine& mc)
-      : g_(g), c_(c), dtype_(g.anchor_dtype()), fma_(mc.fma), input_(g.arg(0)), weight_(g.arg(1)) {
+      : g_(g), c_(c), mc_(mc), dtype_(g.anchor_dtype()), fma_(mc.fma), input_(g.arg(0)), weight_(g.arg(1)) {
     pad_ = c_.needs_padding();
     row_ = (pad_ ? c_.padded_width() : c_.in_width) * c_.in_lanes;
     rows_ = pad_ ? c_.padded_height() : c_.in_height;
@@ -131,7 +131,9 @@ class ConvWriter {
   Stmt Write() {
     if (c_.batch * c_.all_out() * c_.pixels() == 0) return Effect(I(0));
     if (!c_.images.defined()) return OneRun();
-    return EachImage(c_.images, [&](const PrimExpr& image) {
+    const double products = static_cast<double>(c_.in_blocks * c_.in_lanes * c_.window());
+    const double flops = 2 * products * static_cast<double>(c_.all_out() * c_.lanes * c_.pixels());
+    return EachImage(c_.images, mc_, flops, [&](const PrimExpr& image) {
       run_image_ = image;
       return OneRun();
     });
@@ -398,6 +400,7 @@ class ConvWriter {
 
   const Group& g_;
   Conv c_;
+  Machine mc_;
   DataType dtype_;
   bool fma_;
   Buffer input_, weight_;

@@ -23,6 +23,7 @@ struct OpenConv {
   int64_t top = 0, left = 0, bottom = 0, right = 0;
   bool rows = true;        ///< images have a dimension of rows
   bool depthwise = false;  ///< see conv_depthwise.cpp
+  int64_t terms = 1;       ///< input channels of a step: 4 of bytes
   bool padded() const { return top || left || bottom || right; }
   /// The result's pixels are those of the input.
   bool flat() const { return !padded() && window_h * window_w * step_h * step_w == 1; }
@@ -41,7 +42,8 @@ bool IsLayout(const String& layout, std::string_view whole, std::string_view par
 template <int N>
 bool ReadOpenConv(const Group& g, const ConvAttrs<N>& a, OpenConv* c) {
   constexpr const char *kImages = N == 1 ? "NCW" : "NCHW", *kWeights = N == 1 ? "OIW" : "OIHW";
-  if (!IsLayout(a.data_layout, kImages, "C") || !IsLayout(a.kernel_layout, kWeights, "IO")) return false;
+  const bool dots = IsLayout(a.kernel_layout, kWeights, "OI");
+  if (!IsLayout(a.data_layout, kImages, "C") || (!dots && !IsLayout(a.kernel_layout, kWeights, "IO"))) return false;
   if (!a.out_layout.empty() && !IsLayout(a.out_layout, kImages, "C")) return false;
   const Array<PrimExpr>&x = g.arg_extents(0), &w = g.arg_extents(1), &o = g.out_extents();
   c->rows = N > 1;
@@ -61,6 +63,11 @@ bool ReadOpenConv(const Group& g, const ConvAttrs<N>& a, OpenConv* c) {
     c->step_h = number(a.strides, 0), c->dilation_h = number(a.dilation, 0);
     c->top = number(a.padding, 0), c->bottom = both ? a.padding[2] : c->top;
   }
+  if (dots) {
+    c->terms = 4;
+    return a.groups == 1 && c->in_lanes % 4 == 0 && Known(w[0]) == c->out_blocks &&
+           Known(w[1]) * 4 == c->in_blocks * c->in_lanes && Known(w[N + 2]) == c->lanes && Known(w[N + 3]) == 4;
+  }
   const int64_t fan = Known(w[1]), in_part = Known(w[N + 2]), out_part = Known(w[N + 3]);
   c->depthwise = a.groups > 1 && fan == 1 && in_part == 1;
   if (c->depthwise)
@@ -74,10 +81,14 @@ class OpenConvWriter {
  public:
   OpenConvWriter(const Group& g, OpenConv c, const Machine& mc)
       : g_(g), c_(std::move(c)), mc_(mc), dtype_(g.anchor_dtype()), input_(g.arg(0)), weight_(g.arg(1)) {
-    vectors_ = std::min<int64_t>(2, c_.out_blocks);
+    const bool threes = c_.out_blocks % 2 != 0 && c_.out_blocks % 3 == 0;
+    vectors_ = threes ? 3 : std::min<int64_t>(2, c_.out_blocks);
     // Of these widths a call takes the one that wastes the least: tiles at the end overlap others. More of them save
     // a few hundredths of the time, and each is code of its own.
-    widths_ = mc.registers == 32 ? std::vector<int64_t>{14, 10} : std::vector<int64_t>{6, 5};
+    if (mc.registers == 32)
+      widths_ = threes ? std::vector<int64_t>{9, 7} : std::vector<int64_t>{14, 10};
+    else
+      widths_ = threes ? std::vector<int64_t>{4, 3} : std::vector<int64_t>{6, 5};
   }
 
   Stmt Write() {
@@ -105,14 +116,14 @@ class OpenConvWriter {
     const int64_t terms = c_.in_blocks * c_.in_lanes * c_.window_h * c_.window_w;
     worth_ = I(static_cast<int64_t>(kParallelFlops / 2)) < pixels_ * I(c_.out_blocks * c_.lanes * terms);
     if (!c_.padded()) {
-      steps.Add(EachImage(c_.images, [&](const PrimExpr& image) {
+      steps.Add(EachImage(c_.images, mc_, -1, [&](const PrimExpr& image) {
         in_image_ = image_ = image;
         return Units();
       }));
       return steps.Done();
     }
-    Buffer padded = Buffer::Make({I(c_.in_blocks) * plane_}, dtype_, "padded");
-    Stmt each = EachImage(c_.images, [&](const PrimExpr& image) {
+    Buffer padded = Buffer::Make({I(c_.in_blocks) * plane_}, input_->dtype, "padded");
+    Stmt each = EachImage(c_.images, mc_, -1, [&](const PrimExpr& image) {
       Steps s;
       image_ = image, in_image_ = I(0), input_ = g_.arg(0);
       s.Add(Pad(padded));
@@ -155,7 +166,7 @@ class OpenConvWriter {
   Stmt Pad(const Buffer& padded) {
     int64_t il = c_.in_lanes;
     auto zero = [&](const PrimExpr&, int64_t lanes) {
-      return tir::broadcast_to(tir::make_const(dtype_, 0), static_cast<int>(lanes));
+      return tir::broadcast_to(tir::make_const(padded->dtype, 0), static_cast<int>(lanes));
     };
     auto line = [&](const PrimExpr& index) {
       Steps s;
@@ -260,26 +271,33 @@ class OpenConvWriter {
   Stmt Sums(const Buffer& acc, const PrimExpr& in0, const PrimExpr& w0, const std::vector<PrimExpr>& from,
             int64_t vectors, int64_t weight_block) {
     const int64_t lanes = c_.lanes, il = c_.in_lanes, fmas = static_cast<int64_t>(from.size()) * vectors;
+    const int64_t steps = il / c_.terms, line = lanes * c_.terms, window = c_.window_h * c_.window_w;
     int64_t u = fmas >= 16 ? 2 : 4;
-    while (il % u) --u;
-    if (il <= 4) u = il;
+    while (steps % u) --u;
+    if (steps <= 4) u = steps;
+    // Floats: channels of a block within the window; integers: the window within four channels.
+    const int64_t next = c_.terms == 1 ? line : window * line;
     auto tap = [&](const PrimExpr& ic, const PrimExpr& kh, const PrimExpr& kw) {
       Steps t;
       PrimExpr in = t.Let("in", in0 + ic * plane_ + kh * I(c_.dilation_h) * row_ + kw * I(c_.dilation_w * il));
-      PrimExpr w = t.Let("w", w0 + ((ic * I(c_.window_h) + kh) * I(c_.window_w) + kw) * I(il * lanes));
-      t.Add(Loop("i", I(il / u), [&](const PrimExpr& i) {
+      const PrimExpr at_window = kh * I(c_.window_w) + kw;
+      PrimExpr w = t.Let("w", w0 + (c_.terms == 1 ? (ic * I(window) + at_window) * I(steps * line)
+                                                  : (ic * I(steps * window) + at_window) * I(line)));
+      t.Add(Loop("i", I(steps / u), [&](const PrimExpr& i) {
         Steps k;
         for (int64_t j = 0; j < u; ++j) {
-          PrimExpr lane = i * I(u) + I(j);
+          PrimExpr step = i * I(u) + I(j);
           std::vector<PrimExpr> ws;
-          for (int64_t v = 0; v < vectors; ++v)
-            ws.push_back(k.Let("w", As(dtype_, Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes))));
+          for (int64_t v = 0; v < vectors; ++v) {
+            PrimExpr x = Read(weight_, w + step * I(next) + I(v * weight_block), line);
+            ws.push_back(k.Let("w", c_.terms == 1 ? As(dtype_, x) : x));
+          }
           for (size_t p = 0; p < from.size(); ++p) {
-            PrimExpr b = k.Let("x", tir::broadcast_to(Read(input_, in + lane + from[p]), static_cast<int>(lanes)));
+            PrimExpr b = k.Let("x", Repeat(input_, in + step * I(c_.terms) + from[p], c_.terms, lanes));
             for (int64_t v = 0; v < vectors; ++v) {
               PrimExpr at = I((static_cast<int64_t>(p) * vectors + v) * lanes);
               k.Add(Store(acc, Span(at, lanes),
-                          MultiplyAdd(mc_.fma, b, ws[static_cast<size_t>(v)], Read(acc, at, lanes))));
+                          AddTerms(mc_.fma, c_.terms, b, ws[static_cast<size_t>(v)], Read(acc, at, lanes))));
             }
           }
         }
@@ -350,6 +368,8 @@ Stmt WriteOpenConv(const Group& g, const ConvAttrs<N>& a, const Machine& mc) {
   if (g.arg_extents(0).size() != N + 3 || g.arg_extents(1).size() != N + 4 || g.out_extents().size() != N + 3)
     return Stmt();
   if (!ReadOpenConv(g, a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
+  // Floats are added one by one, bytes in fours, or one by one where each channel is its own sum.
+  if (g.arg_dtype(0).is_floating() ? c.terms != 1 : c.terms == 1 && !c.depthwise) return Stmt();
   if (!c.depthwise) return OpenConvWriter(g, c, mc).Write();
   Windows d;
   d.images = c.images, d.in_height = c.in_height, d.in_width = c.in_width, d.height = c.height, d.width = c.width;

@@ -107,7 +107,7 @@ class PlainConvWriter {
 
   Stmt Write() {
     if (!c_.images.defined()) return OneRun();
-    return EachImage(c_.images, [&](const PrimExpr& image) {
+    return EachImage(c_.images, mc_, static_cast<double>(c_.flops()), [&](const PrimExpr& image) {
       run_image_ = image;
       return OneRun();
     });

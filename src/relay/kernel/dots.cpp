@@ -15,13 +15,17 @@ bool HasConvKernel(const ConvAttrs<N>& a, const TensorTypeNode* data, const Tens
       (!a.out_layout.empty() && a.out_layout != a.data_layout))
     return false;
   if (data->shape.size() != N + 2 || weight->shape.size() != N + 2 || a.groups < 1) return false;
+  bool open = false;  // sides of images
   for (int64_t d = 1; d < N + 2; ++d) {
-    if (DimOf(data->shape[d]) <= 0 || DimOf(weight->shape[d]) <= 0) return false;
+    const int64_t side = DimOf(data->shape[d]);
+    if (side == 0 || (side < 0 && (d == 1 || N == 3)) || DimOf(weight->shape[d]) <= 0) return false;
+    open |= side < 0;
   }
   const int64_t in = DimOf(data->shape[1]) / a.groups, out = DimOf(weight->shape[0]) / a.groups;
   if (DimOf(data->shape[1]) % a.groups || DimOf(weight->shape[0]) % a.groups || DimOf(weight->shape[1]) != in)
     return false;
   if (a.groups > 1 && in == 1 && out == 1) return N < 3 && BlockOf(a.groups, lanes) > 0;
+  if (open && a.groups > 1) return false;
   const int64_t of_out = BlockOf(out, lanes);
   // Groups that leave lanes empty are not worth another order.
   return BlockOf(in, lanes) > 0 && of_out > 0 && (a.groups == 1 || of_out == lanes);

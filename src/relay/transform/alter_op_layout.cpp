@@ -46,16 +46,16 @@ bool ImageShape(const Expr& e, Ints* shape) {
   return (*shape)[1] >= 0;
 }
 
-bool SameShape(const TensorTypeNode* a, const TensorTypeNode* b) {
-  return std::equal(a->shape.begin(), a->shape.end(), b->shape.begin(), b->shape.end(), tir::ExprDeepEqual);
-}
-
 /// Layouts of images with so many dimensions.
 std::string PlainLayout(size_t rank) { return rank == 3 ? "NCW" : rank == 4 ? "NCHW" : "NCDHW"; }
 std::string Blocked(size_t rank, int64_t b) { return PlainLayout(rank) + std::to_string(b) + "c"; }
-/// The shape of a value a channel, in blocks.
-Array<int64_t> PerChannel(const Ints& image, int64_t block) {
-  Array<int64_t> s{1, image[1] / block};
+/// Whether each image is one pixel.
+bool IsPixel(const Ints& shape) {
+  return std::all_of(shape.begin() + 2, shape.end(), [](int64_t d) { return d == 1; });
+}
+/// The shape of a value a channel, in blocks, for each of `batch` images (-1: as many as there are).
+Array<int64_t> PerChannel(const Ints& image, int64_t block, int64_t batch = 1) {
+  Array<int64_t> s{batch, image[1] / block};
   for (size_t d = 2; d < image.size(); ++d) s.push_back(1);
   s.push_back(block);
   return s;
@@ -86,7 +86,14 @@ class LayoutMutator : public MixedModeMutator {
   /// The value in blocks of `size`; made by a transform where it is not there.
   Expr Get(const Expr& plain, size_t rank, int64_t size) {
     if (const Block* b = Find(plain); b && b->size == size) return b->value;
-    Expr t = LayoutTransform(plain, PlainLayout(rank), Blocked(rank, size));
+    return GetBy(LayoutTransform(plain, PlainLayout(rank), Blocked(rank, size)), plain, size);
+  }
+  /// The same for one pixel, of which both orders of elements are the same. `shape`: the plain one.
+  Expr GetPixel(const Expr& plain, const Ints& shape, int64_t size) {
+    if (const Block* b = Find(plain); b && b->size == size) return b->value;
+    return GetBy(Reshape(plain, PerChannel(shape, size, shape[0])), plain, size);
+  }
+  Expr GetBy(Expr t, const Expr& plain, int64_t size) {
     if (!Find(plain)) Put(plain, t, size);
     return t;
   }
@@ -99,9 +106,8 @@ class LayoutMutator : public MixedModeMutator {
     value->span = span;
     // With one pixel the order of elements is the same in both.
     // (A batch of unknown size is what remains: -1.)
-    bool pixel = std::count(shape.begin() + 2, shape.end(), 1) == static_cast<int64_t>(shape.size()) - 2;
-    Expr plain = pixel ? Reshape(value, Array<int64_t>(shape.begin(), shape.end()))
-                       : LayoutTransform(value, Blocked(shape.size(), size), PlainLayout(shape.size()));
+    Expr plain = IsPixel(shape) ? Reshape(value, Array<int64_t>(shape.begin(), shape.end()))
+                                : LayoutTransform(value, Blocked(shape.size(), size), PlainLayout(shape.size()));
     plain->span = span;
     Put(plain, value, size);
     return plain;
@@ -256,8 +262,9 @@ class LayoutMutator : public MixedModeMutator {
       const bool literal = StaticShape(t->shape, &s);
       int64_t n = 1;
       for (int64_t d : s) n *= d;
-      if (SameShape(t, pre->checked_type_.as<TensorTypeNode>())) {
-        args.push_back(Get(call->args[i], out.size(), size));
+      // Blocks broadcast over the batch and the sides as plain images do.
+      if (Ints image; ImageShape(pre->args[i], &image) && image.size() == out.size() && image[1] == out[1]) {
+        args.push_back(IsPixel(image) ? GetPixel(call->args[i], image, size) : Get(call->args[i], out.size(), size));
       } else if (!literal) {
         return post;
       } else if (n == 1) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "relay/kernel/dots.h"
+#include "relay/transform/byte_weights.h"
 #include "relay/transform/convert_layout.h"
 #include "relay/transform/quantized_sums.h"
 
@@ -52,42 +53,6 @@ std::optional<double> NumberOf(const Expr& e) {
   return runtime::LoadDouble(data.data(), data.dtype(), 0);
 }
 Expr ConstantOf(NDArray data) { return Constant(std::move(data)); }
-
-/// A matrix of weights as the kernels take it: a line for each output, terms of the sum behind the first dimension.
-struct Weight {
-  NDArray values;             ///< int8; null: they are none
-  std::vector<float> scales;  ///< one, or one for each output
-  /// The sum of each output's weights.
-  std::vector<int64_t> Sums() const {
-    const int64_t lines = values.dim(0), terms = values.numel() / std::max<int64_t>(lines, 1);
-    std::vector<int64_t> sums(static_cast<size_t>(lines));
-    for (int64_t i = 0; i < values.numel(); ++i) sums[static_cast<size_t>(i / terms)] += values.ptr<int8_t>()[i];
-    return sums;
-  }
-};
-
-/// `w` less its zero points as int8 in the order of lines; null where a difference is none. `zero(line)` gives them.
-/// Weights that are so already are `w` itself, which a file may hold.
-template <class Zero>
-NDArray Signed(const NDArray& w, bool transpose, Zero zero) {
-  const NDArray from = w.Contiguous();
-  std::vector<int64_t> shape = from.shape();
-  if (transpose) std::swap(shape[0], shape[1]);
-  const int64_t lines = shape[0], terms = lines > 0 ? from.numel() / lines : 0;
-  bool changed = transpose || from.dtype() != kInt8;
-  for (int64_t line = 0; line < lines && !changed; ++line) changed = zero(line) != 0;
-  if (!changed) return from;
-  NDArray out = NDArray::Empty(shape, kInt8);
-  for (int64_t line = 0; line < lines; ++line) {
-    for (int64_t k = 0; k < terms; ++k) {
-      const int64_t at = transpose ? k * lines + line : line * terms + k;
-      const double v = runtime::LoadDouble(from.data(), from.dtype(), at) - zero(line);
-      if (v < -128 || v > 127) return NDArray();
-      out.ptr<int8_t>()[line * terms + k] = static_cast<int8_t>(v);
-    }
-  }
-  return out;
-}
 
 /// The product's operator on bytes.
 struct Product {
@@ -326,16 +291,25 @@ class Maker : public MixedModeMutator {
   // ---- Products
 
   /// float32 of operands that qnn.dequantize restored.
-  Expr OfRestored(const CallNode* pre, const CallNode& call, const Product& product, const Expr& post) {
+  Expr OfRestored(const CallNode* pre, const CallNode& call, Product product, const Expr& post) {
     const CallNode *x = CallOf(pre->args[0], op::qnn::dequantize), *w = CallOf(pre->args[1], op::qnn::dequantize);
+    if (const CallNode* turned = CallOf(pre->args[1], op::transpose); turned && product.op == op::dense) {
+      const auto& axes = AttrsAs<TransposeAttrs>(turned->attrs).axes;  // of two dimensions
+      w = CallOf(turned->args[0], op::qnn::dequantize);
+      if (!axes.defined() || axes[0] != 0) product.transpose = !product.transpose;
+    }
+    // A view of what was restored is a view of the bytes.
+    const CallNode* view = ViewOf(pre->args[0]);
+    Expr made = call.args[0];
+    if (view) x = CallOf(view->args[0], op::qnn::dequantize), made = Downcast<Call>(made)->args[0];
     if (!x || !w) return post;
     const std::optional<double> scale = NumberOf(x->args[1]);
-    const CallNode* restored = CallOf(call.args[0], op::qnn::dequantize);
+    const CallNode* restored = CallOf(made, op::qnn::dequantize);
     const auto* bytes = TensorTypeAt(x->args[0]);
     if (!restored || !scale || !bytes || bytes->dtype.bits() != 8) return post;
     const std::optional<double> zero = NumberOf(restored->args[2]);
     if (!zero) return post;
-    const Weight weight = RestoredWeight(w, product);
+    const ByteWeights weight = RestoredWeight(w, product);
     if (!weight.values.defined()) return post;
     // A factor that float32 does not hold would make NaN of a sum that is 0.
     for (float s : weight.scales) {
@@ -343,16 +317,18 @@ class Maker : public MixedModeMutator {
     }
     const bool is_unsigned = bytes->dtype == kUInt8 || values_.BecomesUnsigned(x->args[0]);
     const double point = *zero + (is_unsigned ? 0 : kToUnsigned);
-    Expr sum = Sum(pre, is_unsigned ? restored->args[0] : ToUnsigned(restored->args[0]), bytes, point, Expr(), weight,
-                   product);
-    if (!sum.defined()) sum = ExactSum(pre, restored->args[0], *zero, bytes, weight, product);
+    TensorTypeNode viewed = *bytes;
+    viewed.shape = TensorTypeAt(pre->args[0])->shape;
+    Expr data = view ? MakeCall(Downcast<Op>(view->op), {restored->args[0]}, view->attrs) : restored->args[0];
+    Expr sum = Sum(pre, is_unsigned ? data : ToUnsigned(data), &viewed, point, Expr(), weight, product);
+    if (!sum.defined()) sum = ExactSum(pre, data, *zero, bytes, weight, product);
     if (!sum.defined()) return post;
     NDArray factors = NDArray::Empty({static_cast<int64_t>(weight.scales.size())}, kFloat32);
     for (size_t i = 0; i < weight.scales.size(); ++i)
       factors.ptr<float>()[i] = static_cast<float>(*scale) * weight.scales[i];
-    Expr made = Multiply(Cast(sum, kFloat32), AlongOutputs(factors, pre));
-    values_.sums.Add(made, sum, factors, pre);
-    return made;
+    Expr scaled = Multiply(Cast(sum, kFloat32), AlongOutputs(factors, pre));
+    values_.sums.Add(scaled, sum, factors, pre);
+    return scaled;
   }
 
   /// int32 of operands that are bytes, less a zero point.
@@ -380,8 +356,7 @@ class Maker : public MixedModeMutator {
       viewed.shape = TensorTypeAt(pre->args[0])->shape;
       bytes = &viewed;
     }
-    Weight weight;
-    weight.values = Signed(w->data, product.transpose, [](int64_t) { return 0.0; });
+    ByteWeights weight = SignedBytes(w->data, NDArray(), product.transpose);
     if (!weight.values.defined()) return post;
     std::optional<double> point = zero.defined() ? NumberOf(zero) : std::optional<double>(0);
     const bool is_unsigned = bytes->dtype == kUInt8;
@@ -466,31 +441,33 @@ class Maker : public MixedModeMutator {
     }
     return true;
   }
-  static Weight RestoredWeight(const CallNode* w, const Product& product) {
-    Weight weight;
+  static ByteWeights RestoredWeight(const CallNode* w, const Product& product) {
     const auto* values = w->args[0].as<ConstantNode>();
     const auto *scale = w->args[1].as<ConstantNode>(), *zero = w->args[2].as<ConstantNode>();
-    if (!values || !scale || !zero || values->data.dtype().bits() != 8 || values->data.ndim() < 1) return weight;
+    if (!values || !scale || !zero || values->data.dtype().bits() != 8 || values->data.ndim() < 1) return {};
     const NDArray scales = scale->data.Contiguous(), zeros = zero->data.Contiguous();
     const int64_t rank = values->data.ndim(), outputs = product.transpose ? 1 : 0;
     int64_t axis = AttrsAs<DequantizeAttrs>(w->attrs).axis;
     if (axis < 0) axis += rank;
-    if ((scales.numel() > 1 || zeros.numel() > 1) && axis != outputs) return weight;
+    if ((scales.numel() > 1 || zeros.numel() > 1) && axis != outputs) return {};
+    ByteWeights weight = SignedBytes(values->data, zeros, product.transpose);
     for (int64_t i = 0; i < scales.numel(); ++i)
       weight.scales.push_back(static_cast<float>(runtime::LoadDouble(scales.data(), scales.dtype(), i)));
-    weight.values = Signed(values->data, product.transpose, [&](int64_t line) {
-      return runtime::LoadDouble(zeros.data(), zeros.dtype(), zeros.numel() > 1 ? line : 0);
-    });
     return weight;
   }
 
   /// The exact sum of (data - zero) * weight in int32; null where no kernel takes it. `open_zero`: a scalar instead of
   /// `zero`, known at run time.
   Expr Sum(const CallNode* pre, Expr data, const TensorTypeNode* type, double zero, const Expr& open_zero,
-           Weight weight, const Product& product) {
+           ByteWeights weight, const Product& product) {
     TensorTypeNode bytes = *type;
     bytes.dtype = kUInt8;
     Attrs attrs = product.attrs;
+    Expr of_shift;
+    if (weight.shift != 0) {
+      of_shift = OfShift(data, *type, zero, open_zero, weight, product);
+      if (!of_shift.defined()) return Expr();
+    }
     if (const int n = ConvDims(product.op); n > 0) {
       attrs = n == 1   ? Convolution<1>(attrs, &data, &bytes, zero, open_zero, &weight)
               : n == 2 ? Convolution<2>(attrs, &data, &bytes, zero, open_zero, &weight)
@@ -503,9 +480,13 @@ class Maker : public MixedModeMutator {
     if (!kernel::HasDotKernel(product.op, attrs, of_data.get(), of_weight.get(), target_)) return Expr();
     Expr sum = MakeCall(product.op, {data, ConstantOf(weight.values)}, attrs);
     sum->span = pre->span;
-    if (zero == 0 && !open_zero.defined()) return sum;
+    if (of_shift.defined()) sum = Add(sum, of_shift);
+    if (zero == 0 && !open_zero.defined()) {
+      weight.values.GiveBack();  // to the file, until it is packed
+      return sum;
+    }
     const std::vector<int64_t> sums = weight.Sums();
-    weight.values.GiveBack();  // to the file, until it is packed
+    weight.values.GiveBack();
     NDArray moved = NDArray::Empty({static_cast<int64_t>(sums.size())}, kInt32);
     for (size_t i = 0; i < sums.size(); ++i)
       moved.ptr<int32_t>()[i] = static_cast<int32_t>(sums[i] * (open_zero.defined() ? 1 : static_cast<int64_t>(zero)));
@@ -513,17 +494,45 @@ class Maker : public MixedModeMutator {
     return Subtract(sum, open_zero.defined() ? Multiply(part, open_zero) : part);
   }
 
+  /// Where all weights have the same part, its product is that part times the sums of the data: of each line, or of
+  /// each window, over all channels. Null where float32 does not hold those sums.
+  Expr OfShift(const Expr& data, const TensorTypeNode& type, double zero, const Expr& open_zero,
+               const ByteWeights& weight, const Product& product) {
+    const int n = ConvDims(product.op);
+    const int64_t rank = static_cast<int64_t>(type.shape.size()), lines = weight.values.dim(0);
+    const int64_t terms = weight.values.numel() / std::max<int64_t>(lines, 1);
+    Expr sums = Subtract(Cast(data, kInt32), open_zero.defined() ? open_zero : MakeScalar(zero, kInt32));
+    sums = MakeCall<ReduceAttrs>(
+        op::sum, {sums}, [&](ReduceAttrs* a) { a->axis = Array<int64_t>{n > 0 ? 1 : rank - 1}, a->keepdims = true; });
+    if (n > 0) {
+      if (terms * 255 > kExactInFloat32 || runtime::GetField(product.attrs.get(), "groups").As<int64_t>() != 1)
+        return Expr();
+      const auto* info = runtime::TypeInfo::Get(product.attrs.type_index());
+      const Attrs attrs(info->copy(product.attrs.get()));
+      Object* fields = runtime::ObjectAccess::Get(attrs);
+      info->Find("channels")->Set(fields, runtime::Any(PrimExpr(int64_t{1})).raw());
+      info->Find("out_dtype")->Set(fields, runtime::Any(kFloat32).raw());
+      std::vector<int64_t> window = weight.values.shape();
+      window[0] = window[1] = 1;
+      NDArray ones = NDArray::Empty(window, kFloat32);
+      std::fill_n(ones.ptr<float>(), ones.numel(), 1.0F);
+      sums = Cast(MakeCall(product.op, {Cast(sums, kFloat32), ConstantOf(ones)}, attrs), kInt32);
+    }
+    return Multiply(sums, MakeScalar(static_cast<double>(weight.shift), kInt32));
+  }
+
   /// The same sum of widened bytes, which IntegersInFloat takes to the kernels of float32: where a product has no
   /// kernel on bytes its result is exact all the same. Null where a sum may outgrow what they hold.
   static Expr ExactSum(const CallNode* pre, const Expr& data, double zero, const TensorTypeNode* bytes,
-                       const Weight& weight, const Product& product) {
+                       const ByteWeights& weight, const Product& product) {
     if (weight.values.numel() == 0) return Expr();
     const double low = bytes->dtype == kUInt8 || QuantizedValues::DtypeOf(data) == kUInt8 ? 0 : -128;
     const double most = std::max(std::abs(low - zero), std::abs(low + 255 - zero));
     const int64_t lines = weight.values.dim(0), terms = weight.values.numel() / lines;
     for (int64_t line = 0; line < lines; ++line) {
       double sum = 0;
-      for (int64_t k = 0; k < terms; ++k) sum += std::abs(weight.values.ptr<int8_t>()[line * terms + k]);
+      for (int64_t k = 0; k < terms; ++k)
+        sum += std::abs(static_cast<double>(weight.values.ptr<int8_t>()[line * terms + k] + weight.shift));
       if (sum * most > kExactInFloat32) return Expr();
     }
     Attrs attrs = product.attrs;
@@ -534,7 +543,9 @@ class Maker : public MixedModeMutator {
     }
     Expr wide = Cast(data, kInt32);
     if (zero != 0) wide = Subtract(wide, MakeScalar(zero, kInt32));
-    Expr sum = MakeCall(product.op, {wide, Cast(ConstantOf(weight.values), kInt32)}, attrs);
+    Expr of_weight = Cast(ConstantOf(weight.values), kInt32);
+    if (weight.shift != 0) of_weight = Add(of_weight, MakeScalar(static_cast<double>(weight.shift), kInt32));
+    Expr sum = MakeCall(product.op, {wide, of_weight}, attrs);
     sum->span = pre->span;
     return sum;
   }
@@ -543,16 +554,16 @@ class Maker : public MixedModeMutator {
   /// has no such form.
   template <int N>
   static Attrs Convolution(const Attrs& attrs, Expr* data, TensorTypeNode* type, double zero, const Expr& open_zero,
-                           Weight* weight) {
+                           ByteWeights* weight) {
     auto a = runtime::make_object<ConvAttrs<N>>(AttrsAs<ConvAttrs<N>>(attrs));
     a->out_dtype = kInt32;
     bool padded = false;
     for (int64_t p : a->padding) padded |= p != 0;
-    if (padded && open_zero.defined()) return Attrs();
     const int64_t channels = DimOf(type->shape[1]), more = channels > 0 && a->groups == 1 ? (4 - channels % 4) % 4 : 0;
     Array<Array<int64_t>> around;
     for (int64_t d = 0; d < N + 2; ++d) around.push_back(Array<int64_t>{0, 0});
-    if (padded && zero != 0) {
+    const bool by_value = padded && (zero != 0 || open_zero.defined());
+    if (by_value) {
       const auto size = static_cast<int64_t>(a->padding.size());
       for (int64_t d = 0; d < N; ++d) {
         const int64_t begin = size == 1 ? a->padding[0] : a->padding[d];
@@ -568,9 +579,9 @@ class Maker : public MixedModeMutator {
       type->shape.Set(1, PrimExpr(channels + more));
       weight->values = WithChannels(weight->values, channels + more);
     }
-    if (more > 0 || (padded && zero != 0)) {
-      *data =
-          MakeCall<PadAttrs>(op::pad, {*data, MakeScalar(zero, kUInt8)}, [&](PadAttrs* p) { p->pad_width = around; });
+    if (more > 0 || by_value) {
+      Expr value = open_zero.defined() ? Cast(open_zero, kUInt8) : MakeScalar(zero, kUInt8);
+      *data = MakeCall<PadAttrs>(op::pad, {*data, value}, [&](PadAttrs* p) { p->pad_width = around; });
     }
     return Attrs(runtime::ObjectPtr<runtime::Object>(a));
   }

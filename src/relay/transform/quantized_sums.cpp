@@ -98,7 +98,7 @@ Expr QuantizedSums::Scaled(const Expr& made, float scale) const {
       DimOf(type->shape[ConvDims(of->product->op) > 0 ? 1 : -1 + static_cast<int64_t>(type->shape.size())]);
   double terms = 1;
   for (const PrimExpr& d : weight->shape) terms *= static_cast<double>(DimOf(d));
-  if (outputs <= 0 || terms < 0 || terms / static_cast<double>(outputs) * 255 * 128 > kMost) return Expr();
+  if (outputs <= 0 || terms < 0 || terms / static_cast<double>(outputs) * 255 * 255 > kMost) return Expr();
   const auto* factors = of->factors.ptr<float>();
   const int64_t count = of->factors.numel();
   NDArray scaled = NDArray::Empty({count}, kFloat32);

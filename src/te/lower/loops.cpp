@@ -333,8 +333,6 @@ void Collapse(std::vector<Axis>* axes, std::vector<Store>* stores) {
 void SplitAxes(std::vector<Axis>* axes, std::vector<Store>* stores, Analyzer* an) {
   for (size_t i = 0; i < axes->size() && axes->size() < 12; ++i) {
     const Axis x = (*axes)[i];
-    const int64_t* n = tir::as_const_int(x.extent);
-    if (!n) continue;
     int64_t c = 0;
     bool ok = true;
     for (const Store& s : *stores) {
@@ -351,8 +349,9 @@ void SplitAxes(std::vector<Axis>* axes, std::vector<Store>* stores, Analyzer* an
         });
       }
     }
-    if (!ok || c <= 1 || *n % c != 0 || *n == c) continue;
-    Axis outer{Var(x.var->name_hint.str() + "_o"), PrimExpr(*n / c), false},
+    if (!ok || c <= 1 || tir::is_const_int(x.extent, c)) continue;
+    if (!tir::is_const_int(an->Simplify(floormod(x.extent, PrimExpr(c))), 0)) continue;
+    Axis outer{Var(x.var->name_hint.str() + "_o"), an->Simplify(floordiv(x.extent, PrimExpr(c))), false},
         inner{Var(x.var->name_hint.str() + "_i"), PrimExpr(c), false};
     an->Bind(outer.var, 0, outer.extent);
     an->Bind(inner.var, 0, inner.extent);

@@ -147,6 +147,42 @@ def test_strings(tmp_path):
             run(np.array([["a"]]), np.array(["b"]))
 
 
+TOKENS = ["Hello World", "I love computer science !", "", " ", "a-b_c  d", "naïve café", "日本 語", "x,y;z", "ab aab b", "one\ttwo"]
+
+
+@pytest.mark.parametrize("shape", [[10], [2, 5]], ids=["[C]", "[N, C]"])
+@pytest.mark.parametrize("mark, least, pad", [(0, 1, "#"), (1, 1, ""), (1, 2, "pad")])
+@pytest.mark.parametrize("how", [
+    *[{"separators": s} for s in ([" "], ["-", "_"], ["[ ,;]+"], [r"\s"], ["a", "b"], ["aa|a"], ["日"], ["none"])],
+    *[{"tokenexp": e} for e in ("[a-zA-Z]+", r"\w+", "a|aa", "[^ ]+", "a*b", "none")],
+    {"separators": [""]},
+], ids=str)  # fmt: skip
+def test_tokenizer(shape, mark, least, pad, how):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    if how == {"separators": [""]} and least > 1:
+        pytest.skip("ONNX Runtime refuses letters of two characters")
+    nodes = [helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", mark=mark, mincharnum=least, pad_value=pad, **how)]
+    graph = helper.make_graph(nodes, "tokens", [info("x", S, shape)], [info("y", S, None)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    m = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    x = np.array(TOKENS, dtype=object).reshape(shape)
+    want = onnxruntime.InferenceSession(m).run(None, {"x": x})[0]
+    got = baton.compile(m)(x)
+    assert got.shape == want.shape and got.tolist() == want.tolist()
+
+
+def test_tokenizer_says_what_is_wrong():
+    def run(**how):
+        nodes = [helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", mark=0, mincharnum=1, pad_value="", **how)]
+        graph = helper.make_graph(nodes, "tokens", [info("x", S, [1])], [info("y", S, None)])
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        return baton.compile(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())(np.array(["a b"], dtype=object))
+
+    for how, message in [({}, "one of `separators` and `tokenexp`"), ({"tokenexp": "(a"}, "`tokenexp`"), ({"separators": ["", " "]}, "stands alone")]:
+        with pytest.raises(baton.Error, match=message):
+            run(**how)
+
+
 @pytest.mark.parametrize("pattern, yes, no", [
     ("", [""], ["a"]),
     ("a*", ["", "a", "aaaa"], ["b", "aab"]),

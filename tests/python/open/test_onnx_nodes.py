@@ -47,6 +47,12 @@ def features_of(made):
     return (nodes, weights, {"x": ["t", "n", "f"]}, calls)
 
 
+def images(weight, **attrs):
+    """A convolution of as many small images as come: one, fewer and more than there are cores, and numbers that cores do not divide."""
+    shape = (weight.shape[1] * attrs.get("group", 1), 8, 6)
+    return ([("Conv", ["x", "w"], attrs)], [("w", weight)], {"x": ["n", *shape]}, [{"x": f32(n, *shape)} for n in (1, 2, 3, 9, 64)])
+
+
 def line(channels, made, kernel=3, pads=(1, 2), group=1, **attrs):
     weights = [("w", f32(made, channels // group, kernel, seed=1) / 8), ("b", f32(made, seed=2))]
     nodes = [("Conv", ["x", "w", "b"], {"pads": list(pads), "group": group, **attrs}), ("Relu", ["v0"], {})]
@@ -122,6 +128,18 @@ MODELS = {
     ),
     "conv, an image, channels of no whole blocks": (
         [("Conv", ["x", "w"], {"pads": [1, 1, 1, 1]})], [("w", f32(15, 17, 3, 3))], {"x": ["n", 17, "h", "w"]}, [{"x": f32(2, 17, 9, 7)}, {"x": f32(1, 17, 1, 2)}],
+    ),
+    "conv, an image, three blocks": (
+        [("Conv", ["x", "w"], {"pads": [1, 1, 1, 1]})], [("w", f32(24, 16, 3, 3))], {"x": ["n", 16, "h", "w"]},
+        [{"x": f32(1, 16, 9, 11)}, {"x": f32(2, 16, 2, 3)}, {"x": f32(1, 16, 1, 1)}],
+    ),
+    "conv, many images": images(f32(32, 16, 3, 3), pads=[1, 1, 1, 1]),
+    "conv, many images, pixel by pixel": images(f32(32, 16, 1, 1)),
+    "conv, many images, channels of no whole blocks": images(f32(7, 5, 3, 3), pads=[1, 1, 1, 1], strides=[2, 2]),
+    "conv, many images, groups": images(f32(6, 2, 3, 3), group=3),
+    "resize, twice and three times": (
+        [("Resize", ["x", "none", "s"], {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"})],
+        [("none", f32(0)), ("s", np.array([1, 1, 2, 3], "float32"))], {"x": ["n", 3, "h", "w"]}, [{"x": f32(2, 3, 5, 4)}, {"x": f32(1, 3, 1, 1)}],
     ),
 }  # fmt: skip
 

@@ -61,3 +61,38 @@ def test_groups_that_blocks_do_not_divide_stay_plain():
     w = relay.const(np.ones((68, 17, 1, 1), "float32"))
     text = prepared(relay.Function([x], relay.nn.conv2d(x, w, groups=4))).astext(show_meta_data=False)
     assert "layout_transform" not in text and "nn.conv2d" in text
+
+
+SIDES = """
+#[version = "0.0.5"]
+def @main(%x: Tensor[(n, 16, h, w), float32], %w0: Tensor[(32, 16, 3, 3), float32], %w1: Tensor[(32, 32, 1, 1), float32],
+          %w2: Tensor[(32, 16, 3, 3), float32]) {
+  %0 = nn.conv2d(%x, %w0, padding=[1, 1, 1, 1], strides=[2, 2], channels=32, kernel_size=[3, 3]);
+  BODY
+}
+"""
+GATE = """
+  %1 = sigmoid(nn.conv2d(nn.global_avg_pool2d(%0), %w1, channels=32, kernel_size=[1, 1]));
+  multiply(%0, %1)"""
+BATCH = """
+  multiply(%0, nn.global_avg_pool2d(nn.conv2d(%x, %w2, padding=[1, 1, 1, 1], channels=32, kernel_size=[3, 3])))"""
+OTHER_SIDES = """
+  %1 = nn.max_pool2d(%0, pool_size=[2, 2], strides=[2, 2]);
+  add(%0, nn.upsampling(%1, scale_h=2f64, scale_w=2f64))"""
+
+
+@pytest.mark.parametrize("body", [GATE, BATCH, OTHER_SIDES], ids=["gate", "pixel", "other sides"])
+def test_blocks_broadcast_over_open_extents(body):
+    rng = np.random.default_rng(0)
+    mod = relay.fromtext(SIDES.replace("BODY", body))
+    weights = {f"w{i}": rng.uniform(-0.3, 0.3, s).astype("float32") for i, s in enumerate([(32, 16, 3, 3), (32, 32, 1, 1), (32, 16, 3, 3)])}
+    func = relay.build_module.bind_params_by_name(mod["main"], weights)
+    with baton.target.Target("llvm -mcpu=x86-64-v3"), baton.transform.PassContext(opt_level=3):
+        text = prepared(func).astext(show_meta_data=False)
+    sums = [line for line in text.splitlines() if "multiply(" in line or " add(" in line]
+    assert sums and all(" 4, " in line and " 8), float32]" in line for line in sums), text
+    model = baton.compile(baton.IRModule.from_expr(func))
+    for n in (1, 3):
+        x = rng.uniform(-1, 1, (n, 16, 8, 12)).astype("float32")
+        want = relay.create_executor("debug", baton.IRModule.from_expr(func)).evaluate()(x).numpy()
+        np.testing.assert_allclose(model(x), want, rtol=1e-4, atol=1e-5)

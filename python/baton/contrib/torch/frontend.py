@@ -9,7 +9,9 @@ import zipfile
 
 import torch
 
+from ...driver.kept import kept_form, written_form
 from ...error import CompileError, UnsupportedError
+from ...ir import IRModule
 from .convert import convert_program
 from .dtypes import TORCH_OF
 
@@ -74,8 +76,8 @@ def from_pytorch(
     return program.mod, program.params
 
 
-def load_program(source):
-    """The Relay module of an ExportedProgram, or of a file that `torch.export.save` wrote, with its weights in it."""
+def read_program(source):
+    """The ExportedProgram itself, or of a file that `torch.export.save` wrote. Raises CompileError for a file that is none."""
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         with open(path, "rb") as file:  # PyTorch logs a page of its own about what is no archive
@@ -86,4 +88,22 @@ def load_program(source):
             source = torch.export.load(path)
         except Exception as error:  # noqa: BLE001 - PyTorch raises many kinds
             raise CompileError(f"`{path}` is no program that torch.export.save of PyTorch {torch.__version__} wrote: {error}") from None
-    return convert_program(source, freeze=True).mod
+    return source
+
+
+def load_program(source):
+    """The Relay module of an ExportedProgram, or of a file that `torch.export.save` wrote, with its weights in it."""
+    return with_forms(convert_program(read_program(source), freeze=True))
+
+
+def with_forms(program):
+    """The module of a program, which says what calls keep of buffers and write into arguments."""
+    if not program.mutations:
+        return program.mod
+    main = program.mod["main"]
+    names = list(program.params)
+    kept = [kept_form(name, str(value.dtype), value.shape, value.tobytes()) for name, value in program.params.items()]
+    outputs = program.count - len(program.none)
+    written = [written_form(target if kind == "input" else len(program.inputs) + names.index(target)) for kind, target in program.mutations]
+    main = main.with_attr("input_forms", [""] * len(program.inputs) + kept).with_attr("output_forms", [""] * outputs + written)
+    return IRModule.from_expr(main)

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 
+import torch
+
 from ...ir import SourceName, Span
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
 
 
 def place_of(node) -> tuple[str, str]:
     """(the user's file and line, the path of the module) of a node, as far as they are known."""
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    # A layer of PyTorch's own was called by the user's line.
+    frames = [f for f in frames if not f[0].startswith(_TORCH)] or frames
     line = f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
     stack = node.meta.get("nn_module_stack") or {}
     path = next(reversed(stack.values()))[0] if stack else ""

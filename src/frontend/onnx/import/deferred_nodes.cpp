@@ -211,6 +211,12 @@ bool IsText(std::string_view s) {
 
 /// Functions of the host are registered by operator. Attributes that are graphs or large tensors are left out:
 /// no such function reads them.
+/// The function that computes a node on the host; empty where there is none.
+std::string HostFunctionOf(const Node& node) {
+  if (node.domain.empty()) return "host.onnx." + std::string(node.op_type);
+  return TakesTexts(node) ? "host." + std::string(node.domain) + "." + std::string(node.op_type) : "";
+}
+
 relay::HostCall HostCallOfNode(const Attrs& attrs) {
   const auto& a = relay::AttrsAs<DeferredAttrs>(attrs);
   const std::shared_ptr<Model> holder = ReadNode(Bytes::Copy(Unhex(a.node.view())), "dyn.onnx");
@@ -259,7 +265,7 @@ relay::HostCall HostCallOfNode(const Attrs& attrs) {
   params.Set("present", std::move(present));
   params.Set("dtypes", std::move(dtypes));
   params.Set("opset", a.opset);
-  return {node.domain.empty() ? "host.onnx." + std::string(node.op_type) : "", params.Dump(true, true)};
+  return {HostFunctionOf(node), params.Dump(true, true)};
 }
 
 relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) { return FormOf(call, values, {}); }

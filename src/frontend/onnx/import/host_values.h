@@ -19,6 +19,8 @@ inline bool IsHostValue(const Value& v) {
 Value HostValueOf(Value::Kind kind, const Value& element);
 /// What a sequence or optional holds, as far as it is known; absent where nothing is.
 Value ElementOf(const Value& v);
+/// Whether a node is one of those that strings of a call go to, which functions of the host compute.
+bool TakesTexts(const Node& node);
 /// A tensor of strings of these lengths.
 Value TextOf(const Dims& dims);
 /// A value of the declared type, without an expression; absent for a type that no value has.

@@ -60,17 +60,23 @@ void Importer::NameLengths(const ValueInfo& info, const Type& type, const fronte
   }
 }
 
+bool TakesTexts(const Node& node) {
+  static const std::set<std::pair<std::string_view, std::string_view>> kOps = {{"", "StringConcat"},
+                                                                               {"", "StringNormalizer"},
+                                                                               {"", "StringSplit"},
+                                                                               {"", "RegexFullMatch"},
+                                                                               {"com.microsoft", "Tokenizer"}};
+  return kOps.count({node.domain, node.op_type}) != 0;
+}
+
 bool Importer::WorksOnTexts() const {
   std::set<std::string_view> strings;
   for (const ValueInfo& v : model_->graph.inputs) {
     if (v.type.kind == Type::kTensor && v.type.elem_type == kString) strings.insert(v.name);
   }
-  static const std::set<std::string_view> kTakesText = {"StringConcat", "StringNormalizer", "StringSplit", "Equal",
-                                                        "RegexFullMatch"};
   return std::any_of(model_->graph.nodes.begin(), model_->graph.nodes.end(), [&](const Node& n) {
-    if (!n.domain.empty() || kTakesText.count(n.op_type) == 0) return false;
-    return n.op_type != "Equal" ||
-           std::any_of(n.inputs.begin(), n.inputs.end(), [&](std::string_view i) { return strings.count(i) != 0; });
+    if (!n.domain.empty() || n.op_type != "Equal") return TakesTexts(n);
+    return std::any_of(n.inputs.begin(), n.inputs.end(), [&](std::string_view i) { return strings.count(i) != 0; });
   });
 }
 

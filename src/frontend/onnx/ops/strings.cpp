@@ -35,6 +35,13 @@ Values StringSplitTypes(Ctx& c) {
 }
 Values RegexTypes(Ctx& c) { return {c.Unknown(DataType::Bool(), LengthsOf(c, 0))}; }
 
+Values TokenizerTypes(Ctx& c) {
+  Dims dims = LengthsOf(c, 0);
+  if (dims.empty() || dims.size() > 2) c.Fail("strings of one or two dimensions are wanted");
+  dims.push_back(-1);
+  return {TextOf(dims)};
+}
+
 Values ImageDecoderTypes(Ctx& c) {
   return {c.Unknown(DataType::UInt(8), {-1, -1, c.Str("pixel_format", "RGB") == "Grayscale" ? 1 : 3})};
 }
@@ -60,6 +67,7 @@ void AddStrings(OpTable* table) {
            {"", "StringNormalizer", OnHost, StringNormalizerTypes},
            {"", "StringSplit", OnHost, StringSplitTypes},
            {"", "RegexFullMatch", OnHost, RegexTypes},
+           {"com.microsoft", "Tokenizer", OnHost, TokenizerTypes},
            {"", "ImageDecoder", OnHost, ImageDecoderTypes},
        }) {
     table->push_back(row);
