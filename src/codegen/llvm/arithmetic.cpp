@@ -16,11 +16,15 @@ double LiteralOf(const PrimExpr& e) {
   if (!number) return std::numeric_limits<double>::quiet_NaN();
   return number->dtype.bits() == 32 ? static_cast<float>(number->value) : number->value;
 }
-/// Whether a floating expression lies between literals that int32 has, or is NaN.
-bool IsWithinInt32(const PrimExpr& e) {
+/// Whether a floating expression lies between literals that int32 has, or is NaN. `named`: what variables stand for.
+bool IsWithinInt32(const PrimExpr& e, const std::unordered_map<const VarNode*, PrimExpr>& named) {
   double low = -std::numeric_limits<double>::infinity(), high = -low;
   PrimExpr x = e;
   for (int depth = 0; depth < 2; ++depth) {
+    if (const auto* v = x.as<VarNode>()) {
+      auto it = named.find(v);
+      if (it != named.end()) x = it->second;
+    }
     if (const auto* most = x.as<MinNode>()) {
       if (const double v = LiteralOf(most->b); v <= high) high = v;
       x = most->a;
@@ -40,7 +44,7 @@ LLVMValueRef Emitter::VisitExpr_(const CastNode* op) {
   if (to.is_int() || to.is_uint()) {
     const bool floats = from.is_float() && from.bits() >= 32;
     const bool through_int32 = !to.is_bool() && to.lanes() > 1 && to.bits() <= (to.is_int() ? 32 : 16);
-    if (floats && through_int32 && IsWithinInt32(op->value)) return ClippedToInt(VisitExpr(op->value), to);
+    if (floats && through_int32 && IsWithinInt32(op->value, bounded_)) return ClippedToInt(VisitExpr(op->value), to);
   }
   return Convert(VisitExpr(op->value), op->value.dtype(), op->dtype);
 }

@@ -79,8 +79,13 @@ LLVMValueRef Emitter::VisitExpr_(const ShuffleNode* op) {
   return LLVMBuildShuffleVector(builder_, a, b, LLVMConstVector(mask.data(), static_cast<unsigned>(mask.size())), "");
 }
 
+void Emitter::Bind(const tir::Var& var, const PrimExpr& value) {
+  vars_[var.get()] = VisitExpr(value);
+  if (value.as<tir::MinNode>() || value.as<tir::MaxNode>()) bounded_[var.get()] = value;
+}
+
 LLVMValueRef Emitter::VisitExpr_(const tir::LetNode* op) {
-  vars_[op->var.get()] = VisitExpr(op->value);
+  Bind(op->var, op->value);
   return VisitExpr(op->body);
 }
 

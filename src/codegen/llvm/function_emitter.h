@@ -161,7 +161,10 @@ class Emitter : private ValueBuilder,
   DebugInfo* debug_;  // null: none is wanted
   DebugInfo::Scope scope_;
   Span span_;  // of what is emitted now
+  /// Evaluates a value and gives it a name.
+  void Bind(const tir::Var& var, const PrimExpr& value);
   std::unordered_map<const tir::VarNode*, LLVMValueRef> vars_;
+  std::unordered_map<const tir::VarNode*, PrimExpr> bounded_;  ///< values of those that are a minimum or maximum
   std::vector<LLVMValueRef> heap_;  // allocations that are live here, to be freed before a return
   bool in_parallel_ = false;
   PrimExpr parallel_if_;  // of the parallel loop that comes next; null: whatever its work

@@ -77,7 +77,7 @@ void Emitter::VisitStmt_(const SeqStmtNode* op) {
 void Emitter::VisitStmt_(const EvaluateNode* op) { VisitExpr(op->value); }
 
 void Emitter::VisitStmt_(const LetStmtNode* op) {
-  vars_[op->var.get()] = VisitExpr(op->value);
+  Bind(op->var, op->value);
   VisitStmt(op->body);
 }
 

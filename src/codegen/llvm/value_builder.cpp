@@ -144,6 +144,21 @@ LLVMValueRef ValueBuilder::FloatsToInt32(LLVMValueRef v, DataType from, LLVMType
 }
 
 LLVMValueRef ValueBuilder::ClippedToInt(LLVMValueRef v, DataType to) {
+  const unsigned lanes = static_cast<unsigned>(to.lanes());
+  if (to.bits() <= 16 && LLVMGetTypeKind(LLVMGetElementType(LLVMTypeOf(v))) == LLVMFloatTypeKind) {
+    // These give -2^31 for NaN, whose last bits are those of 0.
+    LLVMTypeRef ints = TypeFor(ctx_, DataType::Int(32, to.lanes()));
+    LLVMValueRef r = nullptr;
+    if (lanes == 16 && target_->Has("avx512f")) {
+      r = Intrinsic("llvm.x86.avx512.mask.cvttps2dq.512", {},
+                    {v, LLVMConstNull(ints), LLVMConstAllOnes(LLVMIntTypeInContext(ctx_, 16)), Int32(4)});
+    } else if (lanes == 8 && target_->Has("avx2")) {
+      r = Intrinsic("llvm.x86.avx.cvtt.ps2dq.256", {}, {v});
+    } else if (lanes == 4 && (target_->Has("avx2") || target_->Has("sse4.1"))) {
+      r = Intrinsic("llvm.x86.sse2.cvttps2dq", {}, {v});
+    }
+    if (r) return LLVMBuildTrunc(builder_, r, TypeFor(ctx_, to), "");
+  }
   LLVMValueRef number = LLVMBuildFCmp(builder_, LLVMRealORD, v, v, "");
   LLVMValueRef safe = LLVMBuildSelect(builder_, number, v, LLVMConstNull(LLVMTypeOf(v)), "");
   LLVMValueRef r = LLVMBuildFPToSI(builder_, safe, TypeFor(ctx_, DataType::Int(32, to.lanes())), "");

@@ -23,6 +23,7 @@
 #include "relay/kernel/dots.h"
 #include "relay/transform/byte_weights.h"
 #include "relay/transform/convert_layout.h"
+#include "relay/transform/quantized_sums.h"
 
 namespace baton::relay::transform {
 namespace {
@@ -134,6 +135,8 @@ class QuantizedValues {
     return t ? t->dtype : DtypeMade(e);
   }
 
+  QuantizedSums sums;  ///< of products that were made so far
+
  private:
   /// How a value is quantized, with one scale and zero point for all of it.
   struct Steps {
@@ -150,8 +153,9 @@ class QuantizedValues {
       return QuantizedBy(steps, restored, restored, call, Expr());
     if (FollowsIntegers(made, 0) && steps.scale > 0) {
       // The scale is a constant beside others that are multiplied: one more factor, where a division takes longer.
-      const auto inverse = static_cast<float>(1 / steps.scale);
-      Expr rounded = MakeCall(op::round, {Multiply(made, MakeScalar(inverse, kFloat32))});
+      Expr scaled = ScaledSum(e, made, steps.scale);
+      if (!scaled.defined()) scaled = Multiply(made, MakeScalar(static_cast<float>(1 / steps.scale), kFloat32));
+      Expr rounded = MakeCall(op::round, {scaled});
       const double low = steps.to.is_uint() ? 0 : -std::ldexp(1.0, steps.to.bits() - 1);
       const double high = std::ldexp(1.0, steps.to.is_uint() ? steps.to.bits() : steps.to.bits() - 1) - 1;
       Expr at = steps.zero == 0 ? rounded : Add(rounded, MakeScalar(steps.zero, kFloat32));
@@ -161,6 +165,12 @@ class QuantizedValues {
     }
     if (!steps.moved && post.defined()) return post;
     return Moved(MakeCall(op::qnn::quantize, {made, call.args[1], call.args[2]}, call.attrs), steps);
+  }
+  /// The quotient of a sum that nothing else reads; null for other values.
+  Expr ScaledSum(const Expr& e, const Expr& made, double scale) const {
+    const auto* call = e.as<CallNode>();
+    const bool once = IsUsedOnce(e) && call && (sums.Has(made) || (!call->args.empty() && IsUsedOnce(call->args[0])));
+    return once ? sums.Scaled(made, static_cast<float>(scale)) : Expr();
   }
   /// Signed bytes as unsigned ones, where they are stored so. Of the bytes, not before: what is not a number is 0
   /// among signed bytes, and stands for the same number here.
@@ -316,7 +326,9 @@ class Maker : public MixedModeMutator {
     NDArray factors = NDArray::Empty({static_cast<int64_t>(weight.scales.size())}, kFloat32);
     for (size_t i = 0; i < weight.scales.size(); ++i)
       factors.ptr<float>()[i] = static_cast<float>(*scale) * weight.scales[i];
-    return Multiply(Cast(sum, kFloat32), AlongOutputs(factors, pre));
+    Expr scaled = Multiply(Cast(sum, kFloat32), AlongOutputs(factors, pre));
+    values_.sums.Add(scaled, sum, factors, pre);
+    return scaled;
   }
 
   /// int32 of operands that are bytes, less a zero point.
@@ -429,16 +441,6 @@ class Maker : public MixedModeMutator {
     }
     return true;
   }
-  /// A value for each output of the typed product, or one for all.
-  static Expr AlongOutputs(const NDArray& values, const CallNode* product) {
-    if (values.numel() == 1) return Reshape(ConstantOf(values), Array<int64_t>{});
-    if (ConvDims(product->op) == 0) return ConstantOf(values);
-    const int64_t rank = static_cast<int64_t>(TensorTypeAt(product->args[0])->shape.size());
-    Array<int64_t> shape(static_cast<size_t>(rank), 1);
-    shape.Set(1, values.numel());
-    return Reshape(ConstantOf(values), shape);
-  }
-
   static ByteWeights RestoredWeight(const CallNode* w, const Product& product) {
     const auto* values = w->args[0].as<ConstantNode>();
     const auto *scale = w->args[1].as<ConstantNode>(), *zero = w->args[2].as<ConstantNode>();

@@ -218,6 +218,42 @@ def test_products_without_a_kernel_on_bytes_are_exact_too(cpu, dtype, depth, col
     np.testing.assert_array_equal(run([xv], body, [x], target), want)
 
 
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("kind", ["conv", "dense"])
+def test_a_bias_in_steps_of_the_sum_is_added_to_it(cpu, dtype, kind):
+    """As tools write it: int32 at the product of both scales. Then one factor is left, as ONNX Runtime multiplies: bits are its."""
+    target, rng, zero = on(cpu), np.random.default_rng(12), {"uint8": 120, "int8": -8}[dtype]
+    w = some(rng, "int8", (32, 16, 3, 3) if kind == "conv" else (32, 16))
+    x = some(rng, dtype, (1, 16, 6, 6) if kind == "conv" else (5, 16))
+    scales, steps = rng.uniform(0.001, 0.01, 32).astype("float32"), rng.integers(-4000, 4000, 32).astype("int32")
+    factors = np.float32(0.02) * scales
+    xv, weight = relay.var("x", shape=x.shape, dtype=dtype), restored(relay.const(w), scales, np.zeros(32, "int32"), axis=0)
+    bias = relay.multiply(relay.cast(relay.const(steps), "float32"), relay.const(factors))
+    data = restored(xv, 0.02, zero)
+    if kind == "conv":
+        y = relay.nn.bias_add(relay.nn.conv2d(data, weight, padding=(1, 1), channels=32, kernel_size=(3, 3)), bias)
+        sums = convolved(x.astype(np.int64) - zero, w.astype(np.int64), 1, 1, 1) + steps[:, None, None]
+    else:
+        y = relay.add(relay.nn.dense(data, weight), bias)
+        sums = (x.astype(np.int64) - zero) @ w.astype(np.int64).T + steps
+    factor = factors / np.float32(0.05)
+    want = np.round(sums.astype("float32") * (factor[:, None, None] if kind == "conv" else factor)) + np.float32(zero)
+    got = run([xv], quantized(y, 0.05, zero, dtype), [x], target)
+    np.testing.assert_array_equal(got, np.clip(want, *ENDS[dtype]).astype(dtype))
+
+
+def test_a_bias_of_other_steps_stays_a_float():
+    rng = np.random.default_rng(13)
+    xv = relay.var("x", shape=(5, 16), dtype="uint8")
+    product = relay.nn.dense(restored(xv, 0.02, 7), restored(relay.const(some(rng, "int8", (32, 16))), 0.5, 0))
+    for bias in (rng.standard_normal(32).astype("float32"), np.full(32, np.nan, "float32"), np.full(32, 1e12, "float32")):
+        func = relay.Function([xv], quantized(relay.add(product, relay.const(bias)), 0.05, 3, "uint8"))
+        x = some(rng, "uint8", (5, 16))
+        want = relay.create_executor("debug", mod=baton.IRModule.from_expr(func)).evaluate()(x).numpy()
+        assert np.abs(run([xv], func.body, [x], on("x86-64-v3")).astype(int) - want).max() <= 1
+
+
 def test_scales_whose_product_is_no_number_of_float32():
     """0 times infinity would make NaN of a sum that is 0."""
     xv = relay.var("x", shape=(2, 8), dtype="uint8")
@@ -237,6 +273,20 @@ def test_what_is_not_a_number_stays_what_quantize_makes_of_it(dtype):
     x[0, 1], x[1, 2], x[2, 3] = np.nan, np.inf, -np.inf
     want = relay.create_executor("debug", mod=baton.IRModule.from_expr(func)).evaluate()(x).numpy()
     np.testing.assert_array_equal(run([xv], func.body, [x], on("x86-64-v3")), want)
+
+
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("dtype, low, high", [("uint8", 0, 255), ("int8", -128, 127), ("int16", -300, 300), ("int32", -5, 1e6)])
+def test_clipped_results_of_a_kernel_become_integers(cpu, dtype, low, high):
+    """Also where NaN and infinities come out of the product."""
+    target, rng = on(cpu), np.random.default_rng(11)
+    x = rng.uniform(-400, 400, (6, 16)).astype("float32")
+    x[0, 0], x[1, 1], x[2, 2], x[3, 3] = np.nan, np.inf, -np.inf, -0.0
+    xv = relay.var("x", shape=x.shape, dtype="float32")
+    product = relay.nn.dense(xv, relay.const(np.ones((32, 16), "float32")))
+    got = run([xv], relay.cast(relay.clip(relay.round(product), low, high), dtype), [x], target)
+    want = np.clip(np.round(x @ np.ones((16, 32), "float32")), low, high)
+    np.testing.assert_array_equal(got, np.nan_to_num(want, nan=0).astype(dtype))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
