@@ -89,6 +89,8 @@ _answer(
         "topi.operator_names": "baton.relay.op:names_in",
         "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
         "driver.torch_program": "baton.contrib.torch:load_program",
+        "driver.torch_nodes": "baton.contrib.torch:nodes_of",
+        "driver.torch_alone": "baton.contrib.torch:write_alone",
         "driver.capsule": "baton.capsule:from_environment",
         "rpc.register_server": "baton.rpc.tracker:register_server",
         "rpc.door": "baton.rpc.tracker.registration:Door",

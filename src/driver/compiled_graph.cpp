@@ -36,13 +36,14 @@ IRModule LowerTir(const IRModule& mod, const Target& target) {
   return IRModule(out);
 }
 
-NDArray PackConstants(const ConstantTable& constants) {
+NDArray PackConstants(const ConstantTable& constants, std::vector<RemadeConstant>* remade) {
   NDArray blob = NDArray::Empty({static_cast<int64_t>(constants.bytes)}, DataType::UInt(8));
   uint64_t end = 0;
   auto* p = blob.ptr<uint8_t>();
   for (const auto& [offset, value] : constants.list) {
     memset(p + end, 0, offset - end);  // gaps are part of the artifact: the same bytes every time
     if (value.HasSource()) {
+      if (remade) remade->push_back({offset, runtime::PackedFunc(ObjectPtr<Object>(value.obj()->source))});
       value.MoveTo(p + offset, blob);
     } else {
       NDArray dense = value.Contiguous();

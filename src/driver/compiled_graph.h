@@ -5,6 +5,7 @@
 #include <baton/codegen/codegen.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
+#include <baton/runtime/packed_func.h>
 
 #include <vector>
 
@@ -15,8 +16,13 @@ namespace baton::driver {
 /// Runs the TIR pipeline of the target's backend over each PrimFunc but the entries of models.
 IRModule LowerTir(const IRModule& mod, const Target& target);
 
-/// Constants of lowered graphs, in one piece of memory as the code wants them.
-NDArray PackConstants(const ConstantTable& constants);
+/// A constant that can be made again: where it lies among the constants, and the PackedFunc that gives it.
+struct RemadeConstant {
+  uint64_t offset;
+  runtime::PackedFunc source;
+};
+/// Constants of lowered graphs, in one piece of memory as the code wants them. remade: takes those that have a source.
+NDArray PackConstants(const ConstantTable& constants, std::vector<RemadeConstant>* remade = nullptr);
 
 /// Debug information for debuggers and profilers: the options `llvm.debug_info` and `llvm.debug_source`.
 struct DebugOptions {

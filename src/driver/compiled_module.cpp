@@ -9,10 +9,12 @@
 #include <baton/tir/expr.h>
 #include <baton/tir/printer.h>
 
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <utility>
 
+#include "driver/changing_weights.h"
 #include "driver/step_functions.h"
 #include "driver/vm/compile.h"
 
@@ -118,7 +120,7 @@ class CompiledModule : public runtime::ModuleNode {
         made_(stages_.lowering.defined() ? stages_.lowering.Made() : nullptr) {
     if (!made_) return;
     if (runs_here()) code_ = codegen::LoadObjects(stages_.objects);
-    constants_ = PackConstants(made_->host.constants);
+    constants_ = PackConstants(made_->host.constants, WeightsChange() ? &remade_ : nullptr);
     desc_ = made_->desc;
     if (desc_.target.empty()) desc_.target = host_.str();
     desc_.features = stages_.objects.features;
@@ -150,6 +152,9 @@ class CompiledModule : public runtime::ModuleNode {
   }
   const runtime::ExecutableDesc* GetExecutable() const override { return made_ && !is_program() ? &desc_ : nullptr; }
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
+    if (name == "repack" && made_) {
+      return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = Repack(); });
+    }
     if (is_program()) return OfProgram(name, self);
     return made_ ? OfModel(name, self) : OfFunctions(name, self);
   }
@@ -169,6 +174,14 @@ class CompiledModule : public runtime::ModuleNode {
     return code_ = std::move(code);
   }
   bool is_program() const { return made_ && !made_->is_function(); }
+  /// Makes constants that have a source again, in their places. Returns how many there are.
+  int64_t Repack() {
+    for (const RemadeConstant& c : remade_) {
+      const NDArray made = c.source().As<NDArray>().Contiguous();
+      memcpy(constants_.ptr<uint8_t>() + c.offset, made.data(), made.nbytes());
+    }
+    return static_cast<int64_t>(remade_.size());
+  }
   PackedFunc OfModel(std::string_view name, const ObjectPtr<Object>& self);
   PackedFunc OfProgram(std::string_view name, const ObjectPtr<Object>& self);
   PackedFunc OfFunctions(std::string_view name, const ObjectPtr<Object>& self);
@@ -180,6 +193,7 @@ class CompiledModule : public runtime::ModuleNode {
   std::mutex mutex_;      // of functions that are loaded
   runtime::Module code_;  // null for another kind of machine
   NDArray constants_;
+  std::vector<RemadeConstant> remade_;  // of weights that change
   runtime::ExecutableDesc desc_;
   std::shared_ptr<const vm::Executable> executable_;  // of a program
 };

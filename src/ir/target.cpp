@@ -32,7 +32,7 @@ std::vector<std::string_view> More(std::vector<std::string_view> base, std::init
 const std::vector<Cpu>& Cpus() {
   static const std::vector<Cpu> cpus = {
       {"x86-64", {}},
-      {"x86-64-v2", {}},
+      {"x86-64-v2", {"sse4.1"}},
       {"x86-64-v3", kAvx2},
       {"x86-64-v4", kAvx512},
       {"haswell", kAvx2},

@@ -344,6 +344,8 @@ Map<String, Any> DescribeOp(const Op& op) {
   out.Set("compiled", Any(static_cast<bool>(def->lower)));
   out.Set("decomposed", Any(def->decompose != nullptr));
   out.Set("host", Any(def->host != nullptr));
+  out.Set("moves", Any(def->traits.values != Values::kComputes));
+  out.Set("view", Any(def->traits.values == Values::kView));
   const bool rule = GradientOf(op).defined();
   const char* gradient = rule ? "rule" : GradientDecompositionOf(op) ? "decomposition" : "";
   out.Set("gradient", Any(String(gradient)));
@@ -352,6 +354,8 @@ Map<String, Any> DescribeOp(const Op& op) {
   return out;
 }
 BATON_REGISTER_GLOBAL("relay.op.Describe").set_body_typed(DescribeOp);
+/// Floating-point operations of a call whose types are inferred; 0 where its extents are open.
+BATON_REGISTER_GLOBAL("relay.FlopsOf").set_body_typed([](Call call) { return FlopsOf(call.get()); });
 }  // namespace
 
 // ---- Operators that programs register while they run.

@@ -24,6 +24,24 @@ struct OnnxInput {
   std::vector<std::string> names;
 };
 
+/// A value of a node: its name, and its type as far as it is known (-1: an open length).
+struct OnnxValue {
+  std::string name, dtype;
+  std::vector<int64_t> shape;
+  bool ranked = false;
+};
+/// What an import finds out about a node, for people.
+struct OnnxNode {
+  std::string label;  ///< what messages call it
+  std::string domain, op;
+  int64_t version = 0;  ///< of the operator set that defined the operator; 0: unknown
+  std::vector<OnnxValue> inputs, outputs;
+  std::vector<std::string> calls;  ///< operators of Relay that it became; none where values are known
+  std::string why;                 ///< why it is not supported; empty where it is
+  int depth = 0;                   ///< how many bodies of functions and subgraphs are around it
+  bool after_unsupported = false;  ///< it needs results of a node that is not supported
+};
+
 struct OnnxOptions {
   std::vector<OnnxInput> inputs;
   /// Weights become constants of the module; else parameters of `main`, whose values are given beside it.
@@ -36,6 +54,8 @@ struct OnnxOptions {
   bool symbolic = false;
   /// Large weights stay in their file until a pass reads them: for an import that a compilation follows at once.
   bool weights_later = false;
+  /// Takes the nodes in the order of the import. What is not supported is no error then: the module is null.
+  std::vector<OnnxNode>* nodes = nullptr;
 };
 
 struct OnnxModule {

@@ -7,6 +7,7 @@ import os
 import sys
 
 MOST_LINES = 6
+UNSUPPORTED = 3  # the exit code where operators of a program of PyTorch, or of what an X-ray looks at, are not supported
 
 
 class Failure(Exception):
@@ -71,7 +72,9 @@ def _own_code(error: BaseException) -> str:
 
 
 def exit_code(error: BaseException) -> int:
-    return 2 if isinstance(error, UsageError) else 1
+    if isinstance(error, UsageError):
+        return 2
+    return UNSUPPORTED if getattr(error, "missing", None) else 1  # PyTorch's door names the nodes without a rule so
 
 
 def report(error: Exception) -> int:

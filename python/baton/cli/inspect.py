@@ -9,21 +9,35 @@ import os
 import sys
 
 from . import arguments
-from .errors import UsageError
+from .errors import UNSUPPORTED, UsageError
+from .terminal import note
 
 
 def add_parser(verbs, verb, text):
     parser = arguments.add_verb(
-        verbs, verb, text, "  baton inspect model.onnx\n  baton inspect model.onnx --dim batch=1\n  baton inspect model.so --json\n  baton inspect net.relay"
+        verbs,
+        verb,
+        text,
+        "  baton inspect model.onnx\n  baton inspect model.onnx --dim batch=1\n  baton inspect model.so --json\n  baton inspect net.relay\n"
+        "  baton inspect --xray net.pt2\n  baton inspect --xray model.onnx --missing lacking",
     )
     arguments.add_model(parser)
     arguments.add_shape_options(parser)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    group = parser.add_argument_group("X-ray")
+    group.add_argument("--xray", action="store_true", help="what becomes of each node: compiled, run by the host library, folded, or what is in the way")
+    group.add_argument("--html", metavar="FILE", help="write the X-ray as a page").complete = "file"
+    group.add_argument("--missing", metavar="DIR", help="write each node that is not supported as a model of its own").complete = "directory"
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     kind = arguments.kind_of_file(args.model)
+    if args.xray:
+        return _xray(args, kind)
+    for option in ("html", "missing"):
+        if getattr(args, option):
+            raise UsageError(f"--{option} is of an X-ray: add --xray")
     if kind == "artifact":
         if args.shape or args.dim:
             raise UsageError(f"`{args.model}` is compiled already; --shape and --dim come with `baton compile`")
@@ -46,6 +60,33 @@ def run(args: argparse.Namespace) -> int:
         return 0
     show(facts)
     return 0
+
+
+def _xray(args: argparse.Namespace, kind: str) -> int:
+    """Prints what becomes of each node. Exit code 3 where some are not supported."""
+    if kind == "artifact":
+        raise UsageError(f"`{args.model}` is compiled already; `baton profile` shows its steps")
+    from ..driver.xray import xray
+    from .shapes import given_shapes
+
+    given = {}
+    if args.shape or args.dim:
+        from ..driver.compiler import Source
+
+        given = given_shapes(Source.of(args.model).signature(args.shape)[0], args.shape, args.dim)
+    found = xray(args.model, given)
+    if args.json:
+        json.dump(found.as_dict(), sys.stdout, indent=1)
+        print()
+    else:
+        print(found)
+    if args.html:
+        with open(args.html, "w", encoding="utf-8") as file:
+            file.write(found.html())
+    if args.missing:
+        for path in found.write_missing(args.missing):
+            note(f"wrote {path}")
+    return UNSUPPORTED if found.unsupported or found.problem else 0
 
 
 def _tensor(info: dict) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,9 +13,10 @@ from .._ffi.base import load_compiler
 from .._ffi.hook import Hook
 from ..error import CompileError, RuntimeError, UnsupportedError
 from . import forms, passes
-from .dims import Dim, OpenShapes
+from .dims import MAX_EXTENT, Dim, OpenShapes
 from .donation import donated_names
 from .executable import Executable, TensorInfo
+from .kept import Kept
 from .limits import Limits
 from .options import Options, capsule
 from .session import paired
@@ -106,6 +108,8 @@ class Source:
             module = transform.DynamicToStatic(symbolic=True)(module)
         module = self._donating(module)
         bounds = {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()}
+        if bounds and self.kind == "module":
+            bounds = {**_own_bounds(self.module()), **bounds}
         return get_global_func("driver.SetDims")(module, bounds) if bounds else module
 
     def read_named(self, inputs: Sequence[TensorInfo], shapes: Mapping[str, Sequence[int]]):
@@ -191,6 +195,31 @@ class Source:
         return tuple(map(info, facts["inputs"])), tuple(TensorInfo(row["name"], row["dtype"], tuple(row["shape"] or ())) for row in facts["outputs"])
 
 
+def _own_bounds(module) -> dict[str, list[int]]:
+    """[least, largest, multiple of] of open dimensions by name, as a module says them itself."""
+    attrs = module["main"].attrs if "main" in module else None
+    said = attrs.get("dynamic_dims", None) if attrs is not None else None
+    return {str(name): list(map(int, bounds)) for name, bounds in said.items()} if said else {}
+
+
+def _check_bounds(model: Source, shapes: OpenShapes) -> None:
+    """Narrows the dimensions that a caller gives to the bounds of the program. ValueError where they contradict."""
+    own = _own_bounds(model.what) if model.kind == "module" else {}
+    for p in model.what["main"].params if own else ():
+        given = shapes.shapes.get(str(p.name_hint))
+        for axis, dim in enumerate(given or ()):
+            low, high, multiple = own.get(str(getattr(p.type_annotation.shape[axis], "name", "")), (0, MAX_EXTENT, 1))
+            if dim is None or (low, high, multiple) == (0, MAX_EXTENT, 1):
+                continue
+            have = shapes.dims[dim] if isinstance(dim, str) else Dim(f"{dim}", dim, dim)
+            both = have._replace(min=max(low, have.min), max=min(high, have.max), multiple=math.lcm(multiple, have.multiple))
+            if both.min > both.max:
+                asked = dim if isinstance(dim, int) else f"{have.min} to {have.max}"
+                raise ValueError(f"shape: dimension {axis} of input `{p.name_hint}` is {low} to {high} in the program, {asked} was asked for")
+            if isinstance(dim, str):
+                shapes.dims[dim] = both
+
+
 def _is_file(path: str | bytes) -> bool:
     """Whether a text is the path of a file rather than a model itself."""
     try:
@@ -250,6 +279,7 @@ def compile(  # noqa: A001 - the name users expect
     given = OpenShapes(shape)
     inputs, outputs = model.signature(given.shapes)
     _check_shapes(inputs, given)
+    _check_bounds(model, given)
     set_donated(model, donate, (info.name for info in inputs), options)
     if model.lowered() is not None:
         return Executable(_generated(model, options), device=device, limits=limits)
@@ -338,6 +368,8 @@ def build_stateful(model: Source, shapes: OpenShapes, options: Options, state: b
     with capsule(), options.context():
         module = read_stateful(model, shapes, options, state)
         if said := forms.of_module(module):
+            if Kept.of(said):
+                raise UnsupportedError("a program that changes its buffers keeps its buffers itself: compile it without state=")
             raise UnsupportedError("states are for models whose inputs and outputs are numbers")
         return get_global_func("driver.CompileDynamic")(module, options.target), said
 

@@ -81,7 +81,8 @@ class Executable:
     Attributes: `inputs`, `outputs` (TensorInfo each), `artifact` (the path it was loaded from, or None), `limits` (what a call may
     take: a `baton.Limits`, or a dict as {"seconds": 2, "bytes": 1 << 30, "rounds": 10**6}; None: no bounds). `device`: where it
     runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for. `donated`: inputs
-    whose memory an output takes where they are given (`baton.give`), each with that output.
+    whose memory an output takes where they are given (`baton.give`), each with that output. `buffers`: what the model changes and keeps
+    from call to call, by name (`baton.driver.kept.Buffers`).
     """
 
     def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None, forms: str = "", limits=None):
@@ -97,16 +98,14 @@ class Executable:
         executor = self._within(self._make)
         self.inputs = _infos(executor, "input")
         self.outputs = _infos(executor, "output")
+        self._forms, self._kept = None, None
+        self._read_forms(forms)
         self._order = tuple(info.name for info in self.inputs)
-        self._forms = None
-        if forms:
-            from .forms import Forms
-
-            self._forms = Forms(forms)
-            self.inputs, self.outputs = self._forms.dtypes(self.inputs, self.outputs)
         get = self._function_of(executor, "get_donated")
         flat = list(map(str, get())) if get else []
         self.donated = dict(zip(flat[::2], flat[1::2], strict=True))
+        if self._kept and self.donated:
+            raise UnsupportedError("a program that changes buffers or arguments gives no input's memory away: compile it without donate=")
         self._given = tuple(self._order.index(name) for name in self.donated)
         self._entry = "call_given" if self.donated else "call"
         # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
@@ -114,9 +113,29 @@ class Executable:
         self._idle = [self._runner(executor)]
         self._stateful = self._function("get_states") is not None
 
+    def _read_forms(self, forms: str) -> None:
+        """Notes which inputs and outputs are no numbers to Python, and which calls do not show."""
+        if not forms:
+            return
+        from .forms import Forms
+        from .kept import Kept
+
+        self._kept = Kept.of(forms)
+        if self._kept is None:
+            self._forms = Forms(forms)
+            self.inputs, self.outputs = self._forms.dtypes(self.inputs, self.outputs)
+        else:
+            self.inputs, self.outputs = self._kept.seen(self.inputs, "input"), self._kept.seen(self.outputs, "output")
+
     def _runner(self, executor):
         """(the function that runs it, the one that says whether its latest call was begun: for models that arrays are given to)."""
-        return executor[self._entry], executor["begun"] if self.donated else None
+        run = executor[self._entry]
+        return self._kept.around(run, self._order) if self._kept else run, executor["begun"] if self.donated else None
+
+    @property
+    def buffers(self) -> Mapping:
+        """The buffers that the model changes, by name: they are kept from call to call, and may be read, set and reset."""
+        return self._kept.buffers if self._kept else {}
 
     @property
     def limits(self) -> Limits | None:
@@ -166,8 +185,10 @@ class Executable:
         infer = self._function("infer_shapes")
         if infer is None:
             raise UnsupportedError("the shapes of the results of this model are known only after a call")
-        flat = iter(infer(*[list(shape) for shape in self._bind(args, kwargs)]))
-        return tuple(tuple(int(next(flat)) for _ in range(int(rank))) for rank in flat)
+        given = [list(shape) for shape in self._bind(args, kwargs)]
+        flat = iter(infer(*(self._kept.fill(given, [list(v.shape) for v in self._kept.buffers.values]) if self._kept else given)))
+        found = tuple(tuple(int(next(flat)) for _ in range(int(rank))) for rank in flat)
+        return self._kept.seen(found, "output") if self._kept else found
 
     def reserve(self, **dims: int) -> None:
         """Plans and takes memory for dimensions up to these, so that later calls do not have to: m.reserve(seq=512). What is not
@@ -386,12 +407,16 @@ class Executable:
         given = arrays
         if self._forms is not None:
             arrays = self._forms.encode(arrays, self._order)
+        if self._kept:
+            arrays = self._kept.fill(arrays)
         try:
             taken = take(executor, arrays, rounds, self._here)
         except Exception as error:
             self._explain(given, error)
             raise
         value = _tuples(taken.result) if isinstance(taken.result, Array) else taken.result
+        if self._kept:
+            value = self._kept.shown(value if isinstance(value, tuple) else [value])
         taken.result = value if self._forms is None else self._forms.decode(value)
         return taken
 
@@ -436,20 +461,24 @@ class Executable:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: inputs, outputs, open dimensions, facts."""
-        from ..runtime import html
-
-        told = self.describe()
-        rows = [("input", i.name, str(i).partition(" ")[2]) for i in self.inputs] + [("output", i.name, str(i).partition(" ")[2]) for i in self.outputs]
-        dims = [("dimension", d.name, f"{d.min} to {d.max if d.max < MAX_EXTENT else 'any'}") for d in self.dims]
-        known = ("target", "constant_bytes", "workspace_bytes", "version", "states", "needs")
-        text = lambda value: f"{value:,}" if isinstance(value, int) else ", ".join(value) if isinstance(value, list) else str(value)  # noqa: E731
-        facts = [(k.replace("_", " "), text(told[k])) for k in known if told.get(k) not in (None, "", [])]
-        facts += [("holds", guard) for guard in self.guards[:20]] + [("file", self.artifact)] * bool(self.artifact)
-        return html.facts("baton.Executable", facts, html.table(("", "name", "type"), rows + dims))
+        return _html(self)
 
     def __repr__(self) -> str:
         sides = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"<baton.Executable {' -> '.join(sides)}>"
+
+
+def _html(model: Executable) -> str:
+    from ..runtime import html
+
+    told = model.describe()
+    rows = [("input", i.name, str(i).partition(" ")[2]) for i in model.inputs] + [("output", i.name, str(i).partition(" ")[2]) for i in model.outputs]
+    dims = [("dimension", d.name, f"{d.min} to {d.max if d.max < MAX_EXTENT else 'any'}") for d in model.dims]
+    known = ("target", "constant_bytes", "workspace_bytes", "version", "states", "needs")
+    text = lambda value: f"{value:,}" if isinstance(value, int) else ", ".join(value) if isinstance(value, list) else str(value)  # noqa: E731
+    facts = [(k.replace("_", " "), text(told[k])) for k in known if told.get(k) not in (None, "", [])]
+    facts += [("holds", guard) for guard in model.guards[:20]] + [("file", model.artifact)] * bool(model.artifact)
+    return html.facts("baton.Executable", facts, html.table(("", "name", "type"), rows + dims))
 
 
 def _misfit(want, shape) -> str:

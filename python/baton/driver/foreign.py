@@ -13,7 +13,7 @@ class ForeignExecutable(Executable):
 
     def __init__(self, module, target, inputs, outputs):
         self._module, self._target = module, target
-        self._executors, self._forms, self._specialize, self.artifact = [], None, None, None
+        self._executors, self._forms, self._kept, self._specialize, self.artifact = [], None, None, None, None
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self._order = tuple(info.name for info in self.inputs)
 

@@ -189,10 +189,10 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
 }
 
 LLVMValueRef ValueBuilder::DotOfPairs(LLVMValueRef a, LLVMValueRef b, int lanes) {
-  const char* pairs = lanes == 16 && target_->Has("avx512bw") ? "llvm.x86.avx512.pmaddw.d.512"
-                      : lanes == 8 && target_->Has("avx2")    ? "llvm.x86.avx2.pmadd.wd"
-                      : lanes == 4 && target_->Has("avx2")    ? "llvm.x86.sse2.pmadd.wd"
-                                                              : nullptr;
+  const char* pairs = lanes == 16 && target_->Has("avx512bw")                          ? "llvm.x86.avx512.pmaddw.d.512"
+                      : lanes == 8 && target_->Has("avx2")                             ? "llvm.x86.avx2.pmadd.wd"
+                      : lanes == 4 && (target_->Has("avx2") || target_->Has("sse4.1")) ? "llvm.x86.sse2.pmadd.wd"
+                                                                                       : nullptr;
   if (!pairs) return nullptr;
   const DataType words = DataType::Int(16, 2 * lanes);
   LLVMValueRef x = LLVMBuildBitCast(builder_, a, TypeFor(ctx_, words), ""), eight = ConstLike(8, words);

@@ -3,6 +3,7 @@
 #include <baton/ir/failure.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
+#include <baton/support/json.h>
 
 #include <algorithm>
 
@@ -80,6 +81,45 @@ Array<ObjectRef> Recorded(const char* function, Arguments arguments, F import) {
   }
 }
 
+std::string JsonOf(const std::vector<OnnxNode>& nodes) {
+  std::string out;
+  support::JsonWriter w(&out);
+  const auto values = [&w](const char* key, const std::vector<OnnxValue>& list) {
+    w.Key(key);
+    w.BeginArray();
+    for (const OnnxValue& v : list) {
+      w.BeginObject();
+      w.Key("name"), w.String(v.name);
+      w.Key("dtype"), w.String(v.dtype);
+      if (v.ranked) {
+        w.Key("shape"), w.BeginArray();
+        for (int64_t d : v.shape) w.Int(d);
+        w.EndArray();
+      }
+      w.EndObject();
+    }
+    w.EndArray();
+  };
+  w.BeginArray();
+  for (const OnnxNode& n : nodes) {
+    w.BeginObject();
+    w.Key("label"), w.String(n.label);
+    w.Key("domain"), w.String(n.domain);
+    w.Key("op"), w.String(n.op);
+    w.Key("version"), w.Int(n.version);
+    w.Key("depth"), w.Int(n.depth);
+    w.Key("why"), w.String(n.why);
+    w.Key("after_unsupported"), w.Bool(n.after_unsupported);
+    w.Key("calls"), w.BeginArray();
+    for (const std::string& c : n.calls) w.String(c);
+    w.EndArray();
+    values("inputs", n.inputs), values("outputs", n.outputs);
+    w.EndObject();
+  }
+  w.EndArray();
+  return out;
+}
+
 /// `later`: large weights are in the file until a pass reads them.
 BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_file")
     .set_body_typed([](std::string path, Map<String, Any> inputs, bool freeze, int64_t opset, bool later) {
@@ -107,6 +147,16 @@ BATON_REGISTER_GLOBAL("relay.frontend.open_onnx_file")
 BATON_REGISTER_GLOBAL("relay.frontend.open_onnx_bytes")
     .set_body_typed([](std::string model, Map<String, Any> inputs, std::string folder) {
       return FromOnnxBytes(model, OptionsOf(inputs, true, folder, 0, true)).mod;
+    });
+
+/// The nodes of a model as JSON, and the module, or null where something is not supported. symbolic: as open_onnx_file.
+BATON_REGISTER_GLOBAL("relay.frontend.xray_onnx")
+    .set_body_typed([](std::string path, Map<String, Any> inputs, bool symbolic) {
+      std::vector<OnnxNode> nodes;
+      OnnxOptions options = OptionsOf(inputs, true, "", 0, symbolic);
+      options.weights_later = true, options.nodes = &nodes;
+      const OnnxModule made = FromOnnxFile(path, options);
+      return Array<Any>{Any(String(JsonOf(nodes))), Any(made.mod)};
     });
 
 BATON_REGISTER_GLOBAL("relay.frontend.onnx_supports").set_body_typed([](std::string domain, std::string op) {

@@ -42,7 +42,7 @@ int64_t BlockOf(int64_t channels, int64_t lanes) {
 bool AddsFourProducts(const Target& target) {
   if (!target->traits().vector_kernels) return false;
   if (target->Has("avx512vnni") || target->Has("avxvnni")) return true;
-  return target->Has(target->Has("avx512f") ? "avx512bw" : "avx2");
+  return target->Has(target->Has("avx512f") ? "avx512bw" : target->Has("avx") ? "avx2" : "sse4.1");
 }
 
 bool HasDotKernel(const Op& op, const Attrs& attrs, const TensorTypeNode* data, const TensorTypeNode* weight,

@@ -80,7 +80,19 @@ bool KernelCall(const CallNode* call, bool views) {
   return std::all_of(call->args.begin(), call->args.end(), [&](const Expr& a) { return fits(a->checked_type_); });
 }
 
+/// Whether an operator reads nothing of its own shape but `operand`.
+bool OnlyOperand(const ExprNode* e, const ExprNode* operand) {
+  const auto* call = As<CallNode>(e);
+  return call && std::all_of(call->args.begin(), call->args.end(),
+                             [&](const Expr& a) { return a.get() == operand || !SameShape(a.get(), e); });
+}
+
 bool TensorResult(const ExprNode* e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
+/// Bits of an element of a tensor; 0 for other values.
+int BitsOf(const ExprNode* e) {
+  const auto* t = e->checked_type_.as<TensorTypeNode>();
+  return t ? t->dtype.bits() : 0;
+}
 /// A resize that chooses an element for each of its own, where others compute means.
 bool TakesNearest(const CallNode* call) {
   const auto* field =
@@ -97,6 +109,34 @@ bool IsSplit(const ExprNode* e) {
 bool PartOfSplit(const ExprNode* e) {
   const auto* item = As<TupleGetItemNode>(e);
   return item && IsSplit(item->tuple.get());
+}
+
+/// A few expressions by what they stand for: groups are small.
+class Few {
+ public:
+  const Expr* Find(const Object* key) const {
+    for (const auto& [k, e] : entries_) {
+      if (k == key) return &e;
+    }
+    return nullptr;
+  }
+  void Add(const Object* key, Expr e) { entries_.emplace_back(key, std::move(e)); }
+
+ private:
+  std::vector<std::pair<const Object*, Expr>> entries_;
+};
+
+/// Arguments are evaluated from left to right: those with effects must come as they did in the program.
+void InOrder(const std::vector<int>& order, Array<Var>* params, Array<Expr>* args) {
+  std::vector<int64_t> sorted(order.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](int64_t a, int64_t b) { return order[static_cast<size_t>(a)] < order[static_cast<size_t>(b)]; });
+  Array<Var> p;
+  Array<Expr> a;
+  for (int64_t i : sorted) p.push_back((*params)[i]), a.push_back((*args)[i]);
+  *params = p;
+  *args = a;
 }
 
 /// Finds groups of operators for one kernel each, by post-dominators: a producer joins its post-dominator when every
@@ -234,7 +274,9 @@ class Fuser {
     GraphNode& root = nodes_[Find(i)];
     if (phase == 0 && !root.anchored) return;
     if (n.too_wide) return;
+    if (phase == 0 && WidenedElsewhere(i)) return;
     if (phase == 1 && (root.anchored || n.pattern > OpPattern::kInjective)) return;
+    if (phase == 1 && JoinEpilogue(i)) return;
     // The group so far must end here: only its last node has consumers outside.
     int sink = n.sink;
     std::vector<int> between;
@@ -242,6 +284,44 @@ class Fuser {
     std::vector<int> roots{Find(i)};
     for (int b : between) roots.push_back(Find(b));
     Join(roots, Find(sink));
+  }
+
+  /// Whether operator `i` works element by element on value `from`, of its own shape.
+  bool FollowsElementwise(int from, int i) const {
+    const GraphNode& n = nodes_[i];
+    return n.kernel && n.pattern <= OpPattern::kBroadcast && SameShape(nodes_[from].expr, n.expr);
+  }
+  /// Whether the steps that follow value `i` one by one only make wider elements of its own, for the epilogue of a
+  /// heavy operator that is there already: memory between the two holds the narrow ones.
+  bool WidenedElsewhere(int i) {
+    for (int at = i; !nodes_[at].external && Consumers(at).size() == 1;) {
+      const int next = static_cast<int>(Consumers(at)[0]);
+      if (!FollowsElementwise(at, next)) return false;
+      if (nodes_[Find(next)].anchored) return at != i && BitsOf(nodes_[at].expr) > BitsOf(nodes_[i].expr);
+      if (!OnlyOperand(nodes_[next].expr, nodes_[at].expr)) return false;
+      at = next;
+    }
+    return false;
+  }
+  /// The group of light steps that ends with `i` joins the epilogue that alone reads it, if it widens what it reads.
+  bool JoinEpilogue(int i) {
+    const GraphNode& n = nodes_[i];
+    if (n.pattern > OpPattern::kBroadcast || !n.kernel || n.external || Consumers(i).size() != 1 || Find(i) != i)
+      return false;
+    const int next = static_cast<int>(Consumers(i)[0]), target = Find(next);
+    if (!nodes_[target].anchored || !FollowsElementwise(i, next)) return false;
+    for (int at = i, before = -1; at >= 0; at = before, before = -1) {
+      for (const Expr& a : As<CallNode>(nodes_[at].expr)->args) {
+        const int k = SameShape(a.get(), n.expr) ? IdOf(a.get()) : -1;
+        if (k >= 0 && Find(k) == i) {
+          before = As<CallNode>(nodes_[k].expr) ? k : -1;
+        } else if (SameShape(a.get(), n.expr) && BitsOf(a.get()) < BitsOf(n.expr)) {
+          Join({i, target}, target);
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   bool Fusable(int from, int i, int phase, bool is_sink) {
@@ -347,21 +427,6 @@ class Fuser {
     return m.VisitExpr(func);
   }
 
-  /// A few expressions by what they stand for: groups are small.
-  class Few {
-   public:
-    const Expr* Find(const Object* key) const {
-      for (const auto& [k, e] : entries_) {
-        if (k == key) return &e;
-      }
-      return nullptr;
-    }
-    void Add(const Object* key, Expr e) { entries_.emplace_back(key, std::move(e)); }
-
-   private:
-    std::vector<std::pair<const Object*, Expr>> entries_;
-  };
-
   /// Whether a part of a split's result is the result of a group.
   bool FusedPart(const TupleGetItemNode* item) {
     const int i = IdOf(item), of = IdOf(item->tuple.get());
@@ -452,20 +517,6 @@ class Fuser {
     out->checked_type_ = pre->checked_type_;
     out->span = pre->span;
     return out;
-  }
-
-  /// Arguments are evaluated from left to right: those with effects must come as they did in the program.
-  static void InOrder(const std::vector<int>& order, Array<Var>* params, Array<Expr>* args) {
-    std::vector<int64_t> sorted(order.size());
-    std::iota(sorted.begin(), sorted.end(), 0);
-    std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) {
-      return order[static_cast<size_t>(a)] < order[static_cast<size_t>(b)];
-    });
-    Array<Var> p;
-    Array<Expr> a;
-    for (int64_t i : sorted) p.push_back((*params)[i]), a.push_back((*args)[i]);
-    *params = p;
-    *args = a;
   }
 
   /// Objects shared by many kernels are made once.

@@ -13,7 +13,6 @@
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
 #include <relay/op/integer_ranges.h>
-#include <relay/op/later.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "relay/kernel/dots.h"
+#include "relay/transform/byte_weights.h"
 #include "relay/transform/convert_layout.h"
 
 namespace baton::relay::transform {
@@ -53,78 +53,6 @@ std::optional<double> NumberOf(const Expr& e) {
 }
 Expr ConstantOf(NDArray data) { return Constant(std::move(data)); }
 
-/// The value for a line of `values`, of which there is one for each line, or one for all.
-double LineOf(const NDArray& values, int64_t line) {
-  return runtime::LoadDouble(values.data(), values.dtype(), values.numel() > 1 ? line : 0);
-}
-
-/// A matrix of weights as the kernels take it: a line for each output, terms of the sum behind the first dimension.
-struct Weight {
-  NDArray values;             ///< int8; null: they are none
-  int64_t shift = 0;          ///< less than the weights themselves, which may be bytes around another middle than 0
-  std::vector<float> scales;  ///< one, or one for each output
-  /// The sum of each output's weights.
-  std::vector<int64_t> Sums() const {
-    const int64_t lines = values.dim(0), terms = values.numel() / std::max<int64_t>(lines, 1);
-    std::vector<int64_t> sums(static_cast<size_t>(lines));
-    for (int64_t i = 0; i < values.numel(); ++i) sums[static_cast<size_t>(i / terms)] += values.ptr<int8_t>()[i];
-    return sums;
-  }
-};
-
-/// f(place, weight) in the order of lines, of `w` less `zeros`, one or one for each output.
-template <class F>
-void ForEachWeight(const NDArray& w, const NDArray& zeros, bool transpose, F f) {
-  const int64_t lines = w.dim(transpose ? 1 : 0), terms = lines > 0 ? w.numel() / lines : 0;
-  for (int64_t line = 0; line < lines; ++line) {
-    const double zero = zeros.defined() ? LineOf(zeros, line) : 0;
-    for (int64_t k = 0; k < terms; ++k) {
-      const int64_t at = transpose ? k * lines + line : line * terms + k;
-      f(line * terms + k, runtime::LoadDouble(w.data(), w.dtype(), at) - zero);
-    }
-  }
-}
-NDArray ShiftedBytes(const NDArray& w, const NDArray& zeros, bool transpose, int64_t shift) {
-  std::vector<int64_t> shape = w.shape();
-  if (transpose) std::swap(shape[0], shape[1]);
-  NDArray out = NDArray::Empty(shape, kInt8);
-  ForEachWeight(w, zeros, transpose, [&](int64_t at, double v) {
-    out.ptr<int8_t>()[at] = static_cast<int8_t>(static_cast<int64_t>(v) - shift);
-  });
-  return out;
-}
-/// The weights as int8: less `zeros`, one or one for each output, and less a shift where they are bytes all the same.
-/// Values are null where they are none; they are `w` itself where nothing changes, and made again when they are read
-/// where a file holds `w`.
-Weight Signed(const NDArray& w, const NDArray& zeros, bool transpose) {
-  Weight weight;
-  bool changed = transpose || w.dtype() != kInt8;
-  for (int64_t line = 0; zeros.defined() && line < zeros.numel() && !changed; ++line)
-    changed = LineOf(zeros, line) != 0;
-  if (!changed) {
-    weight.values = w.Contiguous();
-    return weight;
-  }
-  double low = 0, high = 0;
-  bool whole = true;
-  auto make = [zeros, transpose, &low, &high, &whole, &weight](const NDArray& from) {
-    const NDArray dense = from.Contiguous();
-    ForEachWeight(dense, zeros, transpose, [&](int64_t, double v) {
-      low = std::min(low, v), high = std::max(high, v), whole = whole && v == std::floor(v);
-    });
-    if (!whole || high - low > 255) return NDArray();
-    weight.shift = static_cast<int64_t>(high > 127 ? high - 127 : low < -128 ? low + 128 : 0);
-    return ShiftedBytes(dense, zeros, transpose, weight.shift);
-  };
-  weight.values = Reading(w, make);
-  if (weight.values.defined() && w.HasSource()) {
-    MakeAgain(weight.values, w, [zeros, transpose, shift = weight.shift](const NDArray& from) {
-      return ShiftedBytes(from.Contiguous(), zeros, transpose, shift);
-    });
-  }
-  return weight;
-}
-
 /// The product's operator on bytes.
 struct Product {
   Op op;
@@ -146,10 +74,21 @@ std::optional<Product> ProductOf(const CallNode* call) {
   return Product{op::dense, in_int32, !(a && a->transpose_b)};
 }
 
-class Maker : public MixedModeMutator {
+/// Whether a float32 of this value is neither 0, subnormal, infinite nor NaN.
+bool IsNormal(double v) { return std::isnormal(static_cast<float>(v)); }
+Expr ToUnsigned(const Expr& bytes) { return Cast(Add(Cast(bytes, kInt32), MakeScalar(kToUnsigned, kInt32)), kUInt8); }
+
+/// Quantized values of a function: signed bytes whose users all restore what they stand for become unsigned ones, and
+/// what only moves elements moves bytes.
+class QuantizedValues {
  public:
-  Maker(const Function& f, Target target) : target_(std::move(target)) {
+  explicit QuantizedValues(const Function& f) {
     PostOrder(f, [&](const Expr& e) {
+      ForEachChild(e.get(), [&](const ExprNode* child) {
+        bool fresh = false;
+        int& n = users_.Insert(child, &fresh);
+        n = fresh ? 1 : n + 1;
+      });
       const auto* user = e.as<CallNode>();
       if (!user) return ForEachChild(e.get(), [&](const ExprNode* child) { used_as_they_are_.Add(child); });
       const bool restores = user->op == op::qnn::dequantize;
@@ -160,53 +99,27 @@ class Maker : public MixedModeMutator {
     used_as_they_are_.Add(f->body.get());
   }
 
- private:
-  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
-    const auto* call = post.as<CallNode>();
-    if (!call) return post;
-    Expr out = Rewritten(pre, *call, post);
-    if (!out.same_as(post) && !out->span.defined()) out->span = pre->span;
-    return out;
-  }
-  Expr Rewritten(const CallNode* pre, const CallNode& call, const Expr& post) {
-    if (call.op == op::qnn::quantize) return Quantized(pre, call, post);
-    if (call.op == op::qnn::dequantize) return Dequantized(pre, call, post);
-    const auto* out = pre->checked_type_.as<TensorTypeNode>();
-    if (!out) return post;
-    const std::optional<Product> product = ProductOf(pre);
-    if (!product) return post;
-    if (out->dtype == kFloat32) return OfRestored(pre, call, *product, post);
-    return out->dtype == kInt32 ? OfIntegers(pre, call, *product, post) : post;
-  }
-
-  // ---- Signed bytes whose users all restore what they stand for are unsigned ones.
-
   /// Whether a typed call makes signed bytes that become unsigned.
   bool BecomesUnsigned(const Expr& e) const {
     const CallNode* q = CallOf(e, op::qnn::quantize);
     return q && AttrsAs<QuantizeAttrs>(q->attrs).out_dtype == kInt8 && NumberOf(q->args[1]) && NumberOf(q->args[2]) &&
            !used_as_they_are_.Has(q);
   }
+  /// A rewritten call of qnn.quantize, `call`, of the typed `pre`.
   Expr Quantized(const CallNode* pre, const CallNode& call, const Expr& post) {
-    const bool is_unsigned = BecomesUnsigned(GetRef<Expr>(pre));
     const std::optional<double> scale = NumberOf(call.args[1]), zero = NumberOf(call.args[2]);
-    if (!scale || !zero) return post;
-    const DataType to = is_unsigned ? kUInt8 : AttrsAs<QuantizeAttrs>(call.attrs).out_dtype;
-    const double point = is_unsigned ? *zero + kToUnsigned : *zero;
-    if (Expr same = Selected(call, *scale, *zero, is_unsigned); same.defined()) return same;
-    if (FollowsIntegers(call.args[0], 0) && *scale > 0) {
-      // The scale is a constant beside others that are multiplied: one more factor, where a division takes longer.
-      const auto inverse = static_cast<float>(1 / *scale);
-      Expr steps = MakeCall(op::round, {Multiply(call.args[0], MakeScalar(inverse, kFloat32))});
-      const double low = to.is_uint() ? 0 : -std::ldexp(1.0, to.bits() - 1);
-      const double high = std::ldexp(1.0, to.is_uint() ? to.bits() : to.bits() - 1) - 1;
-      Expr moved = point == 0 ? steps : Add(steps, MakeScalar(point, kFloat32));
-      return Cast(MakeCall<ClipAttrs>(op::clip, {moved}, [&](ClipAttrs* a) { a->a_min = low, a->a_max = high; }), to);
+    if (!scale || !zero || !IsNormal(*scale) || !IsNormal(1 / *scale)) return post;
+    const Steps steps{*scale, *zero, AttrsAs<QuantizeAttrs>(call.attrs).out_dtype, BecomesUnsigned(GetRef<Expr>(pre))};
+    if (Expr joined = Joined(pre->args[0], call.args[0], call, steps, false); joined.defined()) return joined;
+    // What selects elements of joined ones selects bytes: quantizing keeps the order.
+    const auto *select = pre->args[0].as<CallNode>(), *made = call.args[0].as<CallNode>();
+    if (select && made && Selects(select) && steps.scale > 0 && IsUsedOnce(pre->args[0])) {
+      Expr joined = Joined(select->args[0], made->args[0], call, steps, true);
+      if (joined.defined()) return Select(made, joined);
     }
-    if (!is_unsigned) return post;
-    return MakeCall<QuantizeAttrs>(op::qnn::quantize, {call.args[0], call.args[1], MakeScalar(point, kInt32)},
-                                   [](QuantizeAttrs* a) { a->out_dtype = kUInt8; });
+    return QuantizedBy(steps, pre->args[0], call.args[0], call, post);
   }
+  /// The same of qnn.dequantize.
   Expr Dequantized(const CallNode* pre, const CallNode& call, const Expr& post) {
     if (!BecomesUnsigned(pre->args[0])) return post;
     const std::optional<double> zero = NumberOf(call.args[2]);
@@ -215,20 +128,101 @@ class Maker : public MixedModeMutator {
                       : Add(Cast(call.args[2], kInt32), MakeScalar(kToUnsigned, kInt32));
     return MakeCall(op::qnn::dequantize, {call.args[0], call.args[1], point}, call.attrs);
   }
+  /// The dtype of a tensor that is typed, or that this made.
+  static DataType DtypeOf(const Expr& e) {
+    const auto* t = TensorTypeAt(e);
+    return t ? t->dtype : DtypeMade(e);
+  }
+
+ private:
+  /// How a value is quantized, with one scale and zero point for all of it.
+  struct Steps {
+    double scale, zero;
+    DataType to;         ///< as the program says
+    bool moved = false;  ///< signed bytes are stored as unsigned ones
+    DataType stored() const { return moved ? kUInt8 : to; }
+    double point() const { return moved ? zero + kToUnsigned : zero; }
+  };
+  /// `made` in bytes, of the typed value `e`; `post` where it stays as it is.
+  Expr QuantizedBy(const Steps& steps, const Expr& e, const Expr& made, const CallNode& call, const Expr& post) const {
+    if (Expr same = Selected(made, steps); same.defined()) return same;
+    if (Expr restored = RestoredLater(e, made); restored.defined())
+      return QuantizedBy(steps, restored, restored, call, Expr());
+    if (FollowsIntegers(made, 0) && steps.scale > 0) {
+      // The scale is a constant beside others that are multiplied: one more factor, where a division takes longer.
+      const auto inverse = static_cast<float>(1 / steps.scale);
+      Expr rounded = MakeCall(op::round, {Multiply(made, MakeScalar(inverse, kFloat32))});
+      const double low = steps.to.is_uint() ? 0 : -std::ldexp(1.0, steps.to.bits() - 1);
+      const double high = std::ldexp(1.0, steps.to.is_uint() ? steps.to.bits() : steps.to.bits() - 1) - 1;
+      Expr at = steps.zero == 0 ? rounded : Add(rounded, MakeScalar(steps.zero, kFloat32));
+      return Moved(
+          Cast(MakeCall<ClipAttrs>(op::clip, {at}, [&](ClipAttrs* a) { a->a_min = low, a->a_max = high; }), steps.to),
+          steps);
+    }
+    if (!steps.moved && post.defined()) return post;
+    return Moved(MakeCall(op::qnn::quantize, {made, call.args[1], call.args[2]}, call.attrs), steps);
+  }
+  /// Signed bytes as unsigned ones, where they are stored so. Of the bytes, not before: what is not a number is 0
+  /// among signed bytes, and stands for the same number here.
+  static Expr Moved(const Expr& bytes, const Steps& steps) { return steps.moved ? ToUnsigned(bytes) : bytes; }
+  /// quantize(concatenate(x, y)) is concatenate(quantize(x), quantize(y)), which joins bytes; null where nothing is
+  /// restored, or others read the floats too. `all`: null unless all of it is restored, and therefore finite.
+  Expr Joined(const Expr& e, const Expr& made_of_it, const CallNode& call, const Steps& steps, bool all) const {
+    const auto* join = e.as<CallNode>();
+    const OpDef* def = join ? DefOf(join->op) : nullptr;
+    if (!def || def->traits.layout != LayoutRule::kJoins || join->args.size() != 1 || !IsUsedOnce(e)) return Expr();
+    const auto* fields = join->args[0].as<TupleNode>();
+    const auto* made = made_of_it.as<CallNode>();
+    const auto* made_fields = made && made->args.size() == 1 ? made->args[0].as<TupleNode>() : nullptr;
+    if (!fields || !made_fields || !IsUsedOnce(join->args[0]) || fields->fields.size() != made_fields->fields.size())
+      return Expr();
+    bool any = false;
+    for (const Expr& f : made_fields->fields) {
+      if (all && !CallOf(f, op::qnn::dequantize)) return Expr();
+      any |= FollowsIntegers(f, 0);
+    }
+    if (!any) return Expr();
+    Array<Expr> bytes;
+    for (size_t i = 0; i < fields->fields.size(); ++i) {
+      const auto k = static_cast<int64_t>(i);
+      bytes.push_back(QuantizedBy(steps, fields->fields[k], made_fields->fields[k], call, Expr()));
+    }
+    return MakeCall(Downcast<Op>(join->op), {Tuple(bytes)}, join->attrs);
+  }
+  bool IsUsedOnce(const Expr& e) const {
+    const int* n = users_.Find(e.get());
+    return n && *n == 1;
+  }
+  /// The call that selects elements of what qnn.dequantize restored, and that; or the latter alone.
+  static std::pair<const CallNode*, const CallNode*> SelectedFrom(const Expr& made) {
+    if (const CallNode* restored = CallOf(made, op::qnn::dequantize)) return {nullptr, restored};
+    const auto* select = made.as<CallNode>();
+    if (!select || !Selects(select)) return {};
+    return {select, CallOf(select->args[0], op::qnn::dequantize)};
+  }
+  static bool Selects(const CallNode* call) {
+    const OpDef* def = DefOf(call->op);
+    return def && def->traits.values >= Values::kSelects && call->args.size() == 1;
+  }
+  static Expr Select(const CallNode* select, const Expr& e) {
+    return select ? MakeCall(Downcast<Op>(select->op), {e}, select->attrs) : e;
+  }
   /// quantize(select(dequantize(q))) with one scale and zero point is select(q), for operators that select elements.
-  static Expr Selected(const CallNode& quantize, double scale, double zero, bool is_unsigned) {
-    const auto* select = quantize.args[0].as<CallNode>();
-    const OpDef* def = select ? DefOf(select->op) : nullptr;
-    if (!def || def->traits.values < Values::kSelects || select->args.size() != 1) return Expr();
-    const CallNode* restored = CallOf(select->args[0], op::qnn::dequantize);
+  static Expr Selected(const Expr& made, const Steps& steps) {
+    const auto [select, restored] = SelectedFrom(made);
     if (!restored) return Expr();
     const std::optional<double> s = NumberOf(restored->args[1]), z = NumberOf(restored->args[2]);
-    const double point = is_unsigned ? zero + kToUnsigned : zero;
-    if (!s || !z || static_cast<float>(*s) != static_cast<float>(scale) || *z != point) return Expr();
-    const auto* bytes = TensorTypeAt(restored->args[0]);
-    const DataType to = is_unsigned ? kUInt8 : AttrsAs<QuantizeAttrs>(quantize.attrs).out_dtype;
-    const DataType from = bytes ? bytes->dtype : DtypeMade(restored->args[0]);
-    return from == to ? MakeCall(Downcast<Op>(select->op), {restored->args[0]}, select->attrs) : Expr();
+    if (!s || !z || static_cast<float>(*s) != static_cast<float>(steps.scale) || *z != steps.point()) return Expr();
+    return DtypeOf(restored->args[0]) == steps.stored() ? Select(select, restored->args[0]) : Expr();
+  }
+  /// select(dequantize(q)) that nothing else reads as dequantize(select(q)), so that memory holds bytes.
+  Expr RestoredLater(const Expr& e, const Expr& made) const {
+    const auto [select, restored] = SelectedFrom(made);
+    if (!select || !restored || !IsUsedOnce(e)) return Expr();
+    const std::optional<double> s = NumberOf(restored->args[1]);
+    if (!s || *s <= 0 || !NumberOf(restored->args[2])) return Expr();
+    return MakeCall(op::qnn::dequantize, {Select(select, restored->args[0]), restored->args[1], restored->args[2]},
+                    restored->attrs);
   }
   /// The dtype of bytes that this pass made, which have no type yet.
   static DataType DtypeMade(const Expr& e) {
@@ -236,7 +230,11 @@ class Maker : public MixedModeMutator {
     if (const CallNode* c = CallOf(e, op::cast)) return runtime::GetField(c->attrs.get(), "dtype").As<DataType>();
     const auto* c = e.as<CallNode>();
     const OpDef* def = c ? DefOf(c->op) : nullptr;
-    if (def && def->traits.values >= Values::kSelects && c->args.size() == 1) return DtypeMade(c->args[0]);
+    if (def && def->traits.values >= Values::kSelects && c->args.size() == 1) return DtypeOf(c->args[0]);
+    if (def && def->traits.layout == LayoutRule::kJoins) {
+      const auto* fields = c->args[0].as<TupleNode>();
+      return fields && !fields->fields.empty() ? DtypeOf(fields->fields[0]) : DataType::Void();
+    }
     return DataType::Void();
   }
   /// Whether a value is made of restored integers by a few cheap operators.
@@ -251,6 +249,33 @@ class Maker : public MixedModeMutator {
       if (FollowsIntegers(a, depth + 1)) return true;
     }
     return false;
+  }
+
+  PointerSet used_as_they_are_;  // what something but qnn.dequantize reads
+  PointerMap<int> users_;
+};
+
+class Maker : public MixedModeMutator {
+ public:
+  Maker(const Function& f, Target target) : values_(f), target_(std::move(target)) {}
+
+ private:
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    if (!call) return post;
+    Expr out = Rewritten(pre, *call, post);
+    if (!out.same_as(post) && !out->span.defined()) out->span = pre->span;
+    return out;
+  }
+  Expr Rewritten(const CallNode* pre, const CallNode& call, const Expr& post) {
+    if (call.op == op::qnn::quantize) return values_.Quantized(pre, call, post);
+    if (call.op == op::qnn::dequantize) return values_.Dequantized(pre, call, post);
+    const auto* out = pre->checked_type_.as<TensorTypeNode>();
+    if (!out) return post;
+    const std::optional<Product> product = ProductOf(pre);
+    if (!product) return post;
+    if (out->dtype == kFloat32) return OfRestored(pre, call, *product, post);
+    return out->dtype == kInt32 ? OfIntegers(pre, call, *product, post) : post;
   }
 
   // ---- Products
@@ -274,14 +299,19 @@ class Maker : public MixedModeMutator {
     if (!restored || !scale || !bytes || bytes->dtype.bits() != 8) return post;
     const std::optional<double> zero = NumberOf(restored->args[2]);
     if (!zero) return post;
-    const Weight weight = RestoredWeight(w, product);
+    const ByteWeights weight = RestoredWeight(w, product);
     if (!weight.values.defined()) return post;
-    const bool is_unsigned = bytes->dtype == kUInt8 || BecomesUnsigned(x->args[0]);
+    // A factor that float32 does not hold would make NaN of a sum that is 0.
+    for (float s : weight.scales) {
+      if (!IsNormal(*scale) || !IsNormal(s) || !IsNormal(*scale * s)) return post;
+    }
+    const bool is_unsigned = bytes->dtype == kUInt8 || values_.BecomesUnsigned(x->args[0]);
     const double point = *zero + (is_unsigned ? 0 : kToUnsigned);
     TensorTypeNode viewed = *bytes;
     viewed.shape = TensorTypeAt(pre->args[0])->shape;
     Expr data = view ? MakeCall(Downcast<Op>(view->op), {restored->args[0]}, view->attrs) : restored->args[0];
     Expr sum = Sum(pre, is_unsigned ? data : ToUnsigned(data), &viewed, point, Expr(), weight, product);
+    if (!sum.defined()) sum = ExactSum(pre, data, *zero, bytes, weight, product);
     if (!sum.defined()) return post;
     NDArray factors = NDArray::Empty({static_cast<int64_t>(weight.scales.size())}, kFloat32);
     for (size_t i = 0; i < weight.scales.size(); ++i)
@@ -314,7 +344,7 @@ class Maker : public MixedModeMutator {
       viewed.shape = TensorTypeAt(pre->args[0])->shape;
       bytes = &viewed;
     }
-    Weight weight = Signed(w->data, NDArray(), product.transpose);
+    ByteWeights weight = SignedBytes(w->data, NDArray(), product.transpose);
     if (!weight.values.defined()) return post;
     std::optional<double> point = zero.defined() ? NumberOf(zero) : std::optional<double>(0);
     const bool is_unsigned = bytes->dtype == kUInt8;
@@ -399,9 +429,6 @@ class Maker : public MixedModeMutator {
     }
     return true;
   }
-  static Expr ToUnsigned(const Expr& bytes) {
-    return Cast(Add(Cast(bytes, kInt32), MakeScalar(kToUnsigned, kInt32)), kUInt8);
-  }
   /// A value for each output of the typed product, or one for all.
   static Expr AlongOutputs(const NDArray& values, const CallNode* product) {
     if (values.numel() == 1) return Reshape(ConstantOf(values), Array<int64_t>{});
@@ -412,28 +439,25 @@ class Maker : public MixedModeMutator {
     return Reshape(ConstantOf(values), shape);
   }
 
-  static Weight RestoredWeight(const CallNode* w, const Product& product) {
-    Weight weight;
+  static ByteWeights RestoredWeight(const CallNode* w, const Product& product) {
     const auto* values = w->args[0].as<ConstantNode>();
     const auto *scale = w->args[1].as<ConstantNode>(), *zero = w->args[2].as<ConstantNode>();
-    if (!values || !scale || !zero || values->data.dtype().bits() != 8 || values->data.ndim() < 1) return weight;
+    if (!values || !scale || !zero || values->data.dtype().bits() != 8 || values->data.ndim() < 1) return {};
     const NDArray scales = scale->data.Contiguous(), zeros = zero->data.Contiguous();
     const int64_t rank = values->data.ndim(), outputs = product.transpose ? 1 : 0;
     int64_t axis = AttrsAs<DequantizeAttrs>(w->attrs).axis;
     if (axis < 0) axis += rank;
-    if ((scales.numel() > 1 || zeros.numel() > 1) && axis != outputs) return weight;
+    if ((scales.numel() > 1 || zeros.numel() > 1) && axis != outputs) return {};
+    ByteWeights weight = SignedBytes(values->data, zeros, product.transpose);
     for (int64_t i = 0; i < scales.numel(); ++i)
       weight.scales.push_back(static_cast<float>(runtime::LoadDouble(scales.data(), scales.dtype(), i)));
-    std::vector<float> factors = std::move(weight.scales);
-    weight = Signed(values->data, zeros, product.transpose);
-    weight.scales = std::move(factors);
     return weight;
   }
 
   /// The exact sum of (data - zero) * weight in int32; null where no kernel takes it. `open_zero`: a scalar instead of
   /// `zero`, known at run time.
   Expr Sum(const CallNode* pre, Expr data, const TensorTypeNode* type, double zero, const Expr& open_zero,
-           Weight weight, const Product& product) {
+           ByteWeights weight, const Product& product) {
     TensorTypeNode bytes = *type;
     bytes.dtype = kUInt8;
     Attrs attrs = product.attrs;
@@ -470,8 +494,8 @@ class Maker : public MixedModeMutator {
 
   /// Where all weights have the same part, its product is that part times the sums of the data: of each line, or of
   /// each window, over all channels. Null where float32 does not hold those sums.
-  Expr OfShift(const Expr& data, const TensorTypeNode& type, double zero, const Expr& open_zero, const Weight& weight,
-               const Product& product) {
+  Expr OfShift(const Expr& data, const TensorTypeNode& type, double zero, const Expr& open_zero,
+               const ByteWeights& weight, const Product& product) {
     const int n = ConvDims(product.op);
     const int64_t rank = static_cast<int64_t>(type.shape.size()), lines = weight.values.dim(0);
     const int64_t terms = weight.values.numel() / std::max<int64_t>(lines, 1);
@@ -495,11 +519,40 @@ class Maker : public MixedModeMutator {
     return Multiply(sums, MakeScalar(static_cast<double>(weight.shift), kInt32));
   }
 
+  /// The same sum of widened bytes, which IntegersInFloat takes to the kernels of float32: where a product has no
+  /// kernel on bytes its result is exact all the same. Null where a sum may outgrow what they hold.
+  static Expr ExactSum(const CallNode* pre, const Expr& data, double zero, const TensorTypeNode* bytes,
+                       const ByteWeights& weight, const Product& product) {
+    if (weight.values.numel() == 0) return Expr();
+    const double low = bytes->dtype == kUInt8 || QuantizedValues::DtypeOf(data) == kUInt8 ? 0 : -128;
+    const double most = std::max(std::abs(low - zero), std::abs(low + 255 - zero));
+    const int64_t lines = weight.values.dim(0), terms = weight.values.numel() / lines;
+    for (int64_t line = 0; line < lines; ++line) {
+      double sum = 0;
+      for (int64_t k = 0; k < terms; ++k)
+        sum += std::abs(static_cast<double>(weight.values.ptr<int8_t>()[line * terms + k] + weight.shift));
+      if (sum * most > kExactInFloat32) return Expr();
+    }
+    Attrs attrs = product.attrs;
+    if (ConvDims(product.op) > 0) {
+      const auto* info = runtime::TypeInfo::Get(attrs.type_index());
+      attrs = Attrs(info->copy(attrs.get()));
+      info->Find("out_dtype")->Set(runtime::ObjectAccess::Get(attrs), runtime::Any(kInt32).raw());
+    }
+    Expr wide = Cast(data, kInt32);
+    if (zero != 0) wide = Subtract(wide, MakeScalar(zero, kInt32));
+    Expr of_weight = Cast(ConstantOf(weight.values), kInt32);
+    if (weight.shift != 0) of_weight = Add(of_weight, MakeScalar(static_cast<double>(weight.shift), kInt32));
+    Expr sum = MakeCall(product.op, {wide, of_weight}, attrs);
+    sum->span = pre->span;
+    return sum;
+  }
+
   /// The attributes of a convolution on bytes, with padding that stands for 0 and channels by fours; null for one that
   /// has no such form.
   template <int N>
   static Attrs Convolution(const Attrs& attrs, Expr* data, TensorTypeNode* type, double zero, const Expr& open_zero,
-                           Weight* weight) {
+                           ByteWeights* weight) {
     auto a = runtime::make_object<ConvAttrs<N>>(AttrsAs<ConvAttrs<N>>(attrs));
     a->out_dtype = kInt32;
     bool padded = false;
@@ -543,8 +596,8 @@ class Maker : public MixedModeMutator {
     return out;
   }
 
+  QuantizedValues values_;
   Target target_;
-  PointerSet used_as_they_are_;  // what something but qnn.dequantize reads
 };
 
 }  // namespace
@@ -553,14 +606,13 @@ Pass IntegerProducts() {
   return MakePass<IntegerProducts>({
       .doc = "Computes products and convolutions with constant weights of 8 bits on integers, by kernels that add four "
              "products of bytes at a time: those of qnn.dequantize, and those of bytes less a zero point. Sums are "
-             "exact.",
+             "exact. What is quantized after concatenate is quantized before it.",
       .opt_level = 3,
       .required = {"InferType"},
       .reassociates = true,
-      .changes_results = true,  // of NaN, which no quantized number stands for
       .run = [](Function f, IRModule, PassContext) -> Function {
         const Target target = Target::Current();
-        return kernel::AddsFourProducts(target) ? Downcast<Function>(Maker(f, target).Mutate(f)) : f;
+        return target->traits().vector_kernels ? Downcast<Function>(Maker(f, target).Mutate(f)) : f;
       },
   });
 }

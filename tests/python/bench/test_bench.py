@@ -17,6 +17,7 @@ import flops  # noqa: E402
 import latency  # noqa: E402
 import memory  # noqa: E402
 import models  # noqa: E402
+import narrow  # noqa: E402
 import open_shapes  # noqa: E402
 import shipped  # noqa: E402
 import shipped_files  # noqa: E402
@@ -224,3 +225,25 @@ def test_the_table_of_the_front_page(tmp_path, monkeypatch):
         readme.write(text)
     front = (BENCH.parent / "README.md").read_text(encoding="utf-8")
     assert "| Baton |" in front.partition(readme.BEGIN)[2].partition(readme.END)[0], "python bench/readme.py --write"
+
+
+def test_networks_of_bytes_are_quantized_between_layers():
+    """`narrow.py` compares what ONNX Runtime's tools make of a network: a scale a channel, and bytes from one layer to the next."""
+    rng = np.random.default_rng(0)
+    info, weights = narrow._info, {name: rng.standard_normal((8, 8, 3, 3)).astype(np.float32) for name in "uw"}
+    nodes = [
+        onnx.helper.make_node("Conv", ["x", "u"], ["a"], pads=[1] * 4),
+        onnx.helper.make_node("Relu", ["a"], ["b"]),
+        onnx.helper.make_node("Conv", ["b", "w"], ["c"], pads=[1] * 4),
+        onnx.helper.make_node("Add", ["b", "c"], ["y"]),
+    ]
+    wide = narrow._model(nodes, [info("x", "FLOAT", [1, 8, 5, 5])], [info("y", "FLOAT", [1, 8, 5, 5])], weights)
+    inputs = {"x": rng.standard_normal((1, 8, 5, 5), np.float32)}
+    small = narrow.quantized(wide, inputs)
+    made = {value: node for node in small.graph.node for value in node.output}
+    for node in small.graph.node:
+        if node.op_type in ("Conv", "Add"):
+            assert {made[value].op_type for value in node.input} == {"DequantizeLinear"}, node.name
+            assert [user.op_type for user in small.graph.node if node.output[0] in user.input] == ["QuantizeLinear"], node.name
+    scales = {t.name: onnx.numpy_helper.to_array(t) for t in small.graph.initializer}
+    assert [scales[made[n.input[1]].input[1]].shape for n in small.graph.node if n.op_type == "Conv"] == [(8,), (8,)]

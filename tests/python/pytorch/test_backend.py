@@ -164,13 +164,6 @@ def test_random_numbers_are_eagers():
     torch.testing.assert_close(got, want)
 
 
-def test_options_are_checked():
-    for options, message in (({"fallbak": 1}, "no option 'fallbak'"), ({"fallback": "never"}, "fallback is 'never'")):
-        torch._dynamo.reset()
-        with pytest.raises(Exception, match=message):
-            torch.compile(lambda x: x + 1, backend="baton", options=options)(torch.ones(2))
-
-
 def test_the_next_call_works_after_an_error():
     def function(x):
         return torch.linalg.eigh(x)[1].abs()

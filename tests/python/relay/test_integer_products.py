@@ -143,6 +143,117 @@ def test_layers_between_quantized_values(cpu, dtype):
     assert (got != want).mean() < 0.01
 
 
+def quantized(y, scale, zero, dtype):
+    return relay.qnn.op.quantize(y, relay.const(scale, "float32"), relay.const(zero), out_dtype=dtype)
+
+
+def restored(x, scale, zero, axis=-1):
+    return relay.qnn.op.dequantize(x, relay.const(scale, "float32"), relay.const(zero), axis=axis)
+
+
+def block_of_bytes(dtype):
+    """Branches of convolutions that are added, joined and pooled, each of another scale: all values between layers are quantized."""
+    rng, zero = np.random.default_rng(6), {"uint8": 120, "int8": -8}[dtype]
+    xv = relay.var("x", shape=(1, 16, 9, 9), dtype=dtype)
+
+    def layer(x, outputs, window):
+        w = some(rng, "int8", (outputs, 16, window, window))
+        weight = restored(relay.const(w), rng.uniform(0.001, 0.01, outputs).astype("float32"), np.zeros(outputs, "int32"), axis=0)
+        y = relay.nn.conv2d(x, weight, padding=(window // 2, window // 2), channels=outputs, kernel_size=(window, window))
+        return relay.nn.bias_add(y, relay.const(rng.standard_normal(outputs).astype("float32")))
+
+    x = restored(xv, 0.02, zero)
+    left = restored(quantized(layer(x, 32, 3), 0.1, zero, dtype), 0.1, zero)
+    right = restored(quantized(layer(x, 32, 1), 0.07, zero + 3, dtype), 0.07, zero + 3)
+    both = restored(quantized(relay.nn.relu(relay.add(left, right)), 0.09, zero, dtype), 0.09, zero)
+    same = relay.add(restored(quantized(layer(x, 16, 3), 0.1, zero, dtype), 0.1, zero), x)
+    same = restored(quantized(same, 0.11, zero - 2, dtype), 0.11, zero - 2)
+    pooled = relay.nn.max_pool2d(relay.concatenate([both, same], axis=1), pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
+    return xv, quantized(pooled, 0.11, zero - 2, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_blocks_of_bytes_have_the_same_bits_everywhere(dtype):
+    xv, y = block_of_bytes(dtype)
+    func = relay.Function([xv], y)
+    x = some(np.random.default_rng(7), dtype, (1, 16, 9, 9))
+    want = relay.create_executor("debug", mod=baton.IRModule.from_expr(func)).evaluate()(x).numpy()
+    first = None
+    for cpu in PROCESSORS:
+        try:
+            target = on(cpu)
+        except pytest.skip.Exception:
+            continue
+        got = run([xv], y, [x], target)
+        first = got if first is None else first
+        np.testing.assert_array_equal(got, first, err_msg=cpu)
+    assert np.abs(first.astype(int) - want).max() <= 2
+    assert (first != want).mean() < 0.02
+
+
+def test_no_floats_are_kept_between_quantized_layers():
+    xv, y = block_of_bytes("uint8")
+    mod = baton.IRModule.from_expr(relay.Function([xv], y))
+    with baton.target.Target("llvm -mcpu=cascadelake"), baton.transform.PassContext(opt_level=3):
+        mod = baton.get_global_func("driver.DefaultPipeline")()(mod)
+    kernels = []
+
+    def add(e):
+        if isinstance(e, relay.Call) and isinstance(e.op, relay.Function):
+            kernels.append(e)
+
+    relay.analysis.post_order_visit(mod["main"], add)
+    assert [str(k.checked_type.dtype) for k in kernels] == ["uint8"] * len(kernels)
+
+
+@pytest.mark.parametrize("cpu", PROCESSORS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("depth, columns", [(6, 5), (1030, 7)])
+def test_products_without_a_kernel_on_bytes_are_exact_too(cpu, dtype, depth, columns):
+    target, rng, zero = on(cpu), np.random.default_rng(8), 3
+    x, w = some(rng, dtype, (5, depth)), some(rng, "int8", (columns, depth))
+    xv = relay.var("x", shape=x.shape, dtype=dtype)
+    body = relay.nn.dense(restored(xv, 0.5, zero), restored(relay.const(w), 0.25, 0))
+    want = ((x.astype(np.int64) - zero) @ w.astype(np.int64).T).astype("float32") * np.float32(0.125)
+    np.testing.assert_array_equal(run([xv], body, [x], target), want)
+
+
+def test_scales_whose_product_is_no_number_of_float32():
+    """0 times infinity would make NaN of a sum that is 0."""
+    xv = relay.var("x", shape=(2, 8), dtype="uint8")
+    body = relay.nn.dense(restored(xv, 1e30, 3), restored(relay.const(np.ones((3, 8), "int8")), 1e30, 0))
+    x = np.full((2, 8), 3, "uint8")
+    np.testing.assert_array_equal(run([xv], body, [x], on("x86-64-v3")), np.zeros((2, 3), "float32"))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_what_is_not_a_number_stays_what_quantize_makes_of_it(dtype):
+    """Signed bytes are moved to unsigned ones, and stand for the same numbers there."""
+    rng = np.random.default_rng(9)
+    xv = relay.var("x", shape=(3, 8), dtype="float32")
+    weight = restored(relay.const(some(rng, "int8", (16, 8))), 0.25, 0)
+    func = relay.Function([xv], relay.nn.dense(restored(quantized(xv, 0.5, -5 if dtype == "int8" else 7, dtype), 0.5, -5 if dtype == "int8" else 7), weight))
+    x = rng.standard_normal((3, 8)).astype("float32")
+    x[0, 1], x[1, 2], x[2, 3] = np.nan, np.inf, -np.inf
+    want = relay.create_executor("debug", mod=baton.IRModule.from_expr(func)).evaluate()(x).numpy()
+    np.testing.assert_array_equal(run([xv], func.body, [x], on("x86-64-v3")), want)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_the_guard_compares_the_pass(dtype):
+    xv, y = block_of_bytes(dtype)
+    rng = np.random.default_rng(10)
+    fv = relay.var("f", shape=(4, 8), dtype="float32")
+    layer = relay.nn.dense(restored(quantized(fv, 0.5, 1, dtype), 0.5, 1), restored(relay.const(some(rng, "int8", (16, 8))), 0.25, 0))
+    for params, body in (([xv], y), ([fv], layer)):
+        guard = baton.instrument.SemanticGuard(sample="all")
+        with baton.target.Target("llvm -mcpu=cascadelake"), baton.transform.PassContext(opt_level=3, instruments=[guard]):
+            mod = relay.transform.InferType()(baton.IRModule.from_expr(relay.Function(params, body)))
+            made = relay.transform.IntegerProducts()(mod)
+        assert not baton.ir.structural_equal(made, mod)
+        assert guard.checked["IntegerProducts"] == 1
+
+
 def test_code_adds_four_products_by_one_instruction():
     xv = relay.var("x", shape=(4, 64), dtype="uint8")
     body = relay.nn.dense(int32(xv), int32(relay.const(np.ones((32, 64), "int8"))))
@@ -151,7 +262,7 @@ def test_code_adds_four_products_by_one_instruction():
     assert "vpdpbusd" in lib.get_lib().get_source("asm")
 
 
-INSTRUCTIONS = {"cascadelake": ["vpdpbusd"], "skylake-avx512": ["pmaddwd"], "core-avx2": ["pmaddwd"]}
+INSTRUCTIONS = {"cascadelake": ["vpdpbusd"], "skylake-avx512": ["pmaddwd"], "core-avx2": ["pmaddwd"], "x86-64-v2": ["pmaddwd"]}
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])

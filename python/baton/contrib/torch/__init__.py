@@ -17,6 +17,8 @@ _NAMES = {
     "convert_program": "convert",
     "from_pytorch": "frontend",
     "load_program": "frontend",
+    "nodes_of": "xray",
+    "write_alone": "xray",
     "aten": "registry",
     "register": "backend",
     "report": "reports",

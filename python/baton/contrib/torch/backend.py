@@ -7,35 +7,55 @@ are left to PyTorch (`islands.py`).
 
 from __future__ import annotations
 
+import difflib
+import time
+
 import torch
 from torch._dynamo.backends.common import aot_autograd
 
+from ..._ffi import get_global_func
 from ...error import UnsupportedError
-from .compiled import compile_graph
+from .compiled import compile_graph, compile_packed
 from .decompose import house_rows
 from .islands import split
 from .reports import GRAPHS, GraphReport
 
 _FALLBACKS = ("eager", "error")
+_OPTIONS = ("config", "fallback", "freeze", "opt_level", "precision", "target", "threads")
 
 
 class Options:
     """What `torch.compile(..., options={...})` may say.
 
     fallback: "eager" leaves operators without a rule to PyTorch, "error" raises one UnsupportedError about all of them. freeze: weights
-    are constants of the compiled code: faster, and later changes of them are not seen; for inference alone. opt_level, config: as
+    are constants of the compiled code: faster, and later changes of them are not seen; for inference alone. precision: what compiled code
+    computes in, "float32" alone. threads: how many threads compiled code of this process uses. opt_level, config, target: as
     `baton.compile` takes them.
+
+    Raises ValueError for anything else.
     """
 
     def __init__(self, given=None):
         given = dict(given or {})
-        self.fallback = given.pop("fallback", "eager")
-        self.freeze = bool(given.pop("freeze", False))
-        self.compile = {name: given.pop(name) for name in ("opt_level", "config", "target") if name in given}
-        if given:
-            raise ValueError(f"backend \"baton\" has no option {', '.join(map(repr, given))}; it has fallback, freeze, opt_level, config, target")
+        if unknown := [name for name in given if name not in _OPTIONS]:
+            near = difflib.get_close_matches(str(unknown[0]), _OPTIONS, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(f"backend \"baton\" has no option {', '.join(map(repr, unknown))}{hint}; it has {', '.join(_OPTIONS)}")
+        self.fallback = given.get("fallback", "eager")
+        self.freeze = given.get("freeze", False)
+        self.threads = given.get("threads")
+        self.compile = {name: given[name] for name in ("opt_level", "config", "target") if name in given}
         if self.fallback not in _FALLBACKS:
-            raise ValueError(f"fallback is {self.fallback!r}; it is \"eager\" or \"error\"")
+            raise ValueError(f"option fallback is {self.fallback!r}; it is \"eager\" or \"error\"")
+        if not isinstance(self.freeze, bool):
+            raise ValueError(f"option freeze is {self.freeze!r}; it is True or False")
+        if given.get("precision", "float32") != "float32":
+            raise ValueError(
+                f"option precision is {given['precision']!r}: compiled code computes in \"float32\" (and float64 where tensors are); "
+                "torch.autocast and module.to(torch.bfloat16) keep tensors in half floats"
+            )
+        if self.threads is not None and (isinstance(self.threads, bool) or not isinstance(self.threads, int) or not 1 <= self.threads <= 1024):
+            raise ValueError(f"option threads is {self.threads!r}; it is a number from 1 to 1024")
 
 
 def _check(tensors):
@@ -65,11 +85,13 @@ def baton(module, examples, *, options=None):
     """
     options = Options(options)
     _check(examples)
-    weights = _weights(module, examples) if options.freeze else {}
+    weights = _weights(module, examples)
+    if options.threads is not None:
+        get_global_func("runtime.SetNumThreads")(options.threads)
 
-    def compiled(kind, constants):
+    def compiled(kind, weights):
         def of(graph, inputs):
-            return _compile(graph, kind, options, constants)
+            return _compile(graph, kind, options, weights)
 
         return of
 
@@ -83,15 +105,26 @@ def baton(module, examples, *, options=None):
     )(module, examples)
 
 
-def _compile(graph, kind, options, constants):
+def _compile(graph, kind, options, weights):
     """A function of a list of inputs, which compiled code runs as far as there are rules."""
     report = GraphReport(kind, sum(n.op == "call_function" for n in graph.graph.nodes))
-    run = split(graph, lambda part, held: compile_graph(part, held, options.compile), constants, options.fallback, report)
+
+    def compile_part(part, held):
+        if options.freeze or not held:
+            return compile_graph(part, held, options.compile)
+        return compile_packed(part, held, options.compile)
+
+    run = split(graph, compile_part, weights, options.fallback, report)
+    report.weights = getattr(run, "weights", None)
     GRAPHS.append(report)
+    clock = time.perf_counter
 
     def call(inputs):
-        with report.timed():
-            return run(*inputs)
+        begin = clock()
+        out = run(*inputs)
+        report.seconds += clock() - begin
+        report.calls += 1
+        return out
 
     call._boxed_call = True
     return call

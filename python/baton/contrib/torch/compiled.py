@@ -4,26 +4,34 @@
 from __future__ import annotations
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ...driver.compiler import compile as compile_model
 from .complexes import is_complex
 from .convert import convert_graph
 from .graph import is_symbolic, is_tensor, is_token
 from .sizes import expression
+from .weights import Weights, packable
 
 
 def array_like(tensor):
-    """The tensor as compiled code takes it."""
+    """The tensor of real numbers as compiled code takes it."""
     if tensor.requires_grad:
         tensor = tensor.detach()
-    if tensor.is_conj() or tensor.is_neg():
-        tensor = tensor.resolve_conj().resolve_neg()
-    return tensor
+    return tensor.resolve_neg() if tensor.is_neg() else tensor
+
+
+def tensor_of(array):
+    """The array as a tensor of the same memory: `torch.from_dlpack` without its questions about devices and streams."""
+    return _from_capsule(array.__dlpack__())
+
+
+_from_capsule = torch._C._from_dlpack
 
 
 def _parts(tensor):
     """The real and the imaginary part of a complex tensor, as compiled code takes them."""
-    tensor = array_like(tensor)
+    tensor = tensor.detach().resolve_conj().resolve_neg()
     return [tensor.real.contiguous(), tensor.imag.contiguous()]
 
 
@@ -33,10 +41,10 @@ class CompiledGraph:
     def __init__(self, graph, model, places, outputs, checks=(), complex_places=frozenset()):
         self.graph, self.model, self._places, self._outputs, self._checks = graph, model, places, outputs, checks
         self._complex = complex_places
-        self.calls = 0
+        # Whether results are what the model gives, in order.
+        self._plain = model is not None and not checks and [getattr(make, "index", None) for make in outputs] == list(range(len(model.outputs)))
 
     def __call__(self, *inputs):
-        self.calls += 1
         out = ()
         if self.model is not None:
             if self._complex:
@@ -44,20 +52,29 @@ class CompiledGraph:
             else:
                 given = [array_like(inputs[i]) for i in self._places]
             out = self.model(*given)
-            out = out if isinstance(out, tuple) else (out,)
+            if not isinstance(out, tuple):
+                if self._plain:
+                    return [tensor_of(out)]
+                out = (out,)
+            if self._plain:
+                return [tensor_of(array) for array in out]
         if self._checks:
             # A singular matrix raises PyTorch's own error.
             for info, args in zip(out[-len(self._checks) :], self._checks, strict=True):
-                torch._linalg_check_errors(torch.from_dlpack(info), *args[:1], is_matrix=args[1])
+                torch._linalg_check_errors(tensor_of(info), *args[:1], is_matrix=args[1])
         return [make(inputs, out) for make in self._outputs]
 
 
 def _from_model(index):
-    return lambda inputs, out: torch.from_dlpack(out[index])
+    def make(inputs, out):
+        return tensor_of(out[index])
+
+    make.index = index
+    return make
 
 
 def _from_parts(index):
-    return lambda inputs, out: torch.complex(torch.from_dlpack(out[index]), torch.from_dlpack(out[index + 1]))
+    return lambda inputs, out: torch.complex(tensor_of(out[index]), tensor_of(out[index + 1]))
 
 
 def _from_input(index):
@@ -91,8 +108,40 @@ def _symbol_places(placeholders):
     return places
 
 
+class PackedGraph:
+    """The same of a graph whose weights the code has packed (`weights`). `plain` compiles the graph with weights as arguments, for calls
+    with weights that are not worth packing."""
+
+    def __init__(self, graph, packed, weights, plain):
+        self.graph, self.packed, self.weights, self._plain = graph, packed, weights, plain
+        self._repack = packed.model.module["repack"]
+        self._arguments = None
+
+    def __call__(self, *inputs):
+        if self.weights.fit(inputs, self._repack):
+            return self.packed(*inputs)
+        if self._arguments is None:
+            self._arguments = self._plain()
+        return self._arguments(*inputs)
+
+
+def compile_packed(graph, weights, options=None):
+    """As `compile_graph`, with weights (tensors by the place of an input) that are packed by the first call, and again when they change."""
+    places = packable(graph, weights)
+    while places:
+        held = Weights(graph, places)
+        changing = {**(options or {}), "config": {**(options or {}).get("config", {}), "driver.weights_change": True}}
+        made = PackedGraph(graph, compile_graph(graph, held.arrays(), changing), held, lambda: compile_graph(graph, {}, options))
+        with unset_fake_temporarily():
+            held.fit([weights.get(i) for i in range(max(weights) + 1)], made._repack)
+        if not (lost := held.lost()):
+            return made
+        places = [i for i in places if i not in lost]
+    return compile_graph(graph, {}, options)
+
+
 def compile_graph(graph, constants=None, options=None) -> CompiledGraph:
-    """Compiles a GraphModule of functional ATen calls. constants: tensors by the place of an input, which become part of the code.
+    """Compiles a GraphModule of functional ATen calls. constants: tensors (or arrays) by the place of an input, which become part of the code.
 
     Raises UnsupportedError that names every operator without a rule.
     """

@@ -9,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
+from ...driver.dims import MAX_EXTENT
 from ...error import UnsupportedError
 from ...ir import IRModule
 from ...relay import Constant, Function, transform
@@ -18,20 +19,24 @@ from .decompose import house_table
 from .graph import GraphConverter, body_of, is_symbolic, is_tensor, is_token
 from .sizes import expression
 
+# Outputs that are new values of buffers, of parameters, and of arguments.
+_CHANGES = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
+
 
 class Program:
     """What is made of an exported program.
 
     mod: the module; `main` takes the inputs, then the weights (unless they are constants in it). params: the weights by name.
-    inputs: names of the inputs. mutations: what further outputs, behind the program's own, are written back to: ("buffer", name) or
-    ("input", name) each. count: how many outputs the program has. none: places among them that hold no tensor, with what they hold.
+    inputs: names of the inputs. mutations: what further outputs, behind the program's own, are written back to: ("buffer", name of a weight) or
+    ("input", place among the inputs) each. count: how many outputs the program has. none: places among them that hold no tensor, with what they hold.
     pairs: places of complex results, which two results are, the real and the imaginary part.
+    bounds: of open dimensions by their names, [least, largest, multiple of] each.
     checks: what PyTorch's `_linalg_check_errors` takes behind its first argument; the last results are those first ones.
     """
 
     def __init__(self, mod, params, inputs, mutations, none, count, checks=(), pairs=()):
         self.mod, self.params, self.inputs, self.mutations, self.none, self.count = mod, params, inputs, mutations, none, count
-        self.checks, self.pairs = checks, pairs
+        self.checks, self.pairs, self.bounds = checks, pairs, {}
 
 
 def array_of(tensor):
@@ -48,19 +53,21 @@ def _array_of(tensor):
     return nd.from_dlpack(tensor.clone(memory_format=torch.contiguous_format))
 
 
-def convert_program(exported, names=None, freeze=False, rename=None) -> Program:
-    """Converts an ExportedProgram of any dialect. names: of the inputs, in order. freeze: weights become constants. rename: gives
-    weights other names."""
+def convert_program(exported, names=None, freeze=False, rename=None, make_converter=GraphConverter) -> Program:
+    """Converts an ExportedProgram of any dialect. names: of the inputs, in order. freeze: weights become constants, but for those that the
+    program changes. rename: gives weights other names. make_converter: makes the
+    GraphConverter of a graph."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)  # PyTorch's about its own copies
         exported = exported.run_decompositions(house_table())
     graph, signature = exported.graph_module.graph, exported.graph_signature
     graph.eliminate_dead_code()
-    converter = GraphConverter(graph)
+    converter = make_converter(graph)
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]
     rename = rename or (lambda name: name)
     names = list(names or ())
-    inputs, weights, params = [], [], {}
+    changed = {spec.target for spec in signature.output_specs if spec.kind in _CHANGES}
+    inputs, weights, params, places = [], [], {}, {}
     for spec, node in zip(signature.input_specs, placeholders, strict=True):
         if spec.kind is InputKind.USER_INPUT:
             _name_symbols(converter, node, names[len(inputs)] if len(inputs) < len(names) else node.name)
@@ -70,6 +77,7 @@ def convert_program(exported, names=None, freeze=False, rename=None) -> Program:
                 continue
             if is_complex(node.meta["val"]):
                 raise UnsupportedError(f"the input `{node.name}` is complex: Relay has no such dtype. Give its parts, and use torch.complex")
+            places[node.name] = len(inputs)
             inputs.append(converter.parameter(node, names[len(inputs)] if len(inputs) < len(names) else node.name))
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
             if not isinstance(spec.arg, TensorArgument):
@@ -79,11 +87,15 @@ def convert_program(exported, names=None, freeze=False, rename=None) -> Program:
             if is_complex(tensor):
                 converter.bind(node, _constant_pair(tensor))
                 continue
-            array = array_of(tensor)
-            if freeze or spec.kind is InputKind.CONSTANT_TENSOR:
+            try:
+                array = array_of(tensor)
+            except UnsupportedError as error:
+                raise UnsupportedError(f"weight `{spec.target}`: {error}") from None
+            if (freeze or spec.kind is InputKind.CONSTANT_TENSOR) and spec.target not in changed:
                 converter.bind(node, Constant(array))
             else:
                 name = rename(spec.target)
+                places[spec.target] = name
                 weights.append(converter.parameter(node, name))
                 params[name] = array
         else:
@@ -91,7 +103,23 @@ def convert_program(exported, names=None, freeze=False, rename=None) -> Program:
     if len(names) > len(inputs):
         raise ValueError(f"there are names for {len(names)} inputs, and the program has {len(inputs)}")
     converter.convert()
-    return _finished(converter, signature, graph, inputs, weights, params)
+    program = _finished(converter, signature, graph, inputs, weights, params, places)
+    program.bounds = _bounds(converter.sizes, exported.range_constraints)
+    return program
+
+
+def _bounds(sizes, ranges):
+    """What the program says of dimensions that are a symbol each. PyTorch's own least length of 2 is none: nothing is special about 0 and 1."""
+    found = {}
+    for symbol, interval in ranges.items():
+        variable = sizes.variables.get(symbol)
+        if variable is None:
+            continue
+        least = int(interval.lower) if interval.lower.is_Integer and int(interval.lower) > 2 else 0
+        largest = int(interval.upper) if interval.upper.is_Integer else MAX_EXTENT
+        if least or largest < MAX_EXTENT:
+            found[str(variable.name_hint if hasattr(variable, "name_hint") else variable.name)] = [least, min(largest, MAX_EXTENT), 1]
+    return found
 
 
 def _name_symbols(converter, node, name):
@@ -102,15 +130,15 @@ def _name_symbols(converter, node, name):
             converter.sizes.names.setdefault(str(expression(size)), f"{name}_{axis}")
 
 
-def _finished(converter, signature, graph, inputs, weights, params):
+def _finished(converter, signature, graph, inputs, weights, params, places):
     (output,) = (n for n in graph.nodes if n.op == "output")
     results, none, mutations = [], {}, []
     own, further = [], []
     for spec, value in zip(signature.output_specs, output.args[0], strict=True):
         if spec.kind is OutputKind.USER_OUTPUT:
             own.append(value)
-        elif spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION):
-            further.append((("buffer" if spec.kind is OutputKind.BUFFER_MUTATION else "input", spec.target), value))
+        elif spec.kind in _CHANGES:
+            further.append((("input" if spec.kind is OutputKind.USER_INPUT_MUTATION else "buffer", places[spec.target]), value))
         elif spec.kind is not OutputKind.TOKEN:
             raise UnsupportedError(f"the program has an output of kind {spec.kind.name.lower()}")
     for index, value in enumerate(own):
@@ -142,6 +170,8 @@ def _bound(module, constants):
                 if constant is None:
                     made = converter.parameter(node, node.name)
                     inputs += made if isinstance(made, list) else [made]
+                elif isinstance(constant, nd.NDArray):
+                    converter.bind(node, Constant(constant))
                 elif is_complex(constant):
                     converter.bind(node, _constant_pair(constant))
                 else:

@@ -9,9 +9,13 @@ import zipfile
 
 import torch
 
+from ..._ffi import get_global_func
+from ...driver.kept import kept_form, written_form
 from ...error import CompileError, UnsupportedError
+from ...ir import IRModule
 from .convert import convert_program
 from .dtypes import TORCH_OF
+from .places import lines_of
 
 
 def _infos(input_infos, default_dtype):
@@ -50,7 +54,21 @@ def exported_of(model, examples):
             warnings.simplefilter("ignore")
             # That program's extents are all open; Relay's convention is the extents that are given.
             model = TS2EPConverter(model, examples).convert().module()
-    return torch.export.export(model, examples)
+    try:
+        return torch.export.export(model, examples)
+    except Exception as error:
+        raise _no_program(model, error) from error
+
+
+def _no_program(model, error):
+    """The error about a module that torch.export makes no program of, in one line: its reason, and the user's line."""
+    text = str(error)
+    reason = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    where = lines_of(text)
+    hint = ""
+    if type(error).__name__ == "GuardOnDataDependentSymNode" or "data-dependent" in text.lower():
+        hint = "; control flow that depends on values of tensors is said by torch.cond or torch.where, or stays with PyTorch under torch.compile"
+    return UnsupportedError(f"torch.export makes no program of {type(model).__name__}{f': {where}' if where else ''}: {reason}{hint}")
 
 
 def from_pytorch(
@@ -74,8 +92,8 @@ def from_pytorch(
     return program.mod, program.params
 
 
-def load_program(source):
-    """The Relay module of an ExportedProgram, or of a file that `torch.export.save` wrote, with its weights in it."""
+def read_program(source):
+    """The ExportedProgram itself, or of a file that `torch.export.save` wrote. Raises CompileError for a file that is none."""
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         with open(path, "rb") as file:  # PyTorch logs a page of its own about what is no archive
@@ -86,4 +104,24 @@ def load_program(source):
             source = torch.export.load(path)
         except Exception as error:  # noqa: BLE001 - PyTorch raises many kinds
             raise CompileError(f"`{path}` is no program that torch.export.save of PyTorch {torch.__version__} wrote: {error}") from None
-    return convert_program(source, freeze=True).mod
+    return source
+
+
+def load_program(source):
+    """The Relay module of an ExportedProgram, or of a file that `torch.export.save` wrote, with its weights in it."""
+    program = convert_program(read_program(source), freeze=True)
+    mod = with_forms(program)
+    return get_global_func("driver.SetDims")(mod, program.bounds) if program.bounds else mod
+
+
+def with_forms(program):
+    """The module of a program, which says what calls keep of buffers and write into arguments."""
+    if not program.mutations:
+        return program.mod
+    main = program.mod["main"]
+    names = list(program.params)
+    kept = [kept_form(name, str(value.dtype), value.shape, value.tobytes()) for name, value in program.params.items()]
+    outputs = program.count - len(program.none)
+    written = [written_form(target if kind == "input" else len(program.inputs) + names.index(target)) for kind, target in program.mutations]
+    main = main.with_attr("input_forms", [""] * len(program.inputs) + kept).with_attr("output_forms", [""] * outputs + written)
+    return IRModule.from_expr(main)

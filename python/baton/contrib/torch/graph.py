@@ -96,6 +96,10 @@ class GraphConverter:
             if is_symbolic(size):
                 self._symbols.setdefault(expression(size), (expr, axis))
 
+    def span_of(self, node):
+        """The place that the calls of a node have in the module."""
+        return span_of(node)
+
     def value_of(self, node):
         """The tensor of a node, a Value or a Complex."""
         if isinstance(self.values[node], Pair):
@@ -160,7 +164,7 @@ class GraphConverter:
             self._leave(node, name, f"it takes tensors of {', '.join(sorted(fakes))}, which Relay lacks")
             return
         try:
-            context = Context(node, real_fake(fake) if of_complex else fake, self.sizes, span_of(node), self._size_value)
+            context = Context(node, real_fake(fake) if of_complex else fake, self.sizes, self.span_of(node), self._size_value)
             context.value_of = self.value_of
             args, kwargs = self._argument(node.args), self._argument(node.kwargs)
             if of_complex:

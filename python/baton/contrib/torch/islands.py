@@ -48,7 +48,7 @@ def split(graph, compile_part, constants, fallback, report):
     `fallback` is "error"."""
     if not _works(graph):
         return graph.forward
-    missing = missing_of(graph, constants)
+    missing = missing_of(graph)
     if not missing:
         report.parts = 1
         return compile_part(graph, constants)

@@ -3,24 +3,24 @@
 
 from __future__ import annotations
 
-import time
-
 
 class GraphReport:
     """One graph. kind: "inference", "forward" or "backward". operators: calls in it. parts: how many pieces Baton compiled. left: operators
-    that PyTorch runs, as (name, place, reason). calls, seconds: of the whole graph."""
+    that PyTorch runs, as (name, place, reason). calls, seconds: of the whole graph. packed: how often weights that are arguments were packed."""
 
     def __init__(self, kind, operators):
         self.kind, self.operators, self.parts, self.left = kind, operators, 0, []
-        self.calls, self.seconds, self._begin = 0, 0.0, 0.0
+        self.calls, self.seconds, self.weights = 0, 0.0, None
 
-    def timed(self):
-        """A `with` around a call."""
-        return _Timer(self)
+    @property
+    def packed(self) -> int:
+        """How often the weights of the graph were packed for the processor; 0 where they are constants, or as they are."""
+        return self.weights.packed if self.weights else 0
 
     def __str__(self):
         each = f", {self.seconds / self.calls * 1e6:.0f} us a call" if self.calls else ""
         lines = [f"{self.kind}: {self.operators} operators, {self.parts} compiled part{'s' if self.parts != 1 else ''}, {self.calls} calls{each}"]
+        lines += [f"  {len(self.weights.places)} weights packed {self.packed} times"] if self.packed else []
         kinds: dict[tuple[str, str], list[str]] = {}
         for name, place, reason in self.left:
             kinds.setdefault((name, reason), []).append(place)
@@ -29,20 +29,6 @@ class GraphReport:
             more = f" and {len(places) - 1} more" if len(places) > 1 else ""
             lines.append(f"  left to PyTorch: {name}{where}{more}: {reason}")
         return "\n".join(lines)
-
-
-class _Timer:
-    __slots__ = ("begin", "report")
-
-    def __init__(self, report):
-        self.report = report
-
-    def __enter__(self):
-        self.begin = time.perf_counter()
-
-    def __exit__(self, *_):
-        self.report.seconds += time.perf_counter() - self.begin
-        self.report.calls += 1
 
 
 GRAPHS: list[GraphReport] = []

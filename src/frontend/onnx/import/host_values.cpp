@@ -162,6 +162,7 @@ bool Join(const Value& a, const Value& b, Value* out) {
 }
 
 Value Importer::CallHost(const char* op, const Values& operands, const Value& result) {
+  if (options_.nodes) calls_made_.emplace_back(std::string("host.") + op);
   Node node;
   node.op_type = op;
   const std::vector<bool> present(operands.size(), true);

@@ -316,10 +316,12 @@ Imported Importer::Run() {
   GraphInputs(&env);
   const Values outputs = Explore({}, true, [&] {
                            Env own = env;
+                           calls_made_.clear(), nested_ = 0;
                            Nodes(g.nodes, &own, around);
                            span_ = Span();
                            return GraphOutputs(own);
                          }).out;
+  if (!problems_.empty() && options_.nodes) return {};
   if (!problems_.empty()) ThrowProblems();
   if (outputs.empty()) Throw(Head() + "the graph has no outputs");
   return MakeModule(outputs, env);

@@ -107,6 +107,8 @@ class Importer {
   void ImportNode(const Node& node, Env* env, const Surroundings& around);
   /// The node with its attributes taken from the call of the function around it.
   Node ResolveAttributes(const Node& given, const Surroundings& around);
+  /// Notes a node for `options.nodes`. inputs: as they were before the import; failed: its results are not there.
+  void Note(const Node& node, const Values& inputs, const Env& env, int64_t version, bool poisoned, std::string why);
   Values RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs);
   Values Defer(const Node& node, int64_t opset, Values inputs, const std::string& what);
   /// The types of its results as far as they follow from those of its operands; absent values where they do not.
@@ -173,6 +175,8 @@ class Importer {
   Env* env_ = nullptr;
   Surroundings around_;
   Span span_;
+  std::vector<std::string> calls_made_;  // operators of Relay that the node became; kept for `options.nodes` alone
+  int nested_ = 0;
   // Equal types and attributes of calls are one object.
   relay::TypePool types_;
   std::unordered_set<Attrs, StructuralHasher, StructuralEq> attrs_;

@@ -264,6 +264,11 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
   while (!inputs.empty() && inputs.back().kind == Value::kAbsent) inputs.pop_back();
 
   int64_t opset = Opset(node->domain, around);
+  const Values given_inputs = options_.nodes ? inputs : Values();
+  std::vector<std::string> calls = std::exchange(calls_made_, {});
+  int64_t since = 0;
+  std::string why;
+  ++nested_;
   Values out;
   bool failed = poisoned;
   span_ = Span(SourceName(String(NodeLabel(*node))), 0, 0, 0, 0);
@@ -274,6 +279,7 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
       if (!poisoned) out = CallFunction(*node, *f->second, inputs, around);
     } else {
       OpVersion version = VersionOf(*node, opset, row);
+      since = version.since;
       if (version.first == 0) Unknown(*node);
       if (version.since == 0) throw NodeUnsupported{"the operator came with version " + std::to_string(version.first)};
       if (version.deprecated) throw NodeUnsupported{"the operator is no longer in this version"};
@@ -300,12 +306,13 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
       }
     }
   } catch (const NodeUnsupported& e) {
-    Problem(*node, around, e.why);
+    Problem(*node, around, why = e.why);
     failed = true;
   } catch (const NeedsValue& e) {
-    Problem(*node, around, "it needs " + e.what + " at compile time");
+    Problem(*node, around, why = "it needs " + e.what + " at compile time");
     failed = true;
   }
+  --nested_;
   for (size_t i = 0; i < node->outputs.size(); ++i) {
     if (node->outputs[i].empty()) continue;
     Value v;
@@ -314,11 +321,35 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
     } else if (i < out.size() && out[i].kind != Value::kAbsent) {
       v = out[i];
     } else {
-      Problem(*node, around, "output " + std::to_string(i) + " is not computed");
+      Problem(*node, around, why = "output " + std::to_string(i) + " is not computed");
       v.kind = Value::kPoison;
     }
     env->values[node->outputs[i]] = v;
   }
+  if (options_.nodes) Note(*node, given_inputs, *env, since, poisoned, std::move(why));
+  calls_made_ = std::move(calls);
+}
+
+void Importer::Note(const Node& node, const Values& inputs, const Env& env, int64_t version, bool poisoned,
+                    std::string why) {
+  const auto looks = [](std::string_view name, const Value* v) {
+    frontend::OnnxValue out{.name = Printable(name)};
+    if (v == nullptr || v->kind != Value::kTensor) return out;
+    out.dtype = DataType2String(v->dtype), out.ranked = v->ranked;
+    for (int64_t d : v->dims) out.shape.push_back(d < 0 ? -1 : d);
+    return out;
+  };
+  frontend::OnnxNode row;
+  row.label = NodeLabel(node), row.domain = Printable(node.domain), row.op = Printable(node.op_type);
+  row.version = version, row.calls = calls_made_, row.why = std::move(why), row.depth = nested_;
+  row.after_unsupported = poisoned;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    row.inputs.push_back(looks(node.inputs[i], i < inputs.size() ? &inputs[i] : nullptr));
+  }
+  for (std::string_view name : node.outputs) {
+    if (!name.empty()) row.outputs.push_back(looks(name, env.Find(name)));
+  }
+  options_.nodes->push_back(std::move(row));
 }
 
 }  // namespace baton::onnx

@@ -181,6 +181,7 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
       return v;
     }
   }
+  if (options_.nodes) calls_made_.emplace_back(name);
   const Op* op = Op::Find(name);
   const relay::OpDef* def = op == nullptr ? nullptr : relay::DefOf(*op);
   if (def == nullptr)

@@ -20,11 +20,13 @@ struct CheckIndexAttrs : AttrsNode<CheckIndexAttrs> {
   Array<int64_t> extents;
   int64_t axis = 0;
   String place;
+  bool from_end = true;
   static constexpr void Describe(auto& d) {
     d(F<&CheckIndexAttrs::extents>,
       "Extent that all indices are of; several: of the elements of index tuples. -1: as `lengths` says.", kRequired);
     d(F<&CheckIndexAttrs::axis>, "Axis of the first extent, for messages.");
     d(F<&CheckIndexAttrs::place>, "What reads or writes there, for messages.");
+    d(F<&CheckIndexAttrs::from_end>, "Whether negative indices count from the end; else they lie outside.");
   }
 };
 
@@ -48,8 +50,13 @@ Type CheckIndexType(const CheckIndexAttrs& a, const TypeArgs& in) {
 using namespace kernel;  // NOLINT: words for statements
 
 /// The number of places from the nearer end on: below the extent where an index lies inside.
-PrimExpr Folded(const PrimExpr& index) {
+PrimExpr Folded(const CheckIndexAttrs& a, const PrimExpr& index) {
   if (index.dtype().is_uint()) return index;
+  if (!a.from_end) {
+    const int bits = index.dtype().bits();
+    const int64_t large = bits == 64 ? int64_t{1} << 62 : (int64_t{1} << (bits - 1)) - 1;
+    return tir::Select(index < tir::make_const(index.dtype(), 0), tir::make_const(index.dtype(), large), index);
+  }
   const PrimExpr last = tir::make_const(index.dtype(), -1);
   return max(index, last - index);
 }
@@ -76,7 +83,7 @@ Stmt Refuse(const CheckIndexAttrs& a, const tir::Buffer& indices, const PrimExpr
     const PrimExpr index = Read(indices, i * I(stride) + I(part));
     tir::Var at("at", index.dtype());
     tir::AssertStmtNode n;
-    n.condition = cast(DataType::Int(64), Folded(at)) < extent;
+    n.condition = cast(DataType::Int(64), Folded(a, at)) < extent;
     n.message = tir::IndexError(Format(a, part), cast(DataType::Int(64), at), extent);
     n.body = tir::Evaluate(PrimExpr(0));
     return Bind(at, index, tir::AssertStmt(std::move(n)));
@@ -88,7 +95,7 @@ Stmt Worst(const CheckIndexAttrs& a, const tir::Buffer& indices, const PrimExpr&
            const tir::Buffer& worst, int64_t lanes) {
   const auto stride = static_cast<int64_t>(a.extents.size());
   auto take = [&](const PrimExpr& at, const PrimExpr& from, int64_t n) {
-    return Store(worst, Span(at, n), max(Read(worst, at, n), Folded(Read(indices, from, n))));
+    return Store(worst, Span(at, n), max(Read(worst, at, n), Folded(a, Read(indices, from, n))));
   };
   Array<Stmt> steps;
   auto add = [&](Stmt s) {
@@ -145,7 +152,8 @@ Tensor LowerCheckIndex(const CheckIndexAttrs& a, const Tensors& in) {
 
 const Op op::check_index = DefineOp({
     .name = "contrib_check_index",
-    .doc = "0 where all indices lie in [-extent, extent), else an IndexError that names one. What reads or writes by "
+    .doc = "0 where all indices lie in [-extent, extent), or from 0 on, else an IndexError that names one. What reads "
+           "or writes by "
            "indices adds it to them. Devices with code of their own do not check.",
     .inputs = {{"indices", "R1: integers. R2: tuples in the last dimension where there are several extents."},
                {"lengths", "Optional. The extents that are -1. R3: integers, one for each."}},

@@ -17,6 +17,17 @@ def _from_front(c, index, size):
     return c.where(c("less", index_, c.const(0, "int64")), c.add(index_, c.const(size, "int64")), index_)
 
 
+def _inside(c, index, x, axis, from_end=False):
+    """Indices into an axis of `x` as an expression; with `from_end` they may be negative. Where one lies outside, the graph raises IndexError with
+    the user's line when it runs."""
+    size, operands = x.shape[axis], [index]
+    if not known(size):
+        operands.append(c.slice(c("shape_of", x, dtype="int64"), 0, axis, axis + 1))
+    place = str(c.span.source_name.name) if c.span is not None else ""
+    check = c("contrib_check_index", *operands, extents=[int(size) if known(size) else -1], axis=axis, place=place, from_end=from_end)
+    return c.add(index, check)
+
+
 @aten("gather.default")
 def gather(c, x, dim, index, sparse_grad=False):
     if not x.ndim:
@@ -24,8 +35,8 @@ def gather(c, x, dim, index, sparse_grad=False):
     if known(product(index.shape)) and not int(product(index.shape)):
         return c.full(0, index.shape, x.dtype)
     if not index.ndim:
-        return c.reshape(c("take", x, c.convert(c.reshape(index, [1]), index.dtype, "int64"), axis=0), [])
-    return c("gather", x, c.cast(index, "int64"), axis=x.axis(dim))
+        return c.reshape(c("take", x, _inside(c, c.convert(c.reshape(index, [1]), index.dtype, "int64"), x, 0), axis=0), [])
+    return c("gather", x, _inside(c, c.cast(index, "int64"), x, x.axis(dim)), axis=x.axis(dim))
 
 
 @aten("take_along_dim.default")
@@ -37,13 +48,13 @@ def take_along_dim(c, x, indices, dim=None):
 def index_select(c, x, dim, index):
     if not x.ndim:
         return c.reshape(x, c.shape)
-    out = c("take", x, c.cast(index, "int64"), axis=x.axis(dim))
+    out = c("take", x, _inside(c, c.cast(index, "int64"), x, x.axis(dim)), axis=x.axis(dim))
     return out if index.ndim else c.reshape(out, c.shape)
 
 
 @aten("embedding.default")
 def embedding(c, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    return c("take", weight, indices, axis=0)
+    return c("take", weight, _inside(c, indices.expr, weight, 0), axis=0)
 
 
 @aten("take.default")
@@ -65,7 +76,7 @@ class _Places:
                 continue
             c.need(not index.is_bool, "an index of bools: the shape of the result depends on values")
             self.axes.append(axis)
-            self.tensors.append(_from_front(c, index, x.shape[axis]))
+            self.tensors.append(_from_front(c, _inside(c, c.cast(index, "int64"), x, axis, from_end=True), x.shape[axis]))
             axis += 1
         self.shape = torch.broadcast_shapes(*(i.fake.shape for i in indices if i is not None))
         self.together = self.axes == list(range(self.axes[0], self.axes[0] + len(self.axes))) if self.axes else True
