@@ -5,7 +5,7 @@
 python3 tools/check_layers.py             all rules that need no compiler
 python3 tools/check_layers.py --headers   also compiles every public header alone
 python3 tools/check_layers.py --rules     lists the rules
-python3 tools/check_layers.py --names     lowers tools/operator_names.txt and intrinsic_names.txt to what is there
+python3 tools/check_layers.py --names     lowers tools/operator_names.txt, intrinsic_names.txt and element_names.txt to what is there
 """
 
 import argparse
@@ -49,6 +49,8 @@ RULES = {
     "and in passes about that operator alone; tools/operator_names.txt counts what is left, which may only fall",
     "intrinsics": "an intrinsic of TIR is a row of src/tir/intrin and one of each backend's intrinsics.cpp; others ask its slots (IntrinDef). Code about "
     "one names it as intrin::exp, which tools/intrinsic_names.txt counts (it may only fall); \"tir.exp\", and prefixes of such names, are in no C++",
+    "elements": "the ONNX importer asks operators' rules for the elements of shapes (SetElements, relay/op/elements.h) and decides by no operator's name; "
+    "tools/element_names.txt counts the comparisons that are left, which may only fall",
     "trick": "prefetching, page tricks and interrupt polling stand in support, runtime and the iterators of the expression "
     "index alone; the list of what is left elsewhere may only shrink",
     "kind": "a kind of target with code of its own (\"opencl\") is named in its folders src/KIND and src/codegen/KIND, and in the two lists of "
@@ -167,6 +169,13 @@ INTRINSIC_HOMES = re.compile(r"^(src/tir/intrin/|include/baton/tir/(intrin|op)\.
 INTRINSICS_LEFT = "tools/intrinsic_names.txt"
 INTRINSICS_HEAD = """# SPDX-License-Identifier: Apache-2.0
 # Intrinsics that C++ outside their rows names as intrin::exp (rule `intrinsics`): how many are left in each file. A number may only fall:
+# `python3 tools/check_layers.py --names` lowers it.
+"""
+# Code that computes values of shapes by the rules of operators.
+ASKS_ELEMENTS = re.compile(r"^src/frontend/onnx/import/")
+ELEMENTS_LEFT = "tools/element_names.txt"
+ELEMENTS_HEAD = """# SPDX-License-Identifier: Apache-2.0
+# Comparisons with names of operators in the ONNX importer (rule `elements`): how many are left in each file. A number may only fall:
 # `python3 tools/check_layers.py --names` lowers it.
 """
 NAMES_LEFT = "tools/operator_names.txt"
@@ -410,6 +419,14 @@ def intrinsics_in(root, paths):
     return {path: used for path, used in found.items() if used}
 
 
+def elements_in(root, paths):
+    """{path: [(line, operator)]} of the comparisons that the rule `elements` is about."""
+    wanted = [p for p in paths if ASKS_ELEMENTS.match(p) and p.endswith(CPP)]
+    known = places.operators(root) if wanted else {}
+    found = {path: places.names_compared(places.code(path, (root / path).read_text(encoding="utf-8")), known) for path in wanted}
+    return {path: used for path, used in found.items() if used}
+
+
 def names_left(root, listing=NAMES_LEFT):
     """{path: number} of tools/operator_names.txt, or of the other list."""
     listing = root / listing
@@ -422,10 +439,11 @@ def check_names(root, paths):
     for rule, listing, found, slots in (
         ("names", NAMES_LEFT, names_in(root, paths), "OpDef"),
         ("intrinsics", INTRINSICS_LEFT, intrinsics_in(root, paths), "IntrinDef"),
+        ("elements", ELEMENTS_LEFT, elements_in(root, paths), "elements (SetElements)"),
     ):
         left = names_left(root, listing)
         for path, used in found.items():
-            # A name as a string is a breach whatever the list says.
+            # An intrinsic's name as a string is a breach whatever the list says.
             wrong = used if len(used) > left.get(path, 0) else [one for one in used if one[1].startswith('"')]
             for line, name in wrong:
                 yield Breach(path, line, rule, f"`{name}`: {len(used)} names here, at most {left.get(path, 0)}; ask a slot of {slots}")
@@ -436,9 +454,13 @@ def check_names(root, paths):
 
 
 def lower_names(root):
-    """Lowers the numbers of tools/operator_names.txt and tools/intrinsic_names.txt to what is there; none rises."""
+    """Lowers the numbers of the lists of names in tools to what is there; none rises."""
     paths = files_of(root)
-    for listing, head, found in ((NAMES_LEFT, NAMES_HEAD, names_in(root, paths)), (INTRINSICS_LEFT, INTRINSICS_HEAD, intrinsics_in(root, paths))):
+    for listing, head, found in (
+        (NAMES_LEFT, NAMES_HEAD, names_in(root, paths)),
+        (INTRINSICS_LEFT, INTRINSICS_HEAD, intrinsics_in(root, paths)),
+        (ELEMENTS_LEFT, ELEMENTS_HEAD, elements_in(root, paths)),
+    ):
         rows = [f"{min(number, len(found[path])):3} {path}\n" for path, number in sorted(names_left(root, listing).items()) if path in found]
         if rows or (root / listing).is_file():
             (root / listing).write_text(head + "".join(rows), encoding="utf-8")

@@ -174,6 +174,14 @@ def names_used(text, known):
     return [(line_of(text, at), name) for at, name in sorted(found)]
 
 
+def names_compared(text, known):
+    """(line, name) of each operator by whose name C++ code decides: compared with a string, or in a list of names alone."""
+    found = [(m.start(1), m[1]) for m in re.finditer(rf'[=!]=\s*"({OPERATOR})"', text) if m[1] in known]
+    for listed in re.finditer(rf'\{{\s*"{OPERATOR}"(?:\s*,\s*"{OPERATOR}")+\s*\}}', text):
+        found += [(listed.start() + m.start(), m[1]) for m in re.finditer(rf'"({OPERATOR})"', listed[0]) if m[1] in known]
+    return [(line_of(text, at), name) for at, name in sorted(found)]
+
+
 def show(name):
     """Prints the files that know `name`, with the number of lines of each, and the number of files."""
     counts = files_that_know(name)

@@ -13,7 +13,7 @@
 namespace baton::relay {
 
 /// Elements of integer expressions of rank 0 or 1 and at most 16 elements, where they follow from literals and from
-/// shapes. Reads the types of expressions.
+/// shapes by the rules of operators (elements.h). Reads the types of expressions.
 class KnownValues {
  public:
   using Elements = std::vector<PrimExpr>;
@@ -27,9 +27,11 @@ class KnownValues {
 
   /// The elements, each canonical; nothing where one of them is not known.
   std::optional<Elements> Of(const Expr& e);
+  /// The same with null for an element that is not known; nothing for another dtype or rank, or more elements.
+  std::optional<Elements> InPart(const Expr& e);
 
  private:
-  std::optional<Elements> Find(const Expr& e);
+  Elements Find(const Expr& e, size_t count);
   std::optional<Elements> OfCall(const CallNode* call);
   std::optional<Elements> OfTuple(const Expr& tuple);
 

@@ -351,3 +351,19 @@ def test_squeeze_without_axes_takes_open_lengths_for_other_than_one():
         np.testing.assert_array_equal(exe(data).numpy(), data[:, 0])
     with pytest.raises(IndexError, match="Squeeze node that makes `y` without axes.*open length that is 1"):
         exe(np.zeros((1, 1, 3), "float32"))
+
+
+def test_a_size_chosen_by_an_open_condition():
+    """Where of extents is an extent: 5 for an x of one row, 6 for others; likewise by the number of elements."""
+    nodes = [
+        ("Shape", ["x"], ["s"], {"end": 1}),
+        ("Equal", ["s", "one"], ["is_one"]),
+        ("Where", ["is_one", "five", "six"], ["rows"]),
+        ("Size", ["x"], ["count"]),
+        ("Reshape", ["count", "one"], ["columns"]),
+        ("Concat", ["rows", "columns"], ["shape"], {"axis": 0}),
+        ("ConstantOfShape", ["shape"], ["y"]),
+    ]
+    weights = {"one": np.array([1]), "five": np.array([5]), "six": np.array([6])}
+    data = model(nodes, [("x", FLOAT, ["n", 3])], [("y", FLOAT)], weights)
+    check(data, [{"n": 1}, {"n": 4}], lambda n: {"x": floats(n, 3)})

@@ -235,7 +235,7 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
   call->checked_type_ = type;
   call->span = span_;
   Value result = FromRelayType(type, call);
-  result.partial = ElementsOfCall(&symbols_, name, args, given, result);
+  result.partial = ElementsOfCall(&symbols_, call, args, tuple, result);
   auto literal = [](int64_t v) { return v != Value::kUnknown && !Symbols::IsSymbol(v); };
   if (result.partial != nullptr && std::all_of(result.partial->begin(), result.partial->end(), literal)) {
     result.host =

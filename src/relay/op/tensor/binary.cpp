@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators with two inputs and NumPy's broadcasting: a row each. `f` sees float32 for narrower floats.
+#include <baton/arith/extent.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/topi/elemwise.h>
 
 #include "../common.h"
+#include "../elements.h"
 #include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
@@ -108,8 +110,15 @@ Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower, const OpTr
        .traits = traits});
 }
 template <const BinaryRow& kRow>
-Op Row(const OpTraits& traits = {}) {
-  return DefineRow(kRow, BinaryRel<kRow>, LowerRow<kRow>, traits);
+Op Row(const OpTraits& traits = {}, ElementsFn elements = nullptr) {
+  const Op op = DefineRow(kRow, BinaryRel<kRow>, LowerRow<kRow>, traits);
+  if (elements) SetElements(op, elements);
+  return op;
+}
+/// Elements of shapes by the function that the loops compute.
+template <const BinaryRow& kRow>
+std::optional<Elements> Each(const ElementsSite& site) {
+  return ElementsOfPairs(site, kRow.f, kRow.domain == Domain::kBool);
 }
 
 bool IsFloat(const PrimExpr& x) { return x.dtype().is_floating(); }
@@ -304,6 +313,45 @@ constexpr BinaryRow kRightShift{"right_shift",
                                 {},
                                 "ONNX BitShift-11"};
 
+/// A quotient or a remainder: of literals, by a positive literal, and of extents that are not negative. Where a
+/// quotient truncates, only those are floors. An extent as divisor is taken not to be 0, as reshape takes it for -1.
+template <bool kFloor, bool kRemainder>
+PrimExpr DividedExtent(PrimExpr a, PrimExpr b) {
+  const int64_t *x = tir::as_const_int(a), *y = tir::as_const_int(b);
+  if (y && *y == 0) return PrimExpr(int64_t{0});
+  if (x && y) {
+    if (*y == -1) return kRemainder ? PrimExpr(int64_t{0}) : *x == INT64_MIN ? PrimExpr() : PrimExpr(-*x);
+    const bool lower = kFloor && *x % *y != 0 && (*x < 0) != (*y < 0);
+    return kRemainder ? PrimExpr(*x % *y + (lower ? *y : 0)) : PrimExpr(*x / *y - (lower ? 1 : 0));
+  }
+  const bool natural = arith::ExtentAtLeast(a, 0) == arith::Fact::kYes;
+  if (!natural && !(kFloor && y)) return PrimExpr();
+  if (y ? *y < 0 : kRemainder || arith::ExtentAtLeast(b, 0) != arith::Fact::kYes) return PrimExpr();
+  return kRemainder ? floormod(a, b) : floordiv(a, b);
+}
+template <bool kFloor, bool kRemainder>
+std::optional<Elements> Divided(const ElementsSite& site) {
+  return ElementsOfPairs(site, DividedExtent<kFloor, kRemainder>, false);
+}
+
+/// One of both, by an extent that is 0 or another. Two that are equal need no condition.
+PrimExpr ChosenExtent(const PrimExpr& c, const PrimExpr& x, const PrimExpr& y) {
+  if (const int64_t* known = c.defined() ? tir::as_const_int(c) : nullptr) return *known != 0 ? x : y;
+  if (!x.defined() || !y.defined()) return PrimExpr();
+  if (arith::ExtentsEqual(x, y) == arith::Fact::kYes) return x;
+  return c.defined() ? tir::Select(ConditionOf(c), x, y) : PrimExpr();
+}
+std::optional<Elements> WhereElements(const ElementsSite& site) {
+  const int64_t n = CountOfBroadcast(site);
+  if (n < 0) return std::nullopt;
+  Elements out;
+  for (int64_t i = 0; i < n; ++i) {
+    out.push_back(ChosenExtent(BroadcastElement(*site.in[0], i), BroadcastElement(*site.in[1], i),
+                               BroadcastElement(*site.in[2], i)));
+  }
+  return out;
+}
+
 Type WhereType(const TypeArgs& in) {
   in.SameDtype(1, 2, "R2");
   return TensorType(BroadcastShapes(in, in.shape(0), BroadcastShapes(in, in.shape(1), in.shape(2), "R3"), "R3"),
@@ -350,22 +398,29 @@ Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
 
 const Op op::add = Row<kAdd>({.scaling = Scaling::kAny,
                               .integers = integers::Sum,
-                              .reference = reference::Zip<[](float x, float y) { return x + y; }>}),
+                              .reference = reference::Zip<[](float x, float y) { return x + y; }>},
+                             Each<kAdd>),
          op::subtract = Row<kSubtract>({.scaling = Scaling::kAny,
                                         .integers = integers::Difference,
-                                        .reference = reference::Zip<[](float x, float y) { return x - y; }>}),
+                                        .reference = reference::Zip<[](float x, float y) { return x - y; }>},
+                                       Each<kSubtract>),
          op::multiply = Row<kMultiply>(
-             {.integers = integers::Product, .reference = reference::Zip<[](float x, float y) { return x * y; }>}),
-         op::divide = Row<kDivide>({.reference = reference::Zip<[](float x, float y) { return x / y; }>}),
-         op::floor_divide = Row<kFloorDivide>(kNeverNarrow), op::mod = Row<kMod>(kNeverNarrow),
-         op::floor_mod = Row<kFloorMod>(kNeverNarrow), op::power = Row<kPower>(kNeverNarrow),
-         op::maximum = Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme}),
-         op::minimum = Row<kMinimum>({.values = Values::kExact, .integers = integers::Extreme}),
-         op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>(), op::not_equal = Row<kNotEqual>(),
-         op::less = Row<kLess>(), op::less_equal = Row<kLessEqual>(), op::greater = Row<kGreater>(),
-         op::greater_equal = Row<kGreaterEqual>(), op::logical_and = Row<kAnd>(), op::logical_or = Row<kOr>(),
-         op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(), op::bitwise_or = Row<kBitOr>(),
-         op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(), op::right_shift = Row<kRightShift>();
+             {.integers = integers::Product, .reference = reference::Zip<[](float x, float y) { return x * y; }>},
+             Each<kMultiply>),
+         op::divide =
+             Row<kDivide>({.reference = reference::Zip<[](float x, float y) { return x / y; }>}, Divided<false, false>),
+         op::floor_divide = Row<kFloorDivide>(kNeverNarrow, Divided<true, false>),
+         op::mod = Row<kMod>(kNeverNarrow, Divided<false, true>),
+         op::floor_mod = Row<kFloorMod>(kNeverNarrow, Divided<true, true>), op::power = Row<kPower>(kNeverNarrow),
+         op::maximum = Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme}, Each<kMaximum>),
+         op::minimum = Row<kMinimum>({.values = Values::kExact, .integers = integers::Extreme}, Each<kMinimum>),
+         op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>({}, Each<kEqual>),
+         op::not_equal = Row<kNotEqual>({}, Each<kNotEqual>), op::less = Row<kLess>({}, Each<kLess>),
+         op::less_equal = Row<kLessEqual>({}, Each<kLessEqual>), op::greater = Row<kGreater>({}, Each<kGreater>),
+         op::greater_equal = Row<kGreaterEqual>({}, Each<kGreaterEqual>), op::logical_and = Row<kAnd>({}, Each<kAnd>),
+         op::logical_or = Row<kOr>({}, Each<kOr>), op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(),
+         op::bitwise_or = Row<kBitOr>(), op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(),
+         op::right_shift = Row<kRightShift>();
 
 const Op op::where = DefineOp({
     .name = "where",
@@ -381,6 +436,7 @@ const Op op::where = DefineOp({
     .source = "NumPy",
     .traits = {.values = Values::kExact},
 });
+[[maybe_unused]] const bool where_elements = (SetElements(op::where, WhereElements), true);
 const Op op::bias_add = DefineOp({
     .name = "nn.bias_add",
     .doc = "data + bias along one axis.",

@@ -5,6 +5,7 @@
 #include <baton/topi/elemwise.h>
 
 #include "../common.h"
+#include "../elements.h"
 #include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
@@ -52,6 +53,15 @@ Grads CastBack(const Call& call, const Expr& grad) {
 }  // namespace
 }  // namespace gradient
 
+namespace {
+std::optional<Elements> CastElements(const ElementsSite& site) {
+  std::optional<Elements> out = site.in[0];
+  if (!out || !site.dtype.is_bool()) return out;
+  for (PrimExpr& e : *out) e = e.defined() ? OfCondition(ConditionOf(e)) : e;
+  return out;
+}
+}  // namespace
+
 const Op op::cast = DefineOp({
     .name = "cast",
     .doc = "data in another dtype: floats lose their fraction on the way to integers, bool is `!= 0`.",
@@ -65,6 +75,7 @@ const Op op::cast = DefineOp({
     .source = "NumPy astype; ONNX Cast-21",
     .traits = {.precision = Precision::kNever, .values = Values::kExact},
 });
+[[maybe_unused]] const bool cast_elements = (SetElements(op::cast, CastElements), true);
 const Op op::cast_like = DefineOp({
     .name = "cast_like",
     .doc = "data in the dtype of another tensor.",

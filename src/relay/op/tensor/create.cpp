@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "../common.h"
+#include "../elements.h"
 #include "../gradient.h"
 #include "../host_params.h"
 
@@ -198,6 +199,19 @@ Tensor LowerShapeOf(const ShapeOfAttrs& a, const Tensors& in) {
       },
       "shape_of");
 }
+/// The extents of the only operand.
+std::optional<Elements> ExtentElements(const ElementsSite& site) {
+  const auto* t = AsTensor(site.types[0]);
+  if (!t) return std::nullopt;
+  return Elements(t->shape.begin(), t->shape.end());
+}
+std::optional<Elements> SizeElements(const ElementsSite& site) {
+  const std::optional<Elements> shape = ExtentElements(site);
+  if (!shape) return std::nullopt;
+  PrimExpr all = PrimExpr(int64_t{1});
+  for (const PrimExpr& d : *shape) all = all * d;
+  return Elements{all};
+}
 Type SizeType(const NdarraySizeAttrs& a, const TypeArgs& in) {
   IntegerDtype(in, a.dtype);
   in[0];
@@ -337,6 +351,7 @@ const Op op::shape_of = DefineOp({
     .source = "Relay; ONNX Shape-21",
     .traits = {.value_of_types = ShapeOfTypes, .shape_only = true},
 });
+[[maybe_unused]] const bool shape_of_elements = (SetElements(op::shape_of, ExtentElements), true);
 const Op op::ndarray_size = DefineOp({
     .name = "ndarray_size",
     .doc = "The number of elements.",
@@ -349,5 +364,6 @@ const Op op::ndarray_size = DefineOp({
     .source = "Relay; ONNX Size-21",
     .traits = {.value_of_types = SizeOfTypes, .shape_only = true},
 });
+[[maybe_unused]] const bool size_elements = (SetElements(op::ndarray_size, SizeElements), true);
 
 }  // namespace baton::relay

@@ -6,6 +6,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../elements.h"
 #include "../gradient.h"
 #include "../reference/reference.h"
 
@@ -575,6 +576,14 @@ Grads OneHotBack(const Call& call, const Expr& grad) {
 }  // namespace
 }  // namespace gradient
 
+namespace {
+std::optional<Elements> TakeElements(const ElementsSite& site) {
+  const auto* data = AsTensor(site.types[0]);
+  if (!data || data->shape.size() != 1 || !site.in[0] || !site.in[1]) return std::nullopt;
+  return ElementsAt(*site.in[0], *site.in[1], AttrsAs<TakeAttrs>(site.attrs).mode == "negative");
+}
+}  // namespace
+
 const Op op::take = DefineOp({
     .name = "take",
     .doc = "Elements or slices of data by index.",
@@ -589,6 +598,7 @@ const Op op::take = DefineOp({
     .source = "NumPy; ONNX Gather-13",
     .traits = {.values = Values::kSelects, .reference = reference::Take},
 });
+[[maybe_unused]] const bool take_elements = (SetElements(op::take, TakeElements), true);
 const Op op::gather = DefineOp({
     .name = "gather",
     .doc = "out[i, j, k] = data[indices[i, j, k], j, k] for axis 0; negative indices count from the end.",

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "../elements.h"
 #include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
@@ -320,6 +321,9 @@ const Op op::stack =
     DefineInjective("stack", "Tensors joined along a new dimension.",
                     "A tuple. R1: not empty. R2: one shape and dtype.", "A dimension more.", TypeOf<StackAttrs>,
                     Rel<"stack", StackType>, LowerStack, gradient::StackBack, "NumPy", {.values = Values::kExact});
+// Vectors end to end, or numbers as a vector: the fields of the tuple in order.
+[[maybe_unused]] const bool joined_elements =
+    (SetElements(op::concatenate, SameElements), SetElements(op::stack, SameElements), true);
 const Op op::split = DefineInjective(
     "split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
     "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.", TypeOf<SplitAttrs>,

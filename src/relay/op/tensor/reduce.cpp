@@ -5,6 +5,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../elements.h"
 #include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
@@ -550,12 +551,33 @@ Op DefineScan(const char* doc) {
 
 }  // namespace
 
+namespace {
+/// A whole vector as one number.
+template <Kind kKind>
+std::optional<Elements> ReducedElements(const ElementsSite& site) {
+  if (AttrsAs<ReduceAttrs>(site.attrs).exclude) return std::nullopt;
+  if constexpr (kKind == Kind::kSum) {
+    return ElementsOfReduction(site, [](PrimExpr a, PrimExpr b) { return a + b; }, PrimExpr(int64_t{0}));
+  } else if constexpr (kKind == Kind::kProd) {
+    return ElementsOfReduction(site, [](PrimExpr a, PrimExpr b) { return a * b; }, PrimExpr(int64_t{1}));
+  } else if constexpr (kKind == Kind::kMax) {
+    return ElementsOfReduction(site, [](PrimExpr a, PrimExpr b) { return max(a, b); }, PrimExpr());
+  } else {
+    static_assert(kKind == Kind::kMin);
+    return ElementsOfReduction(site, [](PrimExpr a, PrimExpr b) { return min(a, b); }, PrimExpr());
+  }
+}
+}  // namespace
+
 const Op op::sum = Row<kSum>({.reference = reference::Sum}), op::prod = Row<kProd>(),
          op::max = Row<kMax>({.precision = Precision::kFollow, .values = Values::kSelects}),
          op::min = Row<kMin>({.precision = Precision::kFollow, .values = Values::kSelects}),
          op::mean = Row<kMean>({.integers = integers::Averages}), op::all = Row<kAll>(), op::any = Row<kAny>(),
          op::logsumexp = Row<kLogSumExp>(), op::sum_squares = Row<kSumSquares>(), op::norm_l1 = Row<kNormL1>(),
          op::norm_l2 = Row<kNormL2>(), op::log_sum = Row<kLogSum>();
+[[maybe_unused]] const bool reduced_elements =
+    (SetElements(op::sum, ReducedElements<Kind::kSum>), SetElements(op::prod, ReducedElements<Kind::kProd>),
+     SetElements(op::max, ReducedElements<Kind::kMax>), SetElements(op::min, ReducedElements<Kind::kMin>), true);
 const Op op::argmax =
     DefineArg<"argmax", true>("Index of the largest, the first of equal ones; NaN is largest.", "ONNX ArgMax-13");
 const Op op::argmin =

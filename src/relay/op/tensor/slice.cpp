@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "../common.h"
+#include "../elements.h"
 #include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
@@ -539,6 +540,23 @@ Grads SequenceMaskBack(const Call& call, const Expr& grad) {
 }  // namespace
 }  // namespace gradient
 
+namespace {
+/// A window of a vector between literals, with a step forwards.
+std::optional<Elements> SliceElements(const ElementsSite& site) {
+  const auto& a = AttrsAs<StridedSliceAttrs>(site.attrs);
+  if (!site.in[0] || a.begin.size() != 1 || a.end.size() != 1 || !a.begin.is_literal() || !a.end.is_literal())
+    return std::nullopt;
+  const int64_t n = static_cast<int64_t>(site.in[0]->size()), step = a.strides.empty() ? 1 : a.strides[0];
+  if (step < 1 || a.slice_mode != "end") return std::nullopt;
+  auto place = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + n : v, 0, n); };
+  const int64_t end = place(a.end[0].literal());
+  Elements out;
+  for (int64_t i = place(a.begin[0].literal()); i < end; i += std::min(step, n))
+    out.push_back((*site.in[0])[static_cast<size_t>(i)]);
+  return out;
+}
+}  // namespace
+
 const Op op::strided_slice = DefineOp({
     .name = "strided_slice",
     .doc = "A window of the tensor with steps.",
@@ -554,6 +572,7 @@ const Op op::strided_slice = DefineOp({
     .source = "NumPy; ONNX Slice-13",
     .traits = {.values = Values::kSelects, .layout = LayoutRule::kPads, .reference = reference::StridedSlice},
 });
+[[maybe_unused]] const bool slice_elements = (SetElements(op::strided_slice, SliceElements), true);
 const Op op::strided_set = DefineOp({
     .name = "strided_set",
     .doc = "data with a window of it replaced by v.",

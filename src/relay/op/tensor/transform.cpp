@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "../common.h"
+#include "../elements.h"
 #include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
@@ -492,6 +493,10 @@ const Op op::squeeze = DefineInjective(
     "squeeze", "Without dimensions of extent 1.", "R1: extent 1 on `axis`. R2: known extents with axis=None.",
     "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>, LowerSqueeze, gradient::ReshapeBack,
     "NumPy; ONNX Squeeze-21", {.values = Values::kView, .layout = LayoutRule::kReduces});
+[[maybe_unused]] const bool same_elements = [] {
+  for (const Op& op : {op::reshape, op::expand_dims, op::squeeze}) SetElements(op, SameElements);
+  return true;
+}();
 const Op op::transpose = DefineInjective(
     "transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.", TypeOf<TransposeAttrs>,
     Rel<"transpose", TransposeType>, LowerTranspose, gradient::TransposeBack, "NumPy",

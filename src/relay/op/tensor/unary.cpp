@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "../common.h"
+#include "../elements.h"
 #include "../gradient.h"
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
@@ -604,6 +605,8 @@ const Op op::abs = Row<kAbs>(kExactValues),
          op::softplus = Row<kSoftplus>(kNeverNarrow), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
          op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
+[[maybe_unused]] const bool copy_elements =
+    (SetElements(op::copy, SameElements), SetElements(op::identity, SameElements), true);
 
 [[maybe_unused]] const Op leaky_relu =
     WithAttrs<"nn.leaky_relu", LeakyReluAttrs, kF, LeakyRelu, gradient::DLeakyRelu>::Define(
