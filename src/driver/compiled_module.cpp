@@ -8,13 +8,16 @@
 #include <baton/support/with.h>
 #include <baton/tir/expr.h>
 #include <baton/tir/printer.h>
+#include <baton/vm/imports.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include "driver/changing_weights.h"
+#include "driver/save_imports.h"
 #include "driver/step_functions.h"
 #include "driver/vm/compile.h"
 
@@ -120,6 +123,7 @@ class CompiledModule : public runtime::ModuleNode {
         made_(stages_.lowering.defined() ? stages_.lowering.Made() : nullptr) {
     if (!made_) return;
     if (runs_here()) code_ = codegen::LoadObjects(stages_.objects);
+    if (code_.defined() && !is_program()) FindsHere(code_);  // its executors keep this module
     constants_ = PackConstants(made_->host.constants, WeightsChange() ? &remade_ : nullptr);
     desc_ = made_->desc;
     if (desc_.target.empty()) desc_.target = host_.str();
@@ -170,8 +174,32 @@ class CompiledModule : public runtime::ModuleNode {
     std::lock_guard lock(mutex_);
     if (code_.defined() || made_ || !runs_here()) return code_;
     runtime::Module code = codegen::LoadObjects(stages_.objects);
-    if (void* place = code->GetSymbol(runtime::kModuleSymbol)) *static_cast<runtime::ModuleNode**>(place) = this;
+    FindsHere(code);
     return code_ = std::move(code);
+  }
+  /// Code looks its functions up in what this module imports.
+  void FindsHere(const runtime::Module& code) {
+    if (void* place = code->GetSymbol(runtime::kModuleSymbol)) *static_cast<runtime::ModuleNode**>(place) = this;
+  }
+  /// A program's machines keep its code, and not this module: the code imports what this module does.
+  void ShareImports() {
+    std::lock_guard lock(mutex_);
+    if (!code_.defined()) return;
+    for (const runtime::Module& m : OfOthers()) {
+      const auto& known = code_->imports();
+      if (std::none_of(known.begin(), known.end(), [&](const auto& k) { return k.get() == m.get(); })) code_->Import(m);
+    }
+  }
+  /// What it imports, but for the code of a program's devices, which is part of the program.
+  std::vector<runtime::Module> OfOthers() const {
+    std::vector<runtime::Module> out;
+    for (const runtime::Module& m : imports()) {
+      const auto is_own = [&](const runtime::Module& d) { return d.get() == m.get(); };
+      if (!executable_ || std::none_of(executable_->device_code.begin(), executable_->device_code.end(), is_own)) {
+        out.push_back(m);
+      }
+    }
+    return out;
   }
   bool is_program() const { return made_ && !made_->is_function(); }
   /// Makes constants that have a source again, in their places. Returns how many there are.
@@ -213,6 +241,7 @@ PackedFunc CompiledModule::OfProgram(std::string_view name, const ObjectPtr<Obje
         throw RuntimeError("the program was compiled for " + host_.str() + ", which is not this machine");
       }
       runtime::CheckFeatures(stages_.objects.features, "the program");
+      ShareImports();
       std::vector<Device> devices;
       for (int i = 0; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
       *rv = vm::CreateExecutor(executable_, devices);
@@ -247,7 +276,10 @@ PackedFunc CompiledModule::OfFunctions(std::string_view name, const ObjectPtr<Ob
 }
 
 void CompiledModule::SaveLibrary(const std::string& path) const {
-  const std::string elf = codegen::LinkShared(stages_.objects, host_);
+  const SavedImports carried = SaveImports(OfOthers());
+  codegen::ObjectCode objects = stages_.objects;
+  if (!carried.data.empty()) objects.objects.push_back(codegen::DataObject(vm::kImportsSymbol, carried.data, host_));
+  const std::string elf = codegen::LinkShared(objects, host_);
   if (!made_) {
     static const uint8_t nothing = 0;
     runtime::ExecutableDesc desc;
@@ -255,7 +287,7 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
     desc.features = stages_.objects.features;
     desc.target = host_.str();
     desc.constants = &nothing;
-    runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
+    runtime::WriteArtifact(path, elf.data(), elf.size(), desc, {}, {}, carried.rows);
     return;
   }
   runtime::ExecutableDesc desc = desc_;
@@ -264,16 +296,16 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
     desc.program = executable_->program.Save(&own, desc_.constants_bytes);
     desc.constants_bytes += own.size();
   }
-  runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards, own);
+  runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards, own, carried.rows);
 }
 
 void CompiledModule::SaveToFile(const std::string& path, std::string_view format) {
-  if (!made_ && !imports().empty()) {
-    throw UnsupportedError(
-        "modules that this one imports are not saved with it; save each, load each, and import again");
-  }
   if (format.empty() || format == "lib" || format == "so") return SaveLibrary(path);
   if (format == "obj" || format == "o") {
+    if (!OfOthers().empty()) {
+      throw UnsupportedError(
+          "a module that imports others is saved as a shared library (.so), which carries them, not as an object file");
+    }
     if (is_program()) {
       throw UnsupportedError(
           "a program with control flow, dynamic shapes or several devices is saved as a shared library (.so), not as "

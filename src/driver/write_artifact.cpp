@@ -59,7 +59,8 @@ const char* ArchOf(const uint8_t* elf, size_t bytes) {
 
 }  // namespace
 
-std::string ManifestOf(const ExecutableDesc& desc, const std::vector<std::string>& guards, const char* arch) {
+std::string ManifestOf(const ExecutableDesc& desc, const std::vector<std::string>& guards, const char* arch,
+                       std::string_view imports) {
   std::string out;
   support::JsonWriter w(&out);
   w.BeginObject();
@@ -117,6 +118,10 @@ std::string ManifestOf(const ExecutableDesc& desc, const std::vector<std::string
     w.Key("steps");
     w.String(desc.steps);
   }
+  if (!imports.empty()) {
+    w.Key("imports");
+    w.Value(support::Json::Parse(imports, "imports"));
+  }
   w.EndObject();
   return out;
 }
@@ -143,9 +148,9 @@ std::string WithManifest(std::string_view elf, const std::string& manifest, cons
 }  // namespace
 
 void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
-                   const std::vector<std::string>& guards, std::string_view last_constants) {
+                   const std::vector<std::string>& guards, std::string_view last_constants, std::string_view imports) {
   if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
-  const std::string manifest = ManifestOf(desc, guards, ArchOf(static_cast<const uint8_t*>(elf), elf_bytes));
+  const std::string manifest = ManifestOf(desc, guards, ArchOf(static_cast<const uint8_t*>(elf), elf_bytes), imports);
   const std::string code = WithManifest({static_cast<const char*>(elf), elf_bytes}, manifest, desc);
   support::AtomicFile file(path, true);
   support::Sha256 sha;

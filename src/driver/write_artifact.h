@@ -4,11 +4,14 @@
 #include <baton/runtime/executor.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace baton::runtime {
 
 /// The manifest of an artifact: what it says of its model, as JSON. `arch`: the processor; null for this one.
-std::string ManifestOf(const ExecutableDesc& desc, const std::vector<std::string>& guards, const char* arch = nullptr);
+/// `imports`: as WriteArtifact gets it.
+std::string ManifestOf(const ExecutableDesc& desc, const std::vector<std::string>& guards, const char* arch = nullptr,
+                       std::string_view imports = {});
 
 }  // namespace baton::runtime

@@ -389,7 +389,7 @@ Module LoadOf(const std::string& path, const std::string& expected) {
   Artifact artifact = OpenArtifact(path, CopiesCode(), expected);
   const bool devices = artifact.desc.program.rfind("{\"devices\"", 0) == 0;
   const Module m = MakeModule<LibraryModule>(path, std::move(artifact));
-  if (devices) ProgramFunction("vm.ImportDeviceCode")(m);
+  if (devices || m->GetSymbol("baton_imports")) ProgramFunction("vm.ImportDeviceCode")(m);
   return m;
 }
 }  // namespace

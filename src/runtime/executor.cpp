@@ -382,7 +382,7 @@ const PackedFunc& FunctionBeside(const std::string& name, const char* library, s
 
 /// A function of the library that runs programs.
 const PackedFunc& ProgramFunction(const char* name) {
-  return FunctionBeside(name, "libbaton_vm.so", "the model has control flow, states or several devices");
+  return FunctionBeside(name, "libbaton_vm.so", "the model has control flow, states, imports or several devices");
 }
 
 Module CreateExecutorOn(const Module& code, const Args& devices) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/registry.h>
 #include <baton/support/text.h>
+#include <baton/vm/imports.h>
 #include <baton/vm/program.h>
 
 #include <map>
@@ -104,10 +105,12 @@ std::vector<runtime::Module> DeviceModulesOf(const runtime::Module& code, const 
   return out;
 }
 
-/// Imports the modules of kernels that the program in an artifact carries, if its module has not got them.
+/// Imports the modules that an artifact carries: those of others, and of kernels of the program in it, if its module
+/// has not got them.
 BATON_REGISTER_GLOBAL("vm.ImportDeviceCode").set_body_typed([](runtime::Module code) {
+  ImportCarried(code);
   const runtime::ExecutableDesc* desc = code->GetExecutable();
-  if (!desc) return;
+  if (!desc || desc->program.empty()) return;
   DeviceModulesOf(code, Program::Load(desc->program, desc->constants, desc->constants_bytes, code).devices);
 });
 

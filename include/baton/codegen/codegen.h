@@ -34,6 +34,8 @@ struct ObjectCode {
 /// is an int32, 0 for success. Calls of GlobalVars are calls of functions of the module.
 BATON_DLL ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_threads = 2,
                                       DebugLevel debug = DebugLevel::kNames);
+/// An object file with these bytes as a constant of this symbol, which others see.
+BATON_DLL std::string DataObject(const std::string& symbol, std::string_view bytes, const Target& target);
 /// Text of one stage: "ll" (LLVM IR after optimisation), "ll-raw" (before), "asm".
 BATON_DLL std::string CompileToText(const IRModule& mod, const Target& target, const std::string& format,
                                     DebugLevel debug = DebugLevel::kNone);

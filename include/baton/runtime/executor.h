@@ -102,9 +102,11 @@ BATON_DLL Module CreateExecutor(const Module& code, Device device = Cpu());
 /// over all before it. A truncated or modified file is rejected before any code is loaded. Writes the file, whole or
 /// not at all. `desc.constants` go into the file; `elf` must export `desc.entry` and, if it calls the runtime,
 /// `baton_backend_api` (c_backend_api.h). `guards`: what `sizes` asks of dimensions, for people. `last_constants`: the
-/// last of `desc.constants_bytes`, where they lie elsewhere.
+/// last of `desc.constants_bytes`, where they lie elsewhere. `imports`: what it carries for people, as JSON; "" for
+/// nothing.
 BATON_DLL void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc,
-                             const std::vector<std::string>& guards = {}, std::string_view last_constants = {});
+                             const std::vector<std::string>& guards = {}, std::string_view last_constants = {},
+                             std::string_view imports = {});
 /// The manifest text of an artifact, after all checks but without loading code.
 BATON_DLL std::string ReadManifest(const std::string& path);
 

@@ -35,11 +35,30 @@ def _bytes(row: dict) -> str:
 
 def _of_artifact(path: str) -> dict:
     """Where the kernels of a compiled program run, and what it copies for which of them."""
-    from ..runtime import load_module
+    from .._ffi import get_global_func
 
-    manifest = json.loads(load_module(path).get_source("json"))
+    manifest = json.loads(get_global_func("runtime.ReadManifest")(path))  # what it imports need not be there
     program = manifest.get("program", "")
-    return _of_program(json.loads(program)) if program else {"places": [], "copies": []}  # all of it on the processor
+    found = _of_program(json.loads(program)) if program else {"places": [], "copies": []}  # all of it on the processor
+    regions = [
+        {"region": f"import {i}", "compiler": row["key"], "because": f"its code is {row['bytes']:,} bytes"} for i, row in enumerate(manifest.get("imports", ()))
+    ]
+    return {**found, "regions": regions} if regions else found
+
+
+def _regions(module) -> list[dict]:
+    """Functions that partitioning made for compilers of others, and whether there is a code generator for each."""
+    from .._ffi import get_global_func
+    from ..relay import Function
+
+    rows = []
+    for var, func in module.functions.items():
+        if isinstance(func, Function) and func.attrs and "Compiler" in func.attrs.keys():
+            name = str(func.attrs["Compiler"])
+            taken = get_global_func(f"relay.ext.{name}", allow_missing=True) is not None
+            why = f"`relay.ext.{name}` makes its code" if taken else f"no `relay.ext.{name}` is registered: Baton's own kernels compute it"
+            rows.append({"region": f"@{var.name_hint}", "compiler": name, "because": why})
+    return rows
 
 
 def _of_program(program: dict) -> dict:
@@ -106,7 +125,8 @@ def run(args: argparse.Namespace) -> int:
         if "device" not in str(error):
             raise
         raise UsageError(f"--default: {error}") from None
-    return _show(found, args.json)
+    regions = _regions(module)
+    return _show({**found, "regions": regions} if regions else found, args.json)
 
 
 def _show(found: dict, as_json: bool) -> int:
@@ -126,6 +146,8 @@ def _show(found: dict, as_json: bool) -> int:
     for row in found.get("copies", ()):
         where = f"{row['place']}: " if row["place"] else ""
         print(f"{where}@{row['function']}: copy of {row['expression']} from {row['src_dev']} to {row['dst_dev']}, {_bytes(row)}: {row['because']}")
+    for row in found.get("regions", ()):
+        print(f"{row['region']}: for {row['compiler']}: {row['because']}")
     if found.get("copies") == []:
         print("nothing is copied")
     return 0

@@ -16,6 +16,7 @@ from . import forms, passes
 from .dims import MAX_EXTENT, Dim, OpenShapes
 from .donation import donated_names
 from .executable import Executable, TensorInfo
+from .external import import_all, made_outside
 from .kept import Kept
 from .limits import Limits
 from .options import Options, capsule
@@ -334,8 +335,9 @@ def build_open(model: Source, inputs, shapes: OpenShapes, options: Options):
     with capsule(), options.context():
         if not options.targets and get_global_func("target.OnHost")(options.target):
             try:
-                module = model.read_open(shapes)
-                return get_global_func("driver.CompileDynamic")(module, options.target), forms.of_module(module)
+                module, outside = made_outside(model.read_open(shapes))
+                made = get_global_func("driver.CompileDynamic")(module, options.target)
+                return import_all(made, outside), forms.of_module(module)
             except (CompileError, UnsupportedError):
                 pass  # an importer may need lengths, or branches differ in them: without names they are left to the program
         own = {info.name: info.shape for info in model.signature(shapes.shapes)[0]}
@@ -344,13 +346,11 @@ def build_open(model: Source, inputs, shapes: OpenShapes, options: Options):
             for name, dims in shapes.shapes.items()
             if any(isinstance(d, int) and not isinstance(have, int) for d, have in zip(dims, own[name], strict=True))
         }
-        module = model.read(fixed)
+        module, outside = made_outside(model.read(fixed))
         names = {info.name: [_extent_name(info, axis, d) for axis, d in enumerate(info.shape)] for info in inputs}
         module = get_global_func("driver.NameInputs")(module, names)
         module = get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
-        if options.targets:
-            return get_global_func("driver.CompileForDevices")(module, options.targets), forms.of_module(module)
-        return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)
+        return import_all(_compiled(module, options), outside), forms.of_module(module)
 
 
 def read_stateful(model: Source, shapes: OpenShapes, options: Options, state: bool | Mapping[str, str]):
@@ -366,12 +366,12 @@ def build_stateful(model: Source, shapes: OpenShapes, options: Options, state: b
     """What `build_open` gives, of a model with states."""
     model.check_data()
     with capsule(), options.context():
-        module = read_stateful(model, shapes, options, state)
+        module, outside = made_outside(read_stateful(model, shapes, options, state))
         if said := forms.of_module(module):
             if Kept.of(said):
                 raise UnsupportedError("a program that changes its buffers keeps its buffers itself: compile it without state=")
             raise UnsupportedError("states are for models whose inputs and outputs are numbers")
-        return get_global_func("driver.CompileDynamic")(module, options.target), said
+        return import_all(get_global_func("driver.CompileDynamic")(module, options.target), outside), said
 
 
 def _check_target(options: Options) -> None:
@@ -418,10 +418,15 @@ def _generated(model: Source, options: Options):
 def _built(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
     """(the runtime module, what its inputs and outputs stand for)"""
     with capsule(), options.context():
-        module = model.read(shapes)
-        if options.targets:
-            return get_global_func("driver.CompileForDevices")(module, options.targets), forms.of_module(module)
-        return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)
+        module, outside = made_outside(model.read(shapes))
+        return import_all(_compiled(module, options), outside), forms.of_module(module)
+
+
+def _compiled(module, options: Options):
+    """The runtime module of a Relay module."""
+    if options.targets:
+        return get_global_func("driver.CompileForDevices")(module, options.targets)
+    return get_global_func("driver.Compile")(module, options.target)
 
 
 def emit_text(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | None]], options: Options, stage: str, state=None) -> str:

@@ -453,7 +453,7 @@ class Executable:
         if "arena_bytes" in manifest:
             known["workspace_bytes"] = manifest["arena_bytes"]
         program = self._program()
-        needs = ["libbaton_runtime"] + ["libbaton_vm"] * bool(program or manifest.get("state"))
+        needs = ["libbaton_runtime"] + ["libbaton_vm"] * bool(program or manifest.get("state") or manifest.get("imports"))
         needs += ["libbaton_host"] * any(isinstance(slot, dict) for slot in program.get("packed", []))
         needs += [f"libbaton_{str(Device(kind, 0)).partition('(')[0]}" for kind, _, _, code in program.get("devices", []) if code]
         known["needs"] = needs

@@ -2,13 +2,14 @@
 """Functions for compilers that a program brings along: `PartitionGraph` marks them, `relay.ext.NAME` makes code of them."""
 
 import itertools
+import warnings
 
 from .. import error as errors
 from .._ffi import get_global_func, register_func
 from ..ir import TensorType, TupleType
 from ..relay.expr import Call
 from ..relay.function import Function
-from ..relay.op.op import register, register_compute
+from ..relay.op.op import register, register_compute, register_stateful
 from ..relay.transform import InferType
 from ..runtime import Module
 from ..te import extern
@@ -21,41 +22,86 @@ def compiled_outside(mod):
     """The module with calls of code in place of functions for compilers that the program registered; itself if there are none.
 
     `@register_func("relay.ext.NAME")` gets such a function and gives a module of code, whose function of the name `global_symbol`
-    takes arrays: the arguments, then the results. Such a program runs in this process alone.
+    takes arrays: the arguments, then the results. The program runs in this process alone: `made_outside` is for what is saved.
     """
-    makers = {var: _maker(f) for var, f in mod.functions.items() if isinstance(f, Function)}
+    return _made(mod, _registered)[0]
+
+
+def made_outside(mod):
+    """(the module as `compiled_outside` gives it, the modules that code of it calls). What is compiled from it imports them, and finds
+    their functions by name, here and where it is loaded."""
+    return _made(mod, lambda symbol, run: symbol)
+
+
+def import_all(compiled, modules):
+    """The compiled module, which imports these."""
+    for module in modules:
+        compiled.import_module(module)
+    return compiled
+
+
+def _registered(symbol, run):
+    """The name under which a function is registered in this process."""
+    name = f"baton.external.{next(_numbers)}.{symbol}"
+    register_func(name, lambda *arrays: run(*arrays) and None)
+    return name
+
+
+def _made(mod, name_of):
+    asked = {var: f for var, f in mod.functions.items() if isinstance(f, Function) and f.attrs and "Compiler" in f.attrs.keys()}
+    makers = {var: get_global_func(f"relay.ext.{f.attrs['Compiler']}", True) for var, f in asked.items()}
+    _tell_of_absent([str(asked[var].attrs["Compiler"]) for var, make in makers.items() if make is None])
     if not any(makers.values()):
-        return mod
+        return mod, []
     mod = InferType()(mod)
-    out = mod.shallow_copy()
+    out, modules = mod.shallow_copy(), []
+    symbols = set()
     for var, make in makers.items():
-        if make is not None:
-            out[var] = _called(mod[var.name_hint], make, var.name_hint)
-    return out
+        if make is None:
+            continue
+        func, name = mod[var.name_hint], var.name_hint
+        symbol = str(func.attrs["global_symbol"]) if "global_symbol" in func.attrs.keys() else name
+        if symbol in symbols:
+            raise errors.CompileError(f"two functions for other compilers have the global_symbol `{symbol}`: give each one of its own")
+        symbols.add(symbol)
+        out[var], code = _called(func, make, symbol, name_of)
+        if all(code.handle != m.handle for m in modules):
+            modules.append(code)
+    return out, modules
 
 
-def _maker(func):
-    """The code generator of a function; None for one without."""
-    if not func.attrs or "Compiler" not in func.attrs.keys():
-        return None
-    return get_global_func("relay.ext." + str(func.attrs["Compiler"]), True)
+def _tell_of_absent(names):
+    """Warns of compilers without a code generator: their functions are computed by the kernels of this one."""
+    for name in dict.fromkeys(names):
+        warnings.warn(f"no `relay.ext.{name}` is registered: Baton's own kernels compute {names.count(name)} function(s) that are for `{name}`", stacklevel=4)
 
 
-def _called(func, make, name):
-    """The function that calls what the code generator makes of it."""
-    symbol = str(func.attrs["global_symbol"]) if "global_symbol" in func.attrs.keys() else name
-    code = make(func)
+def _code_of(func, make, symbol):
+    """(the module that a code generator makes, its function of that name)."""
+    maker = f"relay.ext.{func.attrs['Compiler']}"
+    try:
+        code = make(func)
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except Exception as error:
+        raise errors.CompileError(f"{maker} failed on `{symbol}`: {type(error).__name__}: {error}") from error
     if not isinstance(code, Module):
-        raise errors.TypeError(f"relay.ext.{func.attrs['Compiler']} gave {type(code).__name__} for `{symbol}`, where a runtime.Module is wanted")
+        raise errors.TypeError(f"{maker} gave {type(code).__name__} for `{symbol}`, where a runtime.Module is wanted")
+    if not code.implements_function(symbol, True):
+        raise errors.CompileError(f"{maker} gave a module of kind `{code.type_key}` without a function `{symbol}`: it is called by that name")
+    return code, code.get_function(symbol, True)
+
+
+def _called(func, make, symbol, name_of):
+    """(the function that calls what the code generator makes of it, the module of that code)."""
+    code, run = _code_of(func, make, symbol)
     result = func.ret_type if func.ret_type is not None else func.body.checked_type
     kinds = list(result.fields) if isinstance(result, TupleType) else [result]
     takes = [p.checked_type for p in func.params]
     for kind in (*takes, *kinds):
         if not isinstance(kind, TensorType) or not all(isinstance(d, (int, IntImm)) for d in kind.shape):
             raise errors.UnsupportedError(f"`{symbol}` is for `{func.attrs['Compiler']}`, which takes and gives tensors of known shapes, not {kind}")
-    packed = f"baton.external.{next(_numbers)}.{symbol}"
-    run = code[symbol]
-    register_func(packed, lambda *arrays: run(*arrays) and None)
+    packed = name_of(symbol, run)
 
     def compute(attrs, inputs, out_type):
         made = extern(
@@ -63,11 +109,12 @@ def _called(func, make, name):
         )
         return made if isinstance(made, list) else [made]
 
-    op = register(packed, f"`{symbol}`, made by relay.ext.{func.attrs['Compiler']}.")
+    op = register(f"baton.external.op.{next(_numbers)}.{symbol}", f"`{symbol}`, made by relay.ext.{func.attrs['Compiler']}.")
     op.set_num_inputs(len(func.params))
-    op.add_type_rel(packed, lambda types, attrs: result)
-    register_compute(packed, compute)
-    return Function(func.params, Call(op, list(func.params)), func.ret_type)
+    op.add_type_rel(op.name, lambda types, attrs: result)
+    register_stateful(op.name, True)  # it runs where the program does, and never within the compiler
+    register_compute(op.name, compute)
+    return Function(func.params, Call(op, list(func.params)), func.ret_type), code
 
 
-__all__ = ["compiled_outside"]
+__all__ = ["compiled_outside", "import_all", "made_outside"]

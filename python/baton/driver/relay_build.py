@@ -10,7 +10,7 @@ from ..runtime import NDArray
 from ..runtime import ndarray as nd
 from ..runtime.values import fitted
 from .executors import AotExecutor, Executor, GraphExecutor, Interpreter, VMExecutor
-from .external import compiled_outside
+from .external import compiled_outside, import_all, made_outside
 from .options import capsule
 from .targets import target_of, targets_of
 
@@ -55,13 +55,14 @@ def build(
     if isinstance(executor, dict):  # the order of 0.8: ir_mod, target, target_host, params, mod_name
         params, mod_name = executor, runtime or mod_name
         executor = runtime = None
-    mod = compiled_outside(_bind(_module(ir_mod), params))
+    mod, modules = made_outside(_bind(_module(ir_mod), params))
     targets = targets_of(target)
     with capsule():
         if targets:
             made = get_global_func("driver.CompileForDevices")(mod, targets)
         else:
             made = get_global_func("driver.Compile")(mod, target_of(target))
+    import_all(made, modules)
     made.ir_mod, made.target, made.libmod_name = mod, targets or target_of(target), mod_name
     made.function_metadata, made.executor = {}, executor
     return made

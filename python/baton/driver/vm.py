@@ -6,7 +6,7 @@ from ..relay.expr import Tuple
 from ..relay.function import Function
 from ..runtime.vm import Executable
 from .executors import VMExecutor
-from .external import compiled_outside
+from .external import import_all, made_outside
 from .options import capsule
 from .relay_build import BuildModule, _bind, _module, build
 from .targets import device_name, target_of, targets_of
@@ -14,10 +14,10 @@ from .targets import device_name, target_of, targets_of
 
 def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
     """An Executable of a program, for `baton.runtime.vm.VirtualMachine`, whose `invoke` calls any function of the program."""
-    mod = compiled_outside(_module(mod))
+    mod, modules = made_outside(_module(mod))
     others = [f for v, f in mod.functions.items() if isinstance(f, Function) and v.name_hint != "main" and not f.type_params]
     if not others:
-        return Executable(build(mod, target, params=params))
+        return Executable(import_all(build(mod, target, params=params), modules))
     if "main" not in mod:
         mod = mod.shallow_copy()
         mod["main"] = Function([], Tuple([]))
@@ -25,9 +25,9 @@ def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
     one = None if targets else target_of(target)
     with capsule():
         if one and get_global_func("target.OnHost")(one):
-            return Executable(get_global_func("driver.CompileVm")(mod, one))
+            return Executable(import_all(get_global_func("driver.CompileVm")(mod, one), modules))
         targets = targets or {device_name(one.device_type): one}
-        return Executable(get_global_func("driver.CompileForDevices")(mod, targets))
+        return Executable(import_all(get_global_func("driver.CompileForDevices")(mod, targets), modules))
 
 
 class VMCompiler(BuildModule):

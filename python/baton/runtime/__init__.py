@@ -8,6 +8,7 @@ from . import container, data_type, devices, module, ndarray, object
 from .container import ADT, Array, Map, ShapeTuple, String, tuple_object
 from .data_type import DataType, DataTypeCode
 from .devices import cpu, cuda, device, ext_dev, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu
+from .given import create_module
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
 from .ndarray import NDArray
 from .object import ObjectGeneric
@@ -50,6 +51,7 @@ __all__ = [
     "convert",
     "convert_to_object",
     "cpu",
+    "create_module",
     "cuda",
     "data_type",
     "device",

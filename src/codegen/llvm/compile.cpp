@@ -271,6 +271,23 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
   return code;
 }
 
+std::string DataObject(const std::string& symbol, std::string_view bytes, const Target& target) {
+  RequireMemory(kLeastMemory / 2 + 4 * bytes.size());
+  Machine machine(target);
+  CompiledModule m;
+  m.module = LLVMModuleCreateWithNameInContext("baton", m.ctx);
+  LLVMSetTarget(m.module, machine.triple.c_str());
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine.tm);
+  LLVMSetModuleDataLayout(m.module, layout);
+  LLVMDisposeTargetData(layout);
+  LLVMTypeRef type = LLVMArrayType2(LLVMInt8TypeInContext(m.ctx), bytes.size());
+  LLVMValueRef data = LLVMAddGlobal(m.module, type, symbol.c_str());
+  LLVMSetInitializer(data, LLVMConstStringInContext2(m.ctx, bytes.data(), bytes.size(), true));
+  LLVMSetGlobalConstant(data, 1);
+  LLVMSetAlignment(data, 64);
+  return Write(&m, machine, LLVMObjectFile);
+}
+
 std::string CompileToText(const IRModule& mod, const Target& target, const std::string& format, DebugLevel debug) {
   ++compilations;
   RequireMemory(kLeastMemory);
