@@ -185,4 +185,12 @@ BATON_REGISTER_GLOBAL("driver.Roofline").set_body_typed([] {
   return Array<double>{r.flops_per_second, r.bytes_per_second, static_cast<double>(runtime::threading::NumThreads())};
 });
 
+/// Threads that compiled code of this process uses; 0: as many as the environment says.
+BATON_REGISTER_GLOBAL("driver.SetNumThreads").set_body_typed([](int64_t n) {
+  runtime::threading::SetNumThreads(static_cast<int>(n));
+});
+BATON_REGISTER_GLOBAL("driver.NumThreads").set_body_typed([] {
+  return static_cast<int64_t>(runtime::threading::NumThreads());
+});
+
 }  // namespace baton::driver

@@ -2,7 +2,6 @@
 #include <baton/runtime/array.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/registry.h>
-#include <baton/runtime/threading.h>
 #include <baton/support/file.h>
 #include <baton/support/text.h>
 
@@ -100,13 +99,6 @@ Array<double> TimeCalls(const PackedFunc& f, Device device, int number, int repe
   return out;
 }
 
-/// Threads that compiled code of this process uses; 0: what the environment says.
-BATON_REGISTER_GLOBAL("runtime.SetNumThreads").set_body_typed([](int64_t n) {
-  threading::SetNumThreads(static_cast<int>(n));
-});
-BATON_REGISTER_GLOBAL("runtime.NumThreads").set_body_typed([] {
-  return static_cast<int64_t>(threading::NumThreads());
-});
 BATON_REGISTER_GLOBAL("runtime.ModuleGetFunction").set_body(PackedFunc([](Args args, RetValue* rv) {
   *rv = Given(args).GetFunction(args[1].As<std::string>(), args.size() > 2 && args[2].As<bool>());
 }));

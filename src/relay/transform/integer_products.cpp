@@ -12,6 +12,7 @@
 #include <baton/runtime/scalar.h>
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
+#include <relay/op/gradient.h>
 #include <relay/op/integer_ranges.h>
 
 #include <algorithm>
@@ -293,10 +294,10 @@ class Maker : public MixedModeMutator {
   /// float32 of operands that qnn.dequantize restored.
   Expr OfRestored(const CallNode* pre, const CallNode& call, Product product, const Expr& post) {
     const CallNode *x = CallOf(pre->args[0], op::qnn::dequantize), *w = CallOf(pre->args[1], op::qnn::dequantize);
-    if (const CallNode* turned = CallOf(pre->args[1], op::transpose); turned && product.op == op::dense) {
-      const auto& axes = AttrsAs<TransposeAttrs>(turned->attrs).axes;  // of two dimensions
+    const auto* turned = pre->args[1].as<CallNode>();
+    if (const auto* a = turned ? turned->attrs.as<TransposeAttrs>() : nullptr; a && product.op == op::dense) {
       w = CallOf(turned->args[0], op::qnn::dequantize);
-      if (!axes.defined() || axes[0] != 0) product.transpose = !product.transpose;
+      if (!a->axes.defined() || a->axes[0] != 0) product.transpose = !product.transpose;  // of two dimensions
     }
     // A view of what was restored is a view of the bytes.
     const CallNode* view = ViewOf(pre->args[0]);
@@ -502,8 +503,7 @@ class Maker : public MixedModeMutator {
     const int64_t rank = static_cast<int64_t>(type.shape.size()), lines = weight.values.dim(0);
     const int64_t terms = weight.values.numel() / std::max<int64_t>(lines, 1);
     Expr sums = Subtract(Cast(data, kInt32), open_zero.defined() ? open_zero : MakeScalar(zero, kInt32));
-    sums = MakeCall<ReduceAttrs>(
-        op::sum, {sums}, [&](ReduceAttrs* a) { a->axis = Array<int64_t>{n > 0 ? 1 : rank - 1}, a->keepdims = true; });
+    sums = gradient::Sum(sums, {n > 0 ? 1 : rank - 1}, true);
     if (n > 0) {
       if (terms * 255 > kExactInFloat32 || runtime::GetField(product.attrs.get(), "groups").As<int64_t>() != 1)
         return Expr();

@@ -199,13 +199,13 @@ def test_a_copy_has_weights_of_its_own():
 
 
 def test_the_number_of_threads():
-    threads = get_global_func("runtime.NumThreads")
+    threads = get_global_func("driver.NumThreads")
     before = threads()
     try:
         compiled(lambda x: x + 1, threads=1)(torch.ones(3))
         assert threads() == 1
     finally:
-        get_global_func("runtime.SetNumThreads")(0)
+        get_global_func("driver.SetNumThreads")(0)
     assert threads() == before
 
 

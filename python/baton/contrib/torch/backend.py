@@ -87,7 +87,7 @@ def baton(module, examples, *, options=None):
     _check(examples)
     weights = _weights(module, examples)
     if options.threads is not None:
-        get_global_func("runtime.SetNumThreads")(options.threads)
+        get_global_func("driver.SetNumThreads")(options.threads)
 
     def compiled(kind, weights):
         def of(graph, inputs):
