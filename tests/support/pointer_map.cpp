@@ -78,6 +78,18 @@ void Compare(Keys Key, Make make, Number number, uint32_t seed) {
 
 }  // namespace
 
+TEST_CASE("Keys that are there move no values") {
+  for (Keys Key : {Keys(Key), Keys(ObjectKey), Keys(MixedKey)}) {
+    for (size_t n = 1; n <= 600; ++n) {
+      PointerMap<size_t> map;
+      for (size_t i = 0; i < n; ++i) map[Key(i)] = i;
+      const size_t* first = map.Find(Key(0));
+      for (size_t i = 0; i < n; ++i) REQUIRE(map[Key(i)] == i);
+      REQUIRE(map.Find(Key(0)) == first);
+    }
+  }
+}
+
 TEST_CASE("PointerMap does what std::unordered_map does, for numbers, references and other values") {
   for (uint32_t seed = 0; seed < 4; ++seed) {
     for (Keys keys : {&Key, &ObjectKey, &MixedKey}) {

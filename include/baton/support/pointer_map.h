@@ -56,7 +56,7 @@ class PointerMap {
     delete pages_;
   }
 
-  /// The value of `key`, or null. Valid until the next insertion.
+  /// The value of `key`, or null. Valid until another key is inserted.
   V* Find(const void* key) {
     if (pages_) {
       const Span* s = pages_->Find(PageOf(key));
@@ -76,6 +76,11 @@ class PointerMap {
       if (V* v = InPages(key, fresh)) return *v;
     }
     if ((hashed_ + 1) * 2 > mask_) [[unlikely]] {
+      if (slots_) {  // a key that is there moves no values
+        Slot& s = slots_[Probe(key)];
+        if (fresh) *fresh = !s.Key();
+        if (s.Key()) return s.value;
+      }
       if (!pages_ && kPaged && hashed_ >= kFew) {
         Spread();
         return Insert(key, fresh);

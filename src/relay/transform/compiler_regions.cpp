@@ -135,11 +135,12 @@ struct CompilerRegions::Units {
     std::vector<std::vector<int>> users(count);
     std::vector<int> open(count);
     auto needs = [&](const ExprNode* n, const ExprNode* operand) {
-      const int* v = operand ? of.Find(operand) : nullptr;
-      const int u = of[n];
-      if (!v || *v == u) return;
-      inputs[u].push_back(*v);
-      users[*v].push_back(u);
+      const int* found = operand ? of.Find(operand) : nullptr;
+      if (!found) return;
+      const int v = *found, u = of[n];
+      if (v == u) return;
+      inputs[u].push_back(v);
+      users[v].push_back(u);
       ++open[u];
     };
     for (const ExprNode* n : all.nodes_) {
