@@ -190,7 +190,7 @@ class CompiledModule : public runtime::ModuleNode {
       if (std::none_of(known.begin(), known.end(), [&](const auto& k) { return k.get() == m.get(); })) code_->Import(m);
     }
   }
-  /// What it imports, but for the code of a program's devices, which is part of the program.
+  /// Returns its imports without the code of a program's devices, which is part of the program.
   std::vector<runtime::Module> OfOthers() const {
     std::vector<runtime::Module> out;
     for (const runtime::Module& m : imports()) {

@@ -30,7 +30,7 @@ struct OnnxValue {
   std::vector<int64_t> shape;
   bool ranked = false;
 };
-/// What an import finds out about a node, for people.
+/// A node of a model and the result of its import, for reports.
 struct OnnxNode {
   std::string label;  ///< what messages call it
   std::string domain, op;
@@ -54,7 +54,8 @@ struct OnnxOptions {
   bool symbolic = false;
   /// Large weights stay in their file until a pass reads them: for an import that a compilation follows at once.
   bool weights_later = false;
-  /// Takes the nodes in the order of the import. What is not supported is no error then: the module is null.
+  /// Where given, receives the nodes in the order of the import; nodes that are not supported then make the module
+  /// null instead of an error.
   std::vector<OnnxNode>* nodes = nullptr;
 };
 

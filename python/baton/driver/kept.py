@@ -16,13 +16,13 @@ from ..runtime.ndarray import array, cpu, empty, from_dlpack
 
 
 def kept_form(name: str, dtype: str, shape: Sequence[int], data: bytes) -> str:
-    """What `input_forms` says of an input that is a buffer with these elements at first."""
+    """Returns the entry of `input_forms` for an input that is a buffer with these initial elements."""
     said = {"kind": "kept", "name": name, "dtype": dtype, "shape": list(shape)}
     return json.dumps(said | ({"data": base64.b64encode(zlib.compress(data)).decode()} if any(memoryview(data)) else {}))
 
 
 def written_form(index: int) -> str:
-    """What `output_forms` says of an output that input `index` becomes."""
+    """Returns the entry of `output_forms` for an output that is written to input `index`."""
     return json.dumps({"kind": "written", "input": index})
 
 
@@ -109,7 +109,7 @@ class Kept:
 
     @staticmethod
     def of(forms: str) -> Kept | None:
-        """What the forms of a model say; None where they say nothing of buffers and arguments that are written."""
+        """Reads the forms of a model; returns None where they name neither buffers nor written arguments."""
         if '\\"kept\\"' not in forms and '\\"written\\"' not in forms:
             return None
         inputs, outputs = ([json.loads(form) if form else None for form in json.loads(forms)[key]] for key in ("inputs", "outputs"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of each node of a model, told without compiling it: `baton inspect --xray`. Loads the compiler."""
+"""A report on each node of a model without compiling it: `baton inspect --xray`. Loads the compiler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .compiler import OpenShapes, Source
 from .options import Options
 
 _torch_nodes = Hook("driver.torch_nodes")  # (rows, module) of a program of torch.export, or of its file
-_torch_alone = Hook("driver.torch_alone")  # writes a node of such a program as a program of its own
+_torch_alone = Hook("driver.torch_alone")  # writes a node of such a program as a separate program
 
 PLACES = ("compiled", "host", "folded", "unsupported", "unknown")
 _BYTES = {"bool": 1, "uint1": 1}
@@ -75,7 +75,7 @@ class Xray:
         return html.page(f"X-ray of {self.file}", html.facts(os.path.basename(self.file), facts, html.table(head, rows)))
 
     def write_missing(self, directory: str) -> list[str]:
-        """Writes each node that is not supported as a model of its own; returns their paths. Each fails to compile for the same reason."""
+        """Writes each node that is not supported as a separate model; returns their paths. Each fails to compile for the same reason."""
         os.makedirs(directory, exist_ok=True)
         write = {"onnx": _onnx_alone, "torch": lambda found, row, stem: _torch_alone(row["_missing"], stem)}.get(self.kind)
         paths = []

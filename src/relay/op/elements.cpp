@@ -18,7 +18,7 @@ bool Within(DataType t, int64_t v) {
   return t.bits() >= 64 || (v >= -(int64_t{1} << (t.bits() - 1)) && v < (int64_t{1} << (t.bits() - 1)));
 }
 
-/// The canonical form; null for what is no extent, or no literal of the dtype.
+/// Returns the canonical form; null where it is neither an extent nor a literal of the dtype.
 PrimExpr Canonical(PrimExpr e, DataType t) {
   if (!e.defined() || e.as<tir::AnyNode>() || !arith::ToCanonicalExtent(&e)) return PrimExpr();
   const int64_t* v = tir::as_const_int(e);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators do to the elements of short tensors of integers: the values that shapes are computed from.
+// Rules of operators for the elements of short tensors of integers: the values that shapes are computed from.
 #pragma once
 
 #include <baton/relay/op.h>
@@ -16,7 +16,7 @@ using Elements = std::vector<PrimExpr>;
 struct ElementsSite {
   const Attrs& attrs;
   const Array<Type>& types;  ///< of the operands
-  /// Of the operands, of a tuple those of its fields in order; nothing where not even their number is known.
+  /// Elements of each operand, a tuple's fields one after the other; nullopt where not even their number is known.
   const std::vector<std::optional<Elements>>& in;
   DataType dtype;  ///< of the result
 };
@@ -31,7 +31,7 @@ BATON_DLL ElementsFn ElementsRuleOf(const Op& op);
 /// Nothing where the operator has no rule or none is known.
 BATON_DLL std::optional<Elements> ElementsOfCall(const Op& op, const ElementsSite& site, const Type& result);
 /// Whether a tensor of the type may have elements here: integers or bool, rank 0 or 1. The number of them goes to
-/// `count`, -1 where it is no literal.
+/// `count`; -1 where it is not a literal.
 BATON_DLL bool HasElements(const Type& type, int64_t* count);
 
 /// 1 where the condition holds, 0 where it does not, for all sizes; else an expression that is one of both.

@@ -80,7 +80,7 @@ bool KernelCall(const CallNode* call, bool views) {
   return std::all_of(call->args.begin(), call->args.end(), [&](const Expr& a) { return fits(a->checked_type_); });
 }
 
-/// Whether an operator reads nothing of its own shape but `operand`.
+/// Whether no operand but `operand` has the shape of the result.
 bool OnlyOperand(const ExprNode* e, const ExprNode* operand) {
   const auto* call = As<CallNode>(e);
   return call && std::all_of(call->args.begin(), call->args.end(),

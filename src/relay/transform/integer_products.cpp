@@ -113,7 +113,7 @@ class QuantizedValues {
     if (!scale || !zero || !IsNormal(*scale) || !IsNormal(1 / *scale)) return post;
     const Steps steps{*scale, *zero, AttrsAs<QuantizeAttrs>(call.attrs).out_dtype, BecomesUnsigned(GetRef<Expr>(pre))};
     if (Expr joined = Joined(pre->args[0], call.args[0], call, steps, false); joined.defined()) return joined;
-    // What selects elements of joined ones selects bytes: quantizing keeps the order.
+    // An operator that selects elements selects bytes instead: quantizing keeps the order.
     const auto *select = pre->args[0].as<CallNode>(), *made = call.args[0].as<CallNode>();
     if (select && made && Selects(select) && steps.scale > 0 && IsUsedOnce(pre->args[0])) {
       Expr joined = Joined(select->args[0], made->args[0], call, steps, true);
@@ -174,7 +174,7 @@ class QuantizedValues {
     return once ? sums.Scaled(made, static_cast<float>(scale)) : Expr();
   }
   /// Signed bytes as unsigned ones, where they are stored so. Of the bytes, not before: what is not a number is 0
-  /// among signed bytes, and stands for the same number here.
+  /// among signed bytes, and means the same number here.
   static Expr Moved(const Expr& bytes, const Steps& steps) { return steps.moved ? ToUnsigned(bytes) : bytes; }
   /// quantize(concatenate(x, y)) is concatenate(quantize(x), quantize(y)), which joins bytes; null where nothing is
   /// restored, or others read the floats too. `all`: null unless all of it is restored, and therefore finite.
@@ -297,7 +297,8 @@ class Maker : public MixedModeMutator {
     const auto* turned = pre->args[1].as<CallNode>();
     if (const auto* a = turned ? turned->attrs.as<TransposeAttrs>() : nullptr; a && product.op == op::dense) {
       w = CallOf(turned->args[0], op::qnn::dequantize);
-      if (!a->axes.defined() || a->axes[0] != 0) product.transpose = !product.transpose;  // of two dimensions
+      // Of two dimensions: the first stays where it is, or the two change places.
+      if (!a->axes.defined() || (a->axes[0] != 0 && a->axes[0] != -2)) product.transpose = !product.transpose;
     }
     // A view of what was restored is a view of the bytes.
     const CallNode* view = ViewOf(pre->args[0]);

@@ -90,3 +90,23 @@ def test_restored_and_viewed(cpu, dtype, zero, rows):
     sums = (x.astype(np.int64).reshape(-1, 64) - 100) @ (w.astype(np.int64) - zero)
     np.testing.assert_allclose(run([xv], body, [x], target), sums * 0.02 * scales, rtol=1e-5, atol=1e-6)
     assert bytes_summed([xv], body)
+
+
+@pytest.mark.parametrize("axes", [(1, 0), (-1, -2), None, (0, 1), (-2, -1)], ids=str)
+def test_weights_turned_or_not(axes):
+    """A transposition of two dimensions by negative axes too, and one that leaves them where they are."""
+    target, rng = on("cascadelake"), np.random.default_rng(4)
+    turned = axes is None or axes[0] in (1, -1)
+    x, w = some(rng, "uint8", (5, 32)), some(rng, "int8", (32, 32))
+    scales = rng.uniform(0.001, 0.01, 32).astype("float32")
+    xv = relay.var("x", shape=x.shape, dtype="uint8")
+    data = relay.qnn.op.dequantize(xv, relay.const(0.02, "float32"), relay.const(100))
+    weight = relay.qnn.op.dequantize(relay.const(w), relay.const(scales), relay.const(np.zeros(32, "int32")), axis=1 if turned else 0)
+    body = relay.nn.dense(data, relay.transpose(weight, axes=axes))
+    sums = (x.astype(np.int64) - 100) @ (w if turned else w.T).astype(np.int64)
+    np.testing.assert_allclose(run([xv], body, [x], target), sums * 0.02 * scales, rtol=1e-5, atol=1e-6)
+    passes = [relay.transform.InferType(), relay.transform.IntegerProducts(), relay.transform.InferType()]
+    with target:
+        alone = baton.transform.Sequential(passes)(baton.IRModule.from_expr(relay.Function([xv], body)))
+    got = relay.create_executor("debug", mod=alone).evaluate()(x).numpy()
+    np.testing.assert_allclose(got, sums * 0.02 * scales, rtol=1e-5, atol=1e-6)

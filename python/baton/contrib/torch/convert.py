@@ -109,7 +109,7 @@ def convert_program(exported, names=None, freeze=False, rename=None, make_conver
 
 
 def _bounds(sizes, ranges):
-    """What the program says of dimensions that are a symbol each. PyTorch's own least length of 2 is none: nothing is special about 0 and 1."""
+    """Returns the ranges of the program's symbolic dimensions. PyTorch's default minimum of 2 is dropped: lengths 0 and 1 are allowed."""
     found = {}
     for symbol, interval in ranges.items():
         variable = sizes.variables.get(symbol)

@@ -115,7 +115,7 @@ class _Alone(torch.nn.Module):
 
 
 def write_alone(missing, stem: str) -> list[str]:
-    """Writes a node without a rule as a program of its own (`stem`.pt2), and as a script that shows it (`stem`.py). Returns the paths."""
+    """Writes a node without a rule as a separate program (`stem`.pt2) and as a script that shows it (`stem`.py). Returns the paths."""
     paths, node = [], missing.node
     if script := missing.script():
         with open(stem + ".py", "w", encoding="utf-8") as file:
