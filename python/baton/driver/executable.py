@@ -40,6 +40,26 @@ def _as_array(value):
     return ndarray.from_dlpack(value) if hasattr(value, "__dlpack__") else ndarray.array(value)
 
 
+def _kinds(value) -> tuple[str, ...]:
+    """Beginnings of the names of dtypes that the number `value` may become; none for what is no number."""
+    if getattr(value, "shape", None) == () and type(value).__module__ == "numpy":
+        return () if hasattr(value, "__dlpack__") else (str(value.dtype),)
+    for kind, kinds in ((bool, ("bool", "int", "uint", "float")), (int, ("int", "uint", "float")), (float, ("float",))):
+        if isinstance(value, kind):
+            return kinds
+    return ()
+
+
+def _number(value, dtype: str):
+    """A tensor of rank 0; None for a number that the dtype does not hold."""
+    import numpy as np
+
+    try:
+        return np.array(value, dtype)
+    except (OverflowError, TypeError):
+        return None
+
+
 def shape_of(value) -> tuple[int, ...]:
     """The shape of an array of any library, or of nested lists."""
     shape = getattr(value, "shape", None)
@@ -309,6 +329,9 @@ class Executable:
         try:
             out = run(*arrays) if self._limits is None else self._within(run, *arrays)
         except Exception as error:
+            numbers = self._as_tensors(arrays, given)
+            if numbers is not None:
+                return self._run(run, numbers, numbers)
             try:
                 self._explain(given, error)
             finally:
@@ -316,6 +339,20 @@ class Executable:
             raise
         out = _tuples(out) if isinstance(out, Array) else out
         return out if self._forms is None else self._forms.decode(out)
+
+    def _as_tensors(self, arrays, given) -> list | None:
+        """Arguments with the numbers among them as tensors of their inputs' dtypes; None where there are none, or one does not fit."""
+        if arrays is not given or not any(_kinds(value) for value in given):
+            return None
+        made = list(given)
+        for i, (info, value) in enumerate(zip(self.inputs, given, strict=True)):
+            if not (kinds := _kinds(value)):
+                continue
+            number = getattr(value, "dtype", None)
+            if info.shape != () or not info.dtype.startswith(kinds) or (number is not None and number != info.dtype):
+                return None
+            made[i] = _number(value, info.dtype)
+        return None if any(value is None for value in made) else made
 
     def _bind(self, args, kwargs) -> list:
         """Arguments in the order of the inputs; says which are missing, unknown or given twice."""

@@ -103,9 +103,10 @@ Pass DynamicToStatic(const DynamicToStaticOptions& options) {
                 // further along a chain of them, and stops when nothing changes.
                 const FoldingBudget budget(mod);
                 Pass infer = InferType(), fold = FoldConstant();
+                mod = infer(mod);
                 for (int round = 0; round < 64; ++round) {
-                  mod = infer(mod);
-                  mod = fold(mod);
+                  // Static forms read the types of operands, which folding drops above each constant that it makes.
+                  mod = infer(fold(mod));
                   IRModule next = mod.Copy();
                   bool changed = false;
                   for (const auto& [var, func] : mod->functions) {
@@ -116,9 +117,9 @@ Pass DynamicToStatic(const DynamicToStaticOptions& options) {
                     changed = true;
                   }
                   if (!changed) break;
-                  mod = next;
+                  mod = infer(next);
                 }
-                return infer(mod);
+                return mod;
               },
       });
 }

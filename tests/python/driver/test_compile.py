@@ -229,3 +229,17 @@ def test_avx512_wants_its_short_vectors(options, bits):
         rng = np.random.default_rng(0)
         x, y = rng.standard_normal((2, 7, 37)).astype("float32")
         np.testing.assert_allclose(model(x, y).numpy(), baton.compile(text)(x, y).numpy(), rtol=1e-5)
+
+
+def test_numbers_are_tensors_of_rank_0():
+    model = baton.compile("""#[version = "0.0.5"]
+def @main(%x: Tensor[(2), float32], %scale: Tensor[(), float32], %shift: Tensor[(), int64]) { add(multiply(%x, %scale), cast(%shift, dtype="float32")) }
+""")
+    x = np.array([1, 2], "float32")
+    for scale, shift in ((2, 3), (2.0, True), (np.float32(2), np.int64(3)), (np.array(2, "float32"), 3)):
+        np.testing.assert_array_equal(model(x, scale, shift).numpy(), x * 2 + int(shift))
+    np.testing.assert_array_equal(model(x=x, scale=2, shift=3).numpy(), [5, 7])
+    with pytest.raises(TypeError, match="`scale` is float32, float64 was given"):
+        model(x, np.float64(2), 3)
+    with pytest.raises(ValueError, match="input 2 `shift`: expected a tensor, got float"):
+        model(x, np.array(2, "float32"), 3.5)

@@ -220,3 +220,75 @@ def test_what_a_round_collects_has_the_shape_that_its_values_say():
     made = open_loop(nodes, [], ["out"], feeds, {"x": ["n", "m"], "k": [1]}, {"from": np.array([0])}, "n")
     for k in (3, 1, 9):
         np.testing.assert_array_equal(made(x, np.array([k])).numpy(), x[:, :k])
+
+
+def loop_until(state, nodes, outputs, initial, most, result):
+    """`result` after a Loop that goes on while its state `left` is positive."""
+    infos = [helper.make_tensor_value_info(name, kind, None) for name, kind in state.items()]
+    kinds = {"go_on": TensorProto.BOOL}
+    ends = [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])]
+    outs = [helper.make_tensor_value_info(name, kinds.get(name, kind), None) for name, kind in zip(outputs, [TensorProto.BOOL, *state.values()], strict=True)]
+    body = helper.make_graph(nodes, "body", [*ends, *infos], outs)
+    loop = helper.make_node("Loop", ["most", "t", *[f"{name}0" for name in state]], [f"{name}_end" for name in state], body=body)
+    weights = {f"{name}0": value for name, value in initial.items()}
+    inputs = [floats("x", "n", 3), floats("left0")]
+    outputs = [helper.make_tensor_value_info(f"{result}_end", state[result], None)]
+    return lambda: compiled(
+        [loop], inputs, outputs, most=np.int64(most), t=np.array(True), one=np.float32(1), minus=np.float32(-1), zero=np.float32(0), **weights
+    )
+
+
+WRITES = [
+    helper.make_node("Add", ["left", "minus"], ["left2"]),
+    helper.make_node("Mul", ["x", "left"], ["kept2"]),
+    helper.make_node("Greater", ["left2", "zero"], ["go_on"]),
+]
+FLOATS = {"left": TensorProto.FLOAT, "kept": TensorProto.FLOAT}
+
+
+def test_a_state_that_is_only_written_may_begin_as_another_type():
+    """Exporters begin such a state with a number in the place of a tensor."""
+    made = loop_until(FLOATS, WRITES, ["go_on", "left2", "kept2"], {"kept": np.float32(0)}, 1024, "kept")()
+    for n in (1, 4):
+        x = RNG.standard_normal((n, 3), "float32")
+        np.testing.assert_array_equal(made(x, np.float32(3)).numpy(), x)
+
+
+def test_a_number_that_becomes_a_tensor_of_one_element():
+    nodes = [helper.make_node("Add", ["left", "step"], ["left2"]), *WRITES[1:]]
+    nodes.insert(0, helper.make_node("Unsqueeze", ["minus", "axes"], ["step"]))
+    nodes.insert(0, helper.make_node("Constant", [], ["axes"], value_ints=[0]))
+    made = loop_until(FLOATS, nodes, ["go_on", "left2", "kept2"], {"kept": np.float32(0)}, 1024, "left")()
+    np.testing.assert_array_equal(made(np.zeros((2, 3), "float32"), np.float32(3)).numpy(), [0])
+
+
+def test_a_state_that_is_read_and_changes_its_type_is_an_error():
+    nodes = [*WRITES[:1], helper.make_node("Mul", ["x", "kept"], ["kept2"]), *WRITES[2:]]
+    make = loop_until(FLOATS, nodes, ["go_on", "left2", "kept2"], {"kept": np.float32(1)}, 1024, "kept")
+    with pytest.raises(baton.UnsupportedError, match="state `kept` changes its type, from float32 of rank 0 to float32 of rank 2"):
+        make()
+
+
+def test_a_scan_over_a_length_that_is_known_when_the_model_runs():
+    """Frames whose number follows from a length less a remainder, over an open batch."""
+    body = helper.make_graph(
+        [helper.make_node("Concat", ["before", "now"], ["frame"], axis=-1), helper.make_node("Slice", ["frame", "four", "far", "one"], ["next"])],
+        "body", [floats("before", "n", 4), floats("now", "n", 4)], [floats("next", "n", 4), floats("frame", "n", 8)],
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"], start=1, end=2),
+        helper.make_node("Sub", ["s", "six"], ["less"]),
+        helper.make_node("Mod", ["less", "four"], ["rest"]),
+        helper.make_node("Sub", ["s", "rest"], ["end"]),
+        helper.make_node("Slice", ["x", "zero", "four", "one"], ["first"]),
+        helper.make_node("Slice", ["x", "two", "end", "one"], ["cut"]),
+        helper.make_node("Reshape", ["cut", "shape"], ["rows"]),
+        helper.make_node("Scan", ["first", "rows"], ["last", "y"], body=body, num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[1]),
+    ]
+    numbers = {name: np.array([v]) for name, v in {"six": 6, "four": 4, "zero": 0, "one": 1, "two": 2, "far": 2**62}.items()}
+    made = compiled(nodes, [floats("x", "n", "t")], [floats("y", "n", "k", 8)], shape=np.array([0, -1, 4]), **numbers)
+    for n, t in ((1, 6), (2, 16), (3, 11)):
+        x = RNG.standard_normal((n, t), "float32")
+        rows = x[:, 2 : t - (t - 6) % 4].reshape(n, -1, 4)
+        before = np.concatenate([x[:, None, :4], rows[:, :-1]], 1)
+        np.testing.assert_array_equal(made(x).numpy(), np.concatenate([before, rows], -1))

@@ -367,3 +367,17 @@ def test_a_size_chosen_by_an_open_condition():
     weights = {"one": np.array([1]), "five": np.array([5]), "six": np.array([6])}
     data = model(nodes, [("x", FLOAT, ["n", 3])], [("y", FLOAT)], weights)
     check(data, [{"n": 1}, {"n": 4}], lambda n: {"x": floats(n, 3)})
+
+
+def test_a_slice_that_ends_before_the_last_of_an_unknown_length():
+    """The length after Pad by values is known only when the model runs: -1 as end is not that length."""
+    nodes = [
+        ("Pad", ["x", "k"], ["p"]),
+        ("Slice", ["p", "zero", "minus", "one"], ["y"]),
+    ]
+    weights = {"zero": np.array([0]), "one": np.array([1]), "minus": np.array([-1])}
+    made = tvm.compile(model(nodes, [("x", FLOAT, ["n", "m"]), ("k", INT64, [4])], [("y", FLOAT)], weights))
+    x = floats(2, 3)
+    for pads in ([0, 0, 0, 0], [1, 0, 0, 2]):
+        want = np.pad(x, [(pads[0], pads[2]), (pads[1], pads[3])])[:, :-1]
+        np.testing.assert_array_equal(made(x, np.array(pads)).numpy(), want)

@@ -10,6 +10,8 @@
 #include "common.h"
 #include "frontend/onnx/import/host_values.h"
 #include "frontend/onnx/import/importer_impl.h"
+#include "frontend/onnx/reader/check.h"
+#include "frontend/onnx/reader/model_error.h"
 #include "loops.h"
 
 namespace baton::onnx {
@@ -49,7 +51,7 @@ Values If(Ctx& c) {
 
 /// Whether a loop of so many rounds is better as that many copies of its body.
 bool Unrolls(const Graph& body, int64_t rounds) {
-  if (Ctx::IsSymbol(rounds)) return false;
+  if (rounds == -1 || Ctx::IsSymbol(rounds)) return false;
   constexpr int64_t kRounds = 4, kNodes = 32;
   return rounds <= kRounds || rounds * static_cast<int64_t>(body.nodes.size()) <= kNodes;
 }
@@ -74,7 +76,8 @@ Value NoRows(Ctx& c, const Value& row, int64_t rounds, const Value& last) {
     return c.Full(row.dtype, 0, shape);
   }
   const Value most = c.Reshape(c.Call("maximum", {last, c.Int64(0)}), {1});
-  const Value shape = row.dims.empty() ? most : c.Concat({most, c.Int64s(row.dims)}, 0);
+  const Value rest = row.fixed() ? c.Int64s(row.dims) : c.ShapeOf(c.Full(row.dtype, 0, row.dims));
+  const Value shape = row.dims.empty() ? most : c.Concat({most, rest}, 0);
   return c.Call("dyn.full", {c.Scalar(row.dtype, 0), shape});
 }
 
@@ -109,8 +112,6 @@ std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, con
     out.clear();  // a body that is wrong is so when it is unrolled
   }
   bool same = out.size() == n + scans && importer->problems() == problems && AllSized(out);
-  // Of rows in a number that is known only when the model runs, the lengths must be literals.
-  for (size_t k = n; same && rounds == -1 && k < n + scans; ++k) same = out[k].fixed();
   for (size_t k = 0; same && k < n; ++k) same = SameType(out[k], now[k]);
   if (!same) {
     importer->DropProblems(problems);
@@ -164,8 +165,48 @@ Value Collected(Ctx& c, Value v, const Type& declared, Value* none) {
   return v;
 }
 
-/// A loop whose number of iterations is unknown: `loop(i, go, state..., collected...)` calls itself.
-Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state) {
+/// Whether nodes or outputs of the body read its input `name`.
+bool Reads(const Graph& body, std::string_view name) {
+  auto is_name = [&](const auto& v) { return v.name == name; };
+  if (std::any_of(body.outputs.begin(), body.outputs.end(), is_name)) return true;
+  return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const Node& node) {
+    if (std::find(node.inputs.begin(), node.inputs.end(), name) != node.inputs.end()) return true;
+    return std::any_of(node.attributes.begin(), node.attributes.end(), [&](const Attribute& a) {
+      return std::any_of(a.graphs.begin(), a.graphs.end(),
+                         [&](const auto& g) { return FreeNames(g).count(name) != 0; });
+    });
+  });
+}
+
+/// Gives a state the type of `after`, which a round makes of it: one that is not read begins with any value, a scalar
+/// that becomes a tensor of one element begins as that. False for others.
+bool BeginsAs(Ctx& c, const Value& after, bool read, Value* state) {
+  if (after.kind != Value::kTensor || !after.ranked || after.form) return false;
+  if (!read) {
+    Dims empty = after.dims;
+    for (int64_t& d : empty) d = d == -1 ? 0 : d;
+    *state = c.Full(after.dtype, 0, empty);
+    return true;
+  }
+  if (state->kind != Value::kTensor || state->rank() != 0 || !(state->dtype == after.dtype)) return false;
+  if (std::any_of(after.dims.begin(), after.dims.end(), [](int64_t d) { return d != 1; })) return false;
+  *state = c.Reshape(*state, after.dims);
+  return true;
+}
+
+/// Throws for a state that a round gives in another form than it takes; says which, and both types.
+[[noreturn]] void ChangesType(Ctx& c, std::string_view name, const Value& before, const Value& after) {
+  auto text = [](const Value& v) {
+    if (v.kind != Value::kTensor || !v.ranked) return std::string("a value that is no tensor of known rank");
+    return runtime::DataType2String(v.dtype) + " of rank " + std::to_string(v.dims.size());
+  };
+  c.Unsupported("a loop whose state `" + Printable(name) + "` changes its type, from " + text(before) + " to " +
+                text(after));
+}
+
+/// A loop whose number of iterations is unknown: `loop(i, go, state..., collected...)` calls itself. Where its first
+/// round is `certain`, a state may begin with another type (BeginsAs).
+Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state, bool certain) {
   Importer* importer = c.importer();
   const Env* env = importer->env();
   Surroundings around = importer->around();
@@ -182,7 +223,7 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   Value i, goes;
   // The types of the state are those that the body preserves: a length that it changes becomes unknown.
   for (int round = 0;; ++round) {
-    if (round == 4) c.Unsupported("a loop whose state changes its type");
+    if (round == 4) c.Unsupported("a loop whose states have lengths that follow from each other");
     params.clear();
     i = param("i", count);
     goes = param("go", flag);
@@ -198,7 +239,15 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
     bool same = true;
     for (size_t k = 0; k < n; ++k) {
       Value wide;
-      if (!Join(types[k], out[k + 1], &wide)) c.Unsupported("a loop whose state changes its type");
+      if (!Join(types[k], out[k + 1], &wide)) {
+        const std::string_view name = body.inputs[k + 2].name;
+        if (round != 0 || !certain || !BeginsAs(c, out[k + 1], Reads(body, name), &state[k])) {
+          ChangesType(c, name, types[k], out[k + 1]);
+        }
+        wide = out[k + 1];
+        wide.host = nullptr;
+        wide.partial = nullptr;
+      }
       same = same && SameType(wide, types[k]);
       types[k] = wide;
     }
@@ -331,7 +380,8 @@ Values Loop(Ctx& c) {
     }
     importer->DropProblems(problems);
   }
-  return LoopFunction(c, *body, most, go, state);
+  const bool certain = (!most || (counted && rounds > 0)) && (!go || (c.Known(go) && c.KnownScalar(go) != 0));
+  return LoopFunction(c, *body, most, go, state, certain);
 }
 
 /// Of the scanned operands and of the collected values: axes, and whether they are taken from the end.
@@ -339,14 +389,15 @@ struct ScanAxes {
   Dims in, in_back, out, out_back;
 };
 
-/// A scan as one function for all steps; nothing where it is better unrolled.
+/// A scan as one function for all steps, whose number is a literal, a symbol, or -1; nothing where it is better
+/// unrolled.
 std::optional<Values> ScanLoop(Ctx& c, const Graph& body, int64_t steps, const Values& state, const Values& inputs,
                                const ScanAxes& axes) {
   if (Unrolls(body, steps)) return std::nullopt;
   Importer* importer = c.importer();
   const Env* env = importer->env();
   const Surroundings around = importer->around();
-  Value last = Ctx::IsSymbol(steps) ? Value() : c.Int64(steps);
+  Value last = steps == -1 || Ctx::IsSymbol(steps) ? Value() : c.Int64(steps);
   if (!last) last = c.Reshape(Take(c, c.ShapeOf(inputs[0]), c.Int64s({axes.in[0]}), 0), {});
   auto step = [&](const Value& s, const Values& now) {
     Values args = now;
@@ -399,11 +450,12 @@ Values Scan(Ctx& c) {
     auto of_batch = [&](const Value& v) { return old ? c.Squeeze(c.Slice(v, 0, b, b + 1), {0}) : v; };
     Values state, inputs;
     for (size_t i = 0; i < n; ++i) state.push_back(old ? of_batch(c.T(first + i)) : c.In(i));
-    int64_t steps = -1;  // a literal or a symbol
+    int64_t steps = -1;  // a literal, a symbol, or -1 where the one operand's length is not known before the model runs
     for (size_t i = 0; i < static_cast<size_t>(scanned); ++i) {
       inputs.push_back(of_batch(c.T(first + n + i)));
       in_axes[i] = c.Axis(in_axes[i], c.Rank(inputs[i]));
-      int64_t length = c.Length(inputs[i], static_cast<int>(in_axes[i]));
+      const auto axis = static_cast<int>(in_axes[i]);
+      const int64_t length = scanned == 1 ? inputs[i].dims[static_cast<size_t>(axis)] : c.Length(inputs[i], axis);
       if (i > 0 && !c.AssumeEqual(steps, length)) c.Fail("its scanned operands differ in length");
       steps = length;
     }

@@ -254,7 +254,7 @@ Values SliceOp(Ctx& c) {
     if (steps[k] == 0) c.Fail("`steps` holds 0");
     // Steps are clamped beyond any axis, so that they can be negated and added to.
     steps[k] = std::clamp<int64_t>(steps[k], -(int64_t{1} << 56), int64_t{1} << 56);
-    bool whole = steps[k] == 1 && starts[k] == 0 && (ends[k] >= INT32_MAX || ends[k] == x.dims[a]);
+    bool whole = steps[k] == 1 && starts[k] == 0 && (ends[k] >= INT32_MAX || (ends[k] == x.dims[a] && ends[k] != -1));
     if (whole) continue;
     if (Ctx::IsSymbol(starts[k]) || Ctx::IsSymbol(ends[k]) || Ctx::IsSymbol(x.dims[a])) {
       // The relation knows what these leave of the axis.

@@ -10,6 +10,57 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
+/// Transforms of real signals up to this length are products with a matrix, which cost less there than butterflies.
+constexpr int64_t kDense = 2048;
+
+bool DenseTransform(const Value& x, int64_t length) {
+  return length >= 1 && length <= kDense && (x.dtype == DataType::Float(32) || x.dtype == DataType::Float(64));
+}
+
+/// Rows 2k and 2k + 1 are the real and the imaginary part of frequency k's wave: (2 * frequencies, terms).
+Value Waves(Ctx& c, DataType dtype, int64_t length, int64_t terms, int64_t frequencies) {
+  c.Reserve(2 * frequencies * terms, 8);
+  std::vector<double> all;
+  for (int64_t k = 0; k < frequencies; ++k) {
+    for (int part = 0; part < 2; ++part) {
+      for (int64_t i = 0; i < terms; ++i) {
+        const double angle = 2 * kPi * static_cast<double>(k * i % length) / static_cast<double>(length);
+        all.push_back(part == 0 ? std::cos(angle) : -std::sin(angle));
+      }
+    }
+  }
+  return c.Constant(HostFromFloats(dtype, {2 * frequencies, terms}, all));
+}
+
+/// (..., 2 * frequencies) as (..., frequencies, 2).
+Value SplitParts(Ctx& c, const Value& x, int64_t frequencies) {
+  Dims shape = x.dims;
+  for (int64_t& d : shape) d = d == -1 ? 0 : d;
+  shape.back() = frequencies;
+  shape.push_back(2);
+  return c.Reshape(x, shape);
+}
+
+/// The transform of real signals of a known length as a product; nothing for others.
+Value ProductDFT(Ctx& c, Value x, int axis, bool onesided, int64_t length) {
+  const int rank = c.Rank(x);
+  const int64_t have = x.dims[static_cast<size_t>(axis)];
+  if (have < 1 || x.dims.back() != 1 || !DenseTransform(x, length < 0 ? have : length)) return Value();
+  if (length < 0) length = have;
+  const int64_t terms = std::min(have, length), frequencies = onesided ? length / 2 + 1 : length;
+  if (terms < have) x = c.Slice(x, axis, 0, terms);
+  x = c.Squeeze(x, {rank - 1});
+  Dims there, back;  // the axis of the signal last, and at its place again before the parts
+  for (int i = 0; i < rank - 1; ++i) {
+    if (i != axis) there.push_back(i);
+  }
+  there.push_back(axis);
+  for (int i = 0; i < rank - 1; ++i) back.push_back(i < axis ? i : i == axis ? rank - 2 : i - 1);
+  back.push_back(rank - 1);
+  const Value waves = c.Transpose(Waves(c, x.dtype, length, terms, frequencies), {1, 0});
+  return c.Transpose(SplitParts(c, c.MatMul(c.Transpose(x, there), waves), frequencies), back);
+}
+
 Values DFT(Ctx& c) {
   Value x = c.T(0);
   bool inverse = c.Int("inverse", 0) != 0, onesided = c.Int("onesided", 0) != 0;
@@ -22,18 +73,56 @@ Values DFT(Ctx& c) {
   }
   int axis = c.Axis(given, rank);
   if (axis == rank - 1) c.Fail("`axis` is the axis of real and imaginary parts");
+  const auto product = [&](int64_t length) { return inverse ? Value() : ProductDFT(c, x, axis, onesided, length); };
   if (!c.Has(1)) {
+    if (Value made = product(-1)) return {made};
     return {c.Call("dft", {x}, {{"axis", axis}, {"inverse", inverse}, {"onesided", onesided}})};
   }
   Dims length = c.KnownInts(c.T(1));
   if (length.size() != 1) c.Fail("`dft_length` must be one number");
+  if (Value made = product(length[0])) return {made};
   return {c.Call("dft", {x}, {{"axis", axis}, {"inverse", inverse}, {"onesided", onesided}, {"length", length[0]}})};
+}
+
+/// The length of a frame where neither its operand nor the signal decides it.
+int64_t FrameLength(Ctx& c, const Value& window) {
+  if (c.Has(3)) {
+    const Dims given = c.KnownInts(c.T(3));
+    return given.size() == 1 ? given[0] : -1;
+  }
+  return window && window.rank() == 1 ? window.dims[0] : -1;
+}
+
+/// Transforms of frames as a convolution over the signal, whose batch and length may be open; nothing for complex
+/// signals and long frames.
+Value ConvolutionSTFT(Ctx& c, Value x, const Value& window, int64_t size, int64_t step, bool onesided) {
+  const int rank = c.Rank(x);
+  if (!DenseTransform(x, size) || step < 1 || (rank != 2 && !(rank == 3 && x.dims[2] == 1))) return Value();
+  if (x.dims[1] >= 0 && !Ctx::IsSymbol(x.dims[1]) && x.dims[1] < size) return Value();
+  if (window && (window.rank() != 1 || window.dims[0] != size)) return Value();
+  const int64_t frequencies = onesided ? size / 2 + 1 : size;
+  Value waves = Waves(c, x.dtype, size, size, frequencies);
+  if (window) waves = c.Mul(waves, window);
+  if (rank == 3) x = c.Squeeze(x, {2});
+  const Value all = c.Call("nn.conv1d", {c.Unsqueeze(x, {1}), c.Unsqueeze(waves, {1})},
+                           {{"strides", IntsAny({step})},
+                            {"padding", IntsAny({0, 0})},
+                            {"dilation", IntsAny({1})},
+                            {"groups", 1},
+                            {"channels", 2 * frequencies},
+                            {"kernel_size", IntsAny({size})},
+                            {"data_layout", "NCW"},
+                            {"kernel_layout", "OIW"}});
+  return SplitParts(c, c.Transpose(all, {0, 2, 1}), frequencies);
 }
 
 Values STFT(Ctx& c) {
   Value x = c.T(0), window = c.Opt(2);
   bool onesided = c.Int("onesided", 1) != 0;
   Dims step = c.KnownInts(c.T(1));
+  if (step.size() == 1) {
+    if (Value made = ConvolutionSTFT(c, x, window, FrameLength(c, window), step[0], onesided)) return {made};
+  }
   const Dims s = c.Fixed(x);
   int64_t size = 0;
   if (c.Has(3)) {
