@@ -49,7 +49,7 @@ RULES = {
     "and in passes about that operator alone; tools/operator_names.txt counts what is left, which may only fall",
     "intrinsics": "an intrinsic of TIR is a row of src/tir/intrin and one of each backend's intrinsics.cpp; others ask its slots (IntrinDef). Code about "
     "one names it as intrin::exp, which tools/intrinsic_names.txt counts (it may only fall); \"tir.exp\", and prefixes of such names, are in no C++",
-    "elements": "the ONNX importer asks operators' rules for the elements of shapes (SetElements, relay/op/elements.h) and decides by no operator's name; "
+    "elements": "the ONNX importer asks operators' rules for the elements of shapes (`elements` of OpTraits, relay/op/elements.h) and decides by no operator's name; "
     "tools/element_names.txt counts the comparisons that are left, which may only fall",
     "trick": "prefetching, page tricks and interrupt polling stand in support, runtime and the iterators of the expression "
     "index alone; the list of what is left elsewhere may only shrink",
@@ -439,7 +439,7 @@ def check_names(root, paths):
     for rule, listing, found, slots in (
         ("names", NAMES_LEFT, names_in(root, paths), "OpDef"),
         ("intrinsics", INTRINSICS_LEFT, intrinsics_in(root, paths), "IntrinDef"),
-        ("elements", ELEMENTS_LEFT, elements_in(root, paths), "elements (SetElements)"),
+        ("elements", ELEMENTS_LEFT, elements_in(root, paths), "OpTraits"),
     ):
         left = names_left(root, listing)
         for path, used in found.items():

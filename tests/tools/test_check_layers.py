@@ -367,7 +367,7 @@ def test_the_importer_decides_by_no_operators_name(tree, tmp_path):
 
 def test_few_names_are_left():
     elements = check_layers.names_left(check_layers.ROOT, check_layers.ELEMENTS_LEFT)
-    assert set(elements) <= {"src/frontend/onnx/import/host.cpp"} and sum(elements.values()) <= 90
+    assert not elements
     intrinsics = check_layers.names_left(check_layers.ROOT, check_layers.INTRINSICS_LEFT)
     assert sum(intrinsics.values()) <= 13 and len(intrinsics) <= 8
     assert sum(check_layers.names_left(check_layers.ROOT).values()) <= 40

@@ -98,9 +98,8 @@ Expr OpenRegion::StaticForm(const Call& call) {
     any = any || c;
   }
   Expr out = any ? def->static_form(call, constants) : Expr();
-  const auto op = Downcast<Op>(call->op);
-  const relay::SymbolicFormFn form = relay::SymbolicFormOf(op);
-  for (KnownValues* known : {relay::TakesNegativeValues(op) ? &negative_ : nullptr, &plain_}) {
+  const relay::SymbolicFormFn form = def->traits.symbolic_form;
+  for (KnownValues* known : {def->traits.negative_values ? &negative_ : nullptr, &plain_}) {
     if (out.defined() || !form || !known) continue;
     Array<Array<PrimExpr>> values;
     for (const Expr& a : call->args) {
