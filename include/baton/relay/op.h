@@ -203,6 +203,9 @@ using ElementsFn = std::optional<std::vector<PrimExpr>> (*)(const ElementsSite& 
 /// The static form of an operator (as StaticFormFn) given values as extents, of which some are expressions of symbols.
 /// A null list is a value that is not known.
 using SymbolicFormFn = Expr (*)(const Call& call, const Array<Array<PrimExpr>>& values);
+/// Why the loops of a call with types need extents as literals that it does not have, so that no code for open shapes
+/// has it: "a resize against aliasing needs known factors". Null where they do not.
+using NeedsExtentsFn = const char* (*)(const CallNode* call);
 /// A plain computation of the operator on dense host arrays of float32, for the guard; null for cases it does not take.
 using ReferenceFn = runtime::NDArray (*)(const Attrs& attrs, const std::vector<runtime::NDArray>& in);
 
@@ -226,6 +229,7 @@ struct OpTraits {
   IntegersFn integers = nullptr;
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
+  NeedsExtentsFn needs_extents = nullptr;  ///< null: its loops take any extents
   ElementsFn elements = nullptr;           ///< null: nothing is known of its result's elements
   SymbolicFormFn symbolic_form = nullptr;  ///< null: it has none
   bool negative_values = false;  ///< the symbolic form takes values of which nothing says that they are not negative
