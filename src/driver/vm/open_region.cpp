@@ -43,7 +43,8 @@ bool IsKnown(const Expr& e) {
   return e->checked_type_.defined() && FlattenSymbolic(e->checked_type(), &types);
 }
 
-/// Whether an operator that is said by others becomes loops: its definition is there, and names no function of the host.
+/// Whether an operator that is said by others becomes loops: its definition is there, and names no function of the
+/// host.
 bool BecomesLoops(const Call& call, const relay::OpDef& def) {
   const Expr form = def.decompose(call, call->args);
   if (!form.defined()) return false;
