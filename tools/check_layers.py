@@ -5,7 +5,7 @@
 python3 tools/check_layers.py             all rules that need no compiler
 python3 tools/check_layers.py --headers   also compiles every public header alone
 python3 tools/check_layers.py --rules     lists the rules
-python3 tools/check_layers.py --names     lowers tools/operator_names.txt, intrinsic_names.txt and element_names.txt to what is there
+python3 tools/check_layers.py --names     lowers the lists of tools/: operator_names.txt, intrinsic_names.txt, element_names.txt, trials.txt
 """
 
 import argparse
@@ -49,8 +49,10 @@ RULES = {
     "and in passes about that operator alone; tools/operator_names.txt counts what is left, which may only fall",
     "intrinsics": "an intrinsic of TIR is a row of src/tir/intrin and one of each backend's intrinsics.cpp; others ask its slots (IntrinDef). Code about "
     "one names it as intrin::exp, which tools/intrinsic_names.txt counts (it may only fall); \"tir.exp\", and prefixes of such names, are in no C++",
-    "elements": "the ONNX importer asks operators' rules for the elements of shapes (SetElements, relay/op/elements.h) and decides by no operator's name; "
+    "elements": "the ONNX importer asks operators' rules for the elements of shapes (`elements` of OpTraits, relay/op/elements.h) and decides by no operator's name; "
     "tools/element_names.txt counts the comparisons that are left, which may only fall",
+    "trial": "the driver decides by predicates: no `catch` of an error goes on another way in src/driver (one whose block begins with `throw` "
+    "words an error); tools/trials.txt counts what is left, which may only fall",
     "trick": "prefetching, page tricks and interrupt polling stand in support, runtime and the iterators of the expression "
     "index alone; the list of what is left elsewhere may only shrink",
     "kind": "a kind of target with code of its own (\"opencl\") is named in its folders src/KIND and src/codegen/KIND, and in the two lists of "
@@ -176,6 +178,13 @@ ASKS_ELEMENTS = re.compile(r"^src/frontend/onnx/import/")
 ELEMENTS_LEFT = "tools/element_names.txt"
 ELEMENTS_HEAD = """# SPDX-License-Identifier: Apache-2.0
 # Comparisons with names of operators in the ONNX importer (rule `elements`): how many are left in each file. A number may only fall:
+# `python3 tools/check_layers.py --names` lowers it.
+"""
+# Catches of errors after which the driver goes on.
+TRIAL = re.compile(r"\bcatch\s*\(([^)]*)\)\s*\{(?!\s*throw\b)")
+TRIALS_LEFT = "tools/trials.txt"
+TRIALS_HEAD = """# SPDX-License-Identifier: Apache-2.0
+# Catches of errors after which the driver goes on another way (rule `trial`): how many are left in each file. A number may only fall:
 # `python3 tools/check_layers.py --names` lowers it.
 """
 NAMES_LEFT = "tools/operator_names.txt"
@@ -427,6 +436,18 @@ def elements_in(root, paths):
     return {path: used for path, used in found.items() if used}
 
 
+def trials_in(root, paths):
+    """{path: [(line, what is caught)]} of the catches that the rule `trial` is about."""
+    found = {}
+    for path in paths:
+        if path.startswith("src/driver/") and path.endswith(CPP):
+            text = places.code(path, (root / path).read_text(encoding="utf-8"))
+            used = [(text.count("\n", 0, m.start()) + 1, f"catch ({m[1]})") for m in TRIAL.finditer(text)]
+            if used:
+                found[path] = used
+    return found
+
+
 def names_left(root, listing=NAMES_LEFT):
     """{path: number} of tools/operator_names.txt, or of the other list."""
     listing = root / listing
@@ -436,21 +457,22 @@ def names_left(root, listing=NAMES_LEFT):
 
 def check_names(root, paths):
     """Breaches of the rule on names of operators, and numbers that are higher than what is left."""
-    for rule, listing, found, slots in (
-        ("names", NAMES_LEFT, names_in(root, paths), "OpDef"),
-        ("intrinsics", INTRINSICS_LEFT, intrinsics_in(root, paths), "IntrinDef"),
-        ("elements", ELEMENTS_LEFT, elements_in(root, paths), "elements (SetElements)"),
+    for rule, listing, found, noun, instead in (
+        ("names", NAMES_LEFT, names_in(root, paths), "names", "ask a slot of OpDef"),
+        ("intrinsics", INTRINSICS_LEFT, intrinsics_in(root, paths), "names", "ask a slot of IntrinDef"),
+        ("elements", ELEMENTS_LEFT, elements_in(root, paths), "names", "ask a slot of OpTraits"),
+        ("trial", TRIALS_LEFT, trials_in(root, paths), "catches", "ask beforehand whether it will fail"),
     ):
         left = names_left(root, listing)
         for path, used in found.items():
             # An intrinsic's name as a string is a breach whatever the list says.
             wrong = used if len(used) > left.get(path, 0) else [one for one in used if one[1].startswith('"')]
             for line, name in wrong:
-                yield Breach(path, line, rule, f"`{name}`: {len(used)} names here, at most {left.get(path, 0)}; ask a slot of {slots}")
+                yield Breach(path, line, rule, f"`{name}`: {len(used)} {noun} here, at most {left.get(path, 0)}; {instead}")
         for path, number in left.items():
             now = len(found.get(path, ()))
             if now < number:
-                yield Breach(listing, 0, rule, f"{path} has {now} names left, not {number}; run tools/check_layers.py --names")
+                yield Breach(listing, 0, rule, f"{path} has {now} {noun} left, not {number}; run tools/check_layers.py --names")
 
 
 def lower_names(root):
@@ -460,6 +482,7 @@ def lower_names(root):
         (NAMES_LEFT, NAMES_HEAD, names_in(root, paths)),
         (INTRINSICS_LEFT, INTRINSICS_HEAD, intrinsics_in(root, paths)),
         (ELEMENTS_LEFT, ELEMENTS_HEAD, elements_in(root, paths)),
+        (TRIALS_LEFT, TRIALS_HEAD, trials_in(root, paths)),
     ):
         rows = [f"{min(number, len(found[path])):3} {path}\n" for path, number in sorted(names_left(root, listing).items()) if path in found]
         if rows or (root / listing).is_file():

@@ -53,7 +53,7 @@ struct Kernel {
   CompiledGraph code;
   std::vector<TensorType> outputs;
   bool tuple = false;
-  bool large = false;  ///< takes too many steps to be interpreted
+  bool large = false;  ///< takes too many steps to be interpreted, or has what the interpreter does not know
 };
 
 void FlattenValue(const ObjectRef& value, std::vector<NDArray>* out) {
@@ -297,11 +297,15 @@ class DriverEvaluator : public relay::Evaluator {
 
   static void Execute(Kernel* k, const std::vector<NDArray>& buffers, int64_t elements, bool compiled) {
     runtime::EntryFunction entry = nullptr;
+    bool large = false;
     {
       std::lock_guard lock(k->mutex);
       compiled = compiled || elements > kInterpretElements + MoreWork(buffers.size()) || k->large;
       if (!compiled) {
-        if (!k->loops.defined()) k->loops = relay::LowerPrimitive(k->func, "kernel", Target::Host());
+        if (!k->loops.defined()) {
+          k->loops = relay::LowerPrimitive(k->func, "kernel", Target::Host());
+          k->large = !tir::CanInterpret(k->loops);
+        }
       } else if (!k->code.entry) {
         Array<Expr> args(k->func->params.begin(), k->func->params.end());
         Array<Var> params;
@@ -317,13 +321,12 @@ class DriverEvaluator : public relay::Evaluator {
         k->code = CompileGraph(Function(params, body), Target::Host(), 1);
       }
       if (compiled) entry = k->code.entry;
+      large = k->large;
     }
     if (!entry) {
-      try {
-        tir::Interpret(k->loops, buffers, kInterpretSteps + 16 * MoreWork(buffers.size()));
-        return;
-      } catch (const Error& e) {
-        if (e.kind() != "RuntimeError" && e.kind() != "UnsupportedError") throw;
+      const int64_t steps = kInterpretSteps + 16 * MoreWork(buffers.size());
+      if (!large && tir::InterpretWithin(k->loops, buffers, steps)) return;
+      {
         std::lock_guard lock(k->mutex);
         k->large = true;
       }

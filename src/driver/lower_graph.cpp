@@ -548,6 +548,21 @@ bool IsDynamicGraph(const Function& main) {
   return false;
 }
 
+namespace {
+
+/// Why the loops of a group need extents that are open; null where they do not.
+const char* NeedsExtents(const Function& group) {
+  for (const relay::ExprNode* n : relay::PostOrderNodes(group->body)) {
+    const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
+    const relay::OpDef* def = call ? relay::DefOf(call->op) : nullptr;
+    if (!def || !def->traits.needs_extents) continue;
+    if (const char* why = def->traits.needs_extents(call)) return why;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 bool CanLowerGraph(const Function& main, std::string* why) {
   std::vector<TensorType> types;
   auto no = [&](std::string text) {
@@ -562,6 +577,7 @@ bool CanLowerGraph(const Function& main, std::string* why) {
   }
   std::vector<tir::Var> dims;
   if (!BoundDims(main, &dims, why)) return false;
+  const bool open = IsDynamicGraph(main);
   PointerSet bound;
   for (const tir::Var& v : dims) bound.Add(v.get());
   auto knows = [&](const TensorType& t) {
@@ -589,6 +605,7 @@ bool CanLowerGraph(const Function& main, std::string* why) {
         const auto* op = call->op.as<OpNode>();
         return no(op ? "operator `" + op->name.str() + "` runs on the host" : "a function is called");
       }
+      if (const char* needs = open && f ? NeedsExtents(GetRef<Function>(f)) : nullptr) return no(needs);
     } else if (!of_values && !e.as<ConstantNode>() && !e.as<VarNode>()) {
       return no("the program has control flow or closures (" + e.get()->GetTypeKey() + ")");
     }

@@ -85,15 +85,7 @@ LoweredProgram LowerForHost(const IRModule& mod, const Target& target, const Deb
   std::string why;
   const bool state = !main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>()).empty() ||
                      !main->GetAttr<Array<int64_t>>(relay::transform::kWholeStates, Array<int64_t>()).empty();
-  const bool donates = !main->GetAttr<Array<String>>(kDonated, Array<String>()).empty();
-  if (CanLowerGraph(main, &why)) {
-    try {
-      return OneFunction(main, target, debug);
-    } catch (const Error& e) {
-      if (e.ends_work() || state || donates || !IsDynamicGraph(main)) throw;
-      why = e.what();  // the loops of some operators need lengths: the rest of the program does without them
-    }
-  }
+  if (CanLowerGraph(main, &why)) return OneFunction(main, target, debug);
   if (state) throw UnsupportedError("states are for models that become one function: " + why);
   LoweredProgram out = LowerProgram(mod, target, {}, kDLCPU, debug);
   out.why = why;

@@ -54,16 +54,6 @@ Op DefineOp(OpDef def) {
   return op;
 }
 
-void SetSymbolicForm(const Op& op, SymbolicFormFn form, bool negative) {
-  op.SetAttrValue("FSymbolicForm", Any(reinterpret_cast<void*>(form)));
-  if (negative) op.SetAttrValue("TNegativeValues", Any(true));
-}
-bool TakesNegativeValues(const Op& op) { return !op.GetAttrValue("TNegativeValues").is_null(); }
-SymbolicFormFn SymbolicFormOf(const Op& op) {
-  const Any form = op.GetAttrValue("FSymbolicForm");
-  return form.is_null() ? nullptr : reinterpret_cast<SymbolicFormFn>(form.As<void*>());
-}
-
 LowerFn::LowerFn(const runtime::PackedFunc* f)
     : f_(const_cast<runtime::PackedFunc*>(f)),
       call_([](void* f, const Attrs& attrs, const Array<te::Tensor>& in, const Type& out) {

@@ -365,9 +365,31 @@ def test_the_importer_decides_by_no_operators_name(tree, tmp_path):
     assert not [b for b in check_layers.check(tmp_path) if b.rule == "elements"]
 
 
+def test_the_driver_goes_on_after_no_error(tree, tmp_path):
+    """A `catch` that words an error, and code outside of the driver, are no decisions."""
+    found = tree(
+        {
+            "src/driver/README.md": "What is here.\n",
+            "src/driver/a.cpp": "try { f(); } catch (const Error& e) {\n  throw UnsupportedError(e.what());\n}\ntry { f(); }\ncatch (const CompileError&) {\n  g();\n}\n",
+            "src/driver/vm/README.md": "What is here.\n",
+            "src/driver/vm/b.cpp": "// catch (const Error& e) {}\ntry { f(); } catch (...) { if (open) throw; }\n",
+            "src/relay/README.md": "What is here.\n",
+            "src/relay/c.cpp": "try { f(); } catch (const Error&) {}\n",
+        }
+    )
+    assert sorted(b for b in found if b[2] == "trial") == [("src/driver/a.cpp", 6, "trial"), ("src/driver/vm/b.cpp", 3, "trial")]
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/README.md").write_text("What is here.\n")
+    (tmp_path / check_layers.TRIALS_LEFT).write_text(check_layers.TRIALS_HEAD + "  1 src/driver/a.cpp\n  3 src/driver/vm/b.cpp\n")
+    left = [b for b in check_layers.check(tmp_path) if b.rule == "trial"]
+    assert [(b.path, b.line) for b in left] == [(check_layers.TRIALS_LEFT, 0)], "a number that is too high"
+    check_layers.lower_names(tmp_path)
+    assert check_layers.names_left(tmp_path, check_layers.TRIALS_LEFT) == {"src/driver/a.cpp": 1, "src/driver/vm/b.cpp": 1}
+
+
 def test_few_names_are_left():
     elements = check_layers.names_left(check_layers.ROOT, check_layers.ELEMENTS_LEFT)
-    assert set(elements) <= {"src/frontend/onnx/import/host.cpp"} and sum(elements.values()) <= 90
+    assert not elements
     intrinsics = check_layers.names_left(check_layers.ROOT, check_layers.INTRINSICS_LEFT)
     assert sum(intrinsics.values()) <= 13 and len(intrinsics) <= 8
     assert sum(check_layers.names_left(check_layers.ROOT).values()) <= 40
@@ -414,6 +436,7 @@ def test_every_rule_is_tried_here():
         "names",
         "intrinsics",
         "elements",
+        "trial",
         "alone",
         "trick",
         "kind",

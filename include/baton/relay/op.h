@@ -8,6 +8,7 @@
 #include <baton/te/tensor.h>
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -196,6 +197,15 @@ using KernelGenerator = tir::PrimFunc (*)(const Function& func, const Call& anch
 struct IntegerSite;
 struct IntegerValue;
 using IntegersFn = IntegerValue (*)(const IntegerSite& site);
+/// The elements of a short result by those of the operands (relay/op/elements.h): what shapes are computed from.
+struct ElementsSite;
+using ElementsFn = std::optional<std::vector<PrimExpr>> (*)(const ElementsSite& site);
+/// The static form of an operator (as StaticFormFn) given values as extents, of which some are expressions of symbols.
+/// A null list is a value that is not known.
+using SymbolicFormFn = Expr (*)(const Call& call, const Array<Array<PrimExpr>>& values);
+/// Why the loops of a call with types need extents as literals that it does not have, so that no code for open shapes
+/// has it: "a resize against aliasing needs known factors". Null where they do not.
+using NeedsExtentsFn = const char* (*)(const CallNode* call);
 /// A plain computation of the operator on dense host arrays of float32, for the guard; null for cases it does not take.
 using ReferenceFn = runtime::NDArray (*)(const Attrs& attrs, const std::vector<runtime::NDArray>& in);
 
@@ -219,7 +229,11 @@ struct OpTraits {
   IntegersFn integers = nullptr;
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
-  int fill = -1;         ///< 0 or 1: what all elements are
+  NeedsExtentsFn needs_extents = nullptr;  ///< null: its loops take any extents
+  ElementsFn elements = nullptr;           ///< null: nothing is known of its result's elements
+  SymbolicFormFn symbolic_form = nullptr;  ///< null: it has none
+  bool negative_values = false;  ///< the symbolic form takes values of which nothing says that they are not negative
+  int fill = -1;                 ///< 0 or 1: what all elements are
   bool counted = false;  ///< a layer that programs name by its place among those of its kind (LayoutConfig.skip_layers)
   bool narrow_weight = false;  ///< its kernel takes a second operand in int8 or a half float where the first is float32
   bool appends = false;        ///< its result is the first operand's memory, with the second operand behind it
@@ -264,14 +278,6 @@ const char* TypeOf() {
 /// Registers; a second definition of a name is an error. The maps TOpPattern, TOpIsStateful, FTVMCompute... follow from
 /// it.
 BATON_DLL Op DefineOp(OpDef def);
-/// The static form of an operator (as StaticFormFn) given values as extents, of which some are expressions of symbols.
-/// A null list is a value that is not known.
-using SymbolicFormFn = Expr (*)(const Call& call, const Array<Array<PrimExpr>>& values);
-/// `negative`: the form is asked first with values of which nothing says that they are not negative.
-BATON_DLL void SetSymbolicForm(const Op& op, SymbolicFormFn form, bool negative = false);
-BATON_DLL bool TakesNegativeValues(const Op& op);
-/// Null for an operator that has none.
-BATON_DLL SymbolicFormFn SymbolicFormOf(const Op& op);
 /// The definition of an operator; null for one that has none.
 BATON_DLL const OpDef* DefOf(const ObjectRef& op);
 inline const OpDef* DefOf(const Op& op) { return reinterpret_cast<const OpDef*>(op->def); }

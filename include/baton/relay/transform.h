@@ -34,6 +34,8 @@ BATON_DLL Pass InferType();
 /// Throws CompileError with all that is wrong.
 BATON_DLL Type InferTypeOf(const Expr& expr);
 BATON_DLL Type InferTypeOf(const Expr& expr, const IRModule& mod);
+/// The same; null where an operator refuses its operands.
+BATON_DLL Type TypeIfAny(const Expr& expr);
 
 /// What folding constants may take while this is there: operations, and bytes that it makes, for all passes of this
 /// thread together, by the constants that the program has when it begins. Without one each run of a pass has as much

@@ -15,6 +15,11 @@ namespace baton::tir {
 /// evaluations of a node (0: no limit), or when an index leaves its buffer.
 BATON_DLL void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, int64_t max_steps = 0);
 
+/// The same; false where it takes more steps, and arrays hold parts of results then.
+BATON_DLL bool InterpretWithin(const PrimFunc& func, const std::vector<NDArray>& args, int64_t max_steps);
+/// Whether the interpreter knows the calls of a function: those of intrinsics with a value, not of other code.
+BATON_DLL bool CanInterpret(const PrimFunc& func);
+
 /// How the threads of a block run (mark "thread_extent"): in lockstep, one statement at a time, which is what code
 /// without barriers means; or one after the other, each up to the next barrier, starting with the first or the last
 /// thread: what a device may do. A barrier that not all of them reach throws RuntimeError.

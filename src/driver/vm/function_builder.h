@@ -64,6 +64,8 @@ class ProgramBuilder {
   /// A kernel of this body; inputs are its parameters.
   int32_t Kernel(const relay::Function& graph, int32_t device);
   int32_t OpenKernel(const relay::Function& region, int32_t device);
+  /// Notes why a call is in no kernel.
+  void NoteWhy(const std::string& why) { why_ = why; }
 
   /// For several devices: the number in the program of the one that a value lies on; 0 for what lies nowhere.
   int32_t DeviceOf(const relay::ExprNode* n) const {
@@ -94,7 +96,7 @@ class ProgramBuilder {
   std::vector<VmLambda> queue_;
   std::map<std::string, int32_t> globals_;
   PointerMap<int32_t> wrappers_;
-  std::string why_;  // the stretch that was tried last has no code for open extents
+  std::string why_;  // the call that ended a stretch last has no code for open extents
   std::map<std::tuple<std::string, std::string, int32_t>, int32_t> host_;  // by maker, parameters, device
   std::map<uint64_t, std::vector<int32_t>> kernels_;                       ///< of a hash
   std::map<std::string, int32_t> messages_;
@@ -154,7 +156,7 @@ class FunctionBuilder {
   void EmitPattern(const relay::Pattern& pattern, int32_t data, Label else_label);
 
   // ---- Stretches of tensor work: regions.cpp.
-  size_t EmitRegion(const std::vector<Node*>& list, size_t at, size_t most = SIZE_MAX);
+  size_t EmitRegion(const std::vector<Node*>& list, size_t at);
   void EmitKernel(const std::vector<Node*>& nodes, int32_t device);
   /// Makes the value of `n` out of the registers of its tensors from `next` on.
   int32_t PackResult(Node* n, int32_t next);
@@ -170,10 +172,11 @@ class FunctionBuilder {
   Type OpenType(const Expr& e);
   Type Joined(const Type& a, const Type& b);
   Type TypeOfCall(const relay::CallNode* call);
+  bool IsBound(const Type& type, const OpenRegion& region) const;
   bool AddOpen(OpenRegion* region, Node* n);
   bool AddAllOpen(OpenRegion* region, const std::vector<Node*>& before, Node* n);
   bool HasOpen(const std::vector<Node*>& nodes) const;
-  bool EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device);
+  void EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device);
 
   ProgramBuilder* program_;
   const VmLambda& lambda_;

@@ -225,18 +225,27 @@ Type FunctionBuilder::TypeOfCall(const CallNode* call) {
     v->checked_type_ = t;
     args.push_back(value.as<ConstantNode>() ? value : Expr(v));
   }
-  try {
-    const Type type = relay::transform::InferTypeOf(Call(call->op, args, call->attrs, call->type_args));
-    if (!IsTensors(type)) return Type();
-    return MapExtents(type, [&](const PrimExpr& d) -> PrimExpr {
-      bool known = true;
-      tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) { known = known && !x.as<tir::AnyNode>(); });
-      return known ? d : tir::SizeVar(String("dim." + std::to_string(next_symbol_++)));
+  const Type type = relay::transform::TypeIfAny(Call(call->op, args, call->attrs, call->type_args));
+  if (!IsTensors(type)) return Type();
+  return MapExtents(type, [&](const PrimExpr& d) -> PrimExpr {
+    bool known = true;
+    tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) { known = known && !x.as<tir::AnyNode>(); });
+    return known ? d : tir::SizeVar(String("dim." + std::to_string(next_symbol_++)));
+  });
+}
+
+/// Whether each symbol of a type is an extent of a value by itself, or an element of an input of the region.
+bool FunctionBuilder::IsBound(const Type& type, const OpenRegion& region) const {
+  bool all = true;
+  MapExtents(type, [&](const PrimExpr& d) {
+    tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) {
+      if (!x.as<tir::VarNode>() || binders_.Has(x.get())) return;
+      const auto& values = region.values();
+      all = all && std::any_of(values.begin(), values.end(), [&](const auto& v) { return x.same_as(v.var); });
     });
-  } catch (const Error& e) {
-    if (e.ends_work()) throw;
-    return Type();
-  }
+    return d;
+  });
+  return all;
 }
 
 /// Takes a node into a region; false where its extents do not follow from what the region reads.
@@ -250,7 +259,7 @@ bool FunctionBuilder::AddOpen(OpenRegion* region, Node* n) {
       return operand;
     }
     const Type type = OpenType(operand);
-    if (!IsTensors(type)) return Expr();
+    if (!IsTensors(type) || !IsBound(type, *region)) return Expr();
     return region->made[operand.get()] = region->Input(operand.get(), type);
   };
   auto values = [&](const Array<Expr>& exprs) {
@@ -271,7 +280,7 @@ bool FunctionBuilder::AddOpen(OpenRegion* region, Node* n) {
     const Expr whole = value(field->tuple);
     if (whole.defined() && whole->checked_type_.as<TupleTypeNode>()) made = region->Field(whole, field->index);
   }
-  if (!made.defined()) return false;
+  if (!made.defined() || !IsBound(made->checked_type(), *region)) return false;
   region->made[n] = made;
   return true;
 }
@@ -319,8 +328,8 @@ void ForgetTypes(const Expr& body) {
 
 }  // namespace
 
-/// The kernel of a region and its call; false where it cannot be one function, and nothing is emitted.
-bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device) {
+/// The kernel of a region and its call.
+void FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device) {
   PointerSet inside;
   for (Node* n : nodes) inside.Add(n);
   const ExprNode* root = Resolve(lambda_.func->body).get();
@@ -341,7 +350,7 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
     const Expr value = *region->made.Find(n);
     ForEachTensor(value, value->checked_type(), [&](const Expr& e, const TensorType&) { outputs.push_back(e); });
   }
-  if (outputs.empty()) return true;  // the results are unused
+  if (outputs.empty()) return;  // the results are unused
 
   // Parameters: tensors of the inputs, and what binds symbols that they do not.
   std::vector<Node*> given;
@@ -384,14 +393,14 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
   for (const tir::Var& v : SizeVarsOf(Function(params, body, body->checked_type()))) {
     if (bound.Has(v.get())) continue;
     Node* const* binder = binders_.Find(v.get());
-    if (!binder) return false;
+    ICHECK(binder) << "no value has the extent `" << v->name_hint.str() << "` of a region by itself";
     add(*binder, region->Input(*binder, OpenType(GetRef<Expr>(*binder))));
   }
   Array<Any> values;
   for (const OpenRegion::Value& v : region->values()) {
     const int64_t* slot = slots.Find(v.input.get());
     if (!is_used(v.var)) continue;
-    if (!slot) return false;
+    ICHECK(slot) << "`" << v.var->name_hint.str() << "` is an element of no input of its region";
     values.push_back(Any(Array<Any>{Any(v.var), Any(*slot), Any(v.element), Any(int64_t{v.negative})}));
   }
   for (Result& r : results) r.type = (*region->made.Find(r.node))->checked_type();
@@ -399,7 +408,6 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
   ForgetTypes(f->body);
   if (!values.empty()) f = WithAttr(f, kValueDims, Any(values));
   const int32_t index = program_->OpenKernel(WithSizeVars(f, program_->SharedVars(f)), device);
-  if (index < 0) return false;
 
   std::vector<int32_t> in;
   Array<Var> flat;
@@ -412,14 +420,12 @@ bool FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
     registers_[r.node] = PackResult(r.node, base + r.first);
     NameResult(r.node, r.type, *region);
   }
-  return true;
 }
 
-/// The kernel of a stretch, optimised for its device; -1 where it cannot be one function.
+/// The kernel of a stretch, optimised for its device.
 int32_t ProgramBuilder::OpenKernel(const Function& region, int32_t device) {
   With<Target> scope(several() ? TargetOf(device) : Target::Current());
-  const Function kernel = OptimizeRegion(region, &why_);
-  return kernel.defined() ? Kernel(kernel, device) : -1;
+  return Kernel(OptimizeRegion(region), device);
 }
 
 /// Names by position for the variables of a region, which other regions share: equal ones are one kernel. Dimensions

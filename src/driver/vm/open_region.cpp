@@ -43,6 +43,19 @@ bool IsKnown(const Expr& e) {
   return e->checked_type_.defined() && FlattenSymbolic(e->checked_type(), &types);
 }
 
+/// Whether an operator that is said by others becomes loops: its definition is there, and names no function of the
+/// host.
+bool BecomesLoops(const Call& call, const relay::OpDef& def) {
+  const Expr form = def.decompose(call, call->args);
+  if (!form.defined()) return false;
+  for (const ExprNode* n : relay::PostOrderNodes(form)) {
+    const auto* part = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
+    const relay::OpDef* inner = part ? relay::DefOf(part->op) : nullptr;
+    if (inner && !inner->lower && !inner->decompose && !inner->static_form && !relay::IsView(part->op)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 OpenRegion::OpenRegion()
@@ -98,9 +111,8 @@ Expr OpenRegion::StaticForm(const Call& call) {
     any = any || c;
   }
   Expr out = any ? def->static_form(call, constants) : Expr();
-  const auto op = Downcast<Op>(call->op);
-  const relay::SymbolicFormFn form = relay::SymbolicFormOf(op);
-  for (KnownValues* known : {relay::TakesNegativeValues(op) ? &negative_ : nullptr, &plain_}) {
+  const relay::SymbolicFormFn form = def->traits.symbolic_form;
+  for (KnownValues* known : {def->traits.negative_values ? &negative_ : nullptr, &plain_}) {
     if (out.defined() || !form || !known) continue;
     Array<Array<PrimExpr>> values;
     for (const Expr& a : call->args) {
@@ -116,7 +128,7 @@ Expr OpenRegion::ApplyOp(const CallNode* call, const Array<Expr>& args) {
   const relay::OpDef* def = relay::DefOf(call->op);
   Call made(call->op, args, call->attrs, call->type_args);
   made->span = call->span;
-  relay::transform::InferTypeOf(made);
+  if (!relay::transform::TypeIfAny(made).defined()) return Expr();  // running it says what is wrong with it
   if (def && def->static_form && depth_ < kMaxForms) {
     struct Deeper {
       int* depth;
@@ -130,7 +142,13 @@ Expr OpenRegion::ApplyOp(const CallNode* call, const Array<Expr>& args) {
       return Rebuild(form, &known);
     }
   }
-  return IsKnown(made) && (!def || def->lower || def->decompose || relay::IsView(call->op)) ? Expr(made) : Expr();
+  if (const char* why = def && def->traits.needs_extents ? def->traits.needs_extents(made.get()) : nullptr) {
+    why_ = why;
+    return Expr();
+  }
+  if (!IsKnown(made)) return Expr();
+  if (!def || def->lower || relay::IsView(call->op)) return made;
+  return def->decompose && BecomesLoops(made, *def) ? Expr(made) : Expr();
 }
 
 Expr OpenRegion::Apply(const CallNode* call, const Array<Expr>& args) {
@@ -325,32 +343,16 @@ Function WithSizeVars(const Function& f, const PointerMap<tir::Var>& vars) {
   return values.empty() ? out : WithAttr(out, kValueDims, renamer.Renamed(Any(values)));
 }
 
-Function OptimizeRegion(const Function& region, std::string* why) {
-  why->clear();
-  const bool open = !SizeVarsOf(region).empty();
-  try {
-    IRModule mod(Map<GlobalVar, BaseFunc>{{GlobalVar("main"), region}});
-    mod = relay::transform::InferType()(DefaultPipeline()(mod));
-    const Function main = MainOf(mod);
-    if (main->params.size() != region->params.size() || !CanLowerGraph(main, why)) return Function();
-    if (!open) return main;
-    // The loops of some operators need lengths, and some devices do not take all loops.
-    const Target target = Target::Current();
-    const codegen::Backend& backend = codegen::BackendOf(target);
-    for (const Expr& e : DataflowOrder(main->body)) {
-      const auto* call = e.as<CallNode>();
-      if (!call || !IsPrimitive(call->op)) continue;
-      const GlobalVar kernel("kernel");
-      const tir::PrimFunc loops = relay::LowerPrimitive(Downcast<Function>(call->op), kernel->name_hint, target);
-      if (backend.kind.on_host) continue;
-      backend.emit(LowerTir(IRModule(Map<GlobalVar, BaseFunc>{{kernel, loops}}), target), target, {});
-    }
-    return main;
-  } catch (const Error& e) {
-    if (e.ends_work() || !open) throw;
-    *why = e.what();
-    return Function();
+Function OptimizeRegion(const Function& region) {
+  IRModule mod(Map<GlobalVar, BaseFunc>{{GlobalVar("main"), region}});
+  mod = relay::transform::InferType()(DefaultPipeline()(mod));
+  const Function main = MainOf(mod);
+  std::string why;
+  if (main->params.size() != region->params.size() || !CanLowerGraph(main, &why)) {
+    throw InternalError("a region of the program cannot be one function: " +
+                        (why.empty() ? std::string("its inputs have changed") : why));
   }
+  return main;
 }
 
 }  // namespace baton::driver

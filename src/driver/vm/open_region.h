@@ -38,6 +38,8 @@ class OpenRegion {
   };
   const std::vector<Given>& inputs() const { return inputs_; }
   const std::vector<Value>& values() const { return values_; }
+  /// Why a call was refused last; empty where its shape does not follow.
+  const std::string& why() const { return why_; }
   /// What has been made of a node.
   PointerMap<relay::Expr> made;
 
@@ -52,10 +54,11 @@ class OpenRegion {
   std::vector<Value> values_;
   relay::KnownValues plain_, negative_;
   int depth_ = 0;
+  std::string why_;
 };
 
-/// The region as the function that is compiled, optimised as a model is; null where it cannot be one function.
-relay::Function OptimizeRegion(const relay::Function& region, std::string* why);
+/// The region as the function that is compiled, optimised as a model is.
+relay::Function OptimizeRegion(const relay::Function& region);
 /// The same function with other variables in the types of its parameters and in attributes; it has no other types yet.
 relay::Function WithSizeVars(const relay::Function& f, const PointerMap<tir::Var>& vars);
 /// The variables in types and attributes of a function.

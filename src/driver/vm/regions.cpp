@@ -26,9 +26,8 @@ bool IsStatic(const Expr& e) {
 }
 
 /// Makes one kernel of what follows from `at`, as far as it is tensor work, and returns what comes then; `at` itself if
-/// no kernel begins here. Tuples and their fields that stand in the way are moved before or behind it. `most`: nodes
-/// that it takes.
-size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at, size_t most) {
+/// no kernel begins here. Tuples and their fields that stand in the way are moved before or behind it.
+size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
   std::vector<Node*> region, behind;
   PointerSet in_region, waits;
   bool work = false;
@@ -39,7 +38,10 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at, si
     if (!open && !IsStatic(GetRef<Expr>(n))) open = std::make_unique<OpenRegion>();
     if (!open && As<CallNode>(n) && !IsStaticKernel(n)) open = std::make_unique<OpenRegion>();
     if (open && !AddAllOpen(open.get(), region, n)) {
-      if (region.empty()) closed_.Add(n);
+      if (region.empty()) {
+        closed_.Add(n);
+        program_->NoteWhy(open->why());
+      }
       if (!HasOpen(region) && !program_->several()) open = nullptr;
       return false;
     }
@@ -48,7 +50,7 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at, si
     return true;
   };
   size_t i = at;
-  for (; i < list.size() && region.size() < most; ++i) {
+  for (; i < list.size(); ++i) {
     Node* n = list[i];
     if (registers_.Has(n)) continue;
     bool uses_region = false, uses_waiting = false;
@@ -103,13 +105,10 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at, si
     }
   }
   if (!work) return at;
-  if (!open) {
+  if (open) {
+    EmitOpenKernel(region, open.get(), device);
+  } else {
     EmitKernel(region, device);
-  } else if (!EmitOpenKernel(region, open.get(), device)) {
-    // A shorter stretch may do.
-    if (region.size() > 1) return EmitRegion(list, at, region.size() / 2);
-    closed_.Add(region[0]);
-    return at;
   }
   for (Node* n : behind) EmitNode(n, false);
   return i;

@@ -10,8 +10,6 @@
 namespace baton::relay {
 namespace {
 
-constexpr const char* kRule = "FElements";
-
 /// Whether a literal is a number of the dtype.
 bool Within(DataType t, int64_t v) {
   if (t.is_bool()) return v == 0 || v == 1;
@@ -26,13 +24,6 @@ PrimExpr Canonical(PrimExpr e, DataType t) {
 }
 
 }  // namespace
-
-void SetElements(const Op& op, ElementsFn rule) { op.SetAttrValue(kRule, Any(reinterpret_cast<void*>(rule))); }
-
-ElementsFn ElementsRuleOf(const Op& op) {
-  const Any rule = op.GetAttrValue(kRule);
-  return rule.is_null() ? nullptr : reinterpret_cast<ElementsFn>(rule.As<void*>());
-}
 
 bool HasElements(const Type& type, int64_t* count) {
   const auto* t = type.as<TensorTypeNode>();

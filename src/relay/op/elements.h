@@ -20,13 +20,12 @@ struct ElementsSite {
   const std::vector<std::optional<Elements>>& in;
   DataType dtype;  ///< of the result
 };
-/// The elements of the result, of rank 0 or 1, by those of the operands. Nothing where the rule does not take the call.
-using ElementsFn = std::optional<Elements> (*)(const ElementsSite& site);
-
-/// Gives an operator its rule, in the operator's own file. Nothing else says what it does to values of shapes.
-BATON_DLL void SetElements(const Op& op, ElementsFn rule);
-/// Null for an operator without a rule.
-BATON_DLL ElementsFn ElementsRuleOf(const Op& op);
+/// The rule of an operator, in its definition (`OpTraits::elements`); null for one that has none. Nothing else says
+/// what an operator does to values of shapes. Rules give nothing for calls that they do not take.
+inline ElementsFn ElementsRuleOf(const Op& op) {
+  const OpDef* def = DefOf(op);
+  return def != nullptr ? def->traits.elements : nullptr;
+}
 /// The elements of a call by the rule of its operator: canonical, as many as `result` has, literals within its dtype.
 /// Nothing where the operator has no rule or none is known.
 BATON_DLL std::optional<Elements> ElementsOfCall(const Op& op, const ElementsSite& site, const Type& result);

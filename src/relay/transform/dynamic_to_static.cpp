@@ -26,7 +26,7 @@ class Staticizer : public MixedModeMutator {
       values.push_back(c ? c->data : NDArray());
       any |= c != nullptr;
     }
-    const SymbolicFormFn symbolic = symbolic_ ? SymbolicFormOf(Downcast<Op>(call->op)) : nullptr;
+    const SymbolicFormFn symbolic = symbolic_ ? def->traits.symbolic_form : nullptr;
     if (!any && !symbolic) return post;
     // The static form reads types off the call; those of the original hold for the rewritten one. They are taken back
     // after: a typed node must have typed parts, and these may be new.

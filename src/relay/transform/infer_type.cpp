@@ -189,13 +189,14 @@ namespace transform {
 
 Type InferTypeOf(const Expr& expr) { return InferTypeOf(expr, IRModule()); }
 
-Type InferTypeOf(const Expr& expr, const IRModule& mod) {
-  if (!expr.defined()) throw CompileError("a null expression has no type");
-  DiagnosticList errors;
+namespace {
+
+/// Infers types; null where there are `errors`.
+Type Inferred(const Expr& expr, const IRModule& mod, DiagnosticList* errors) {
   TypePool pool;
   for (Mode mode : {Mode::kNew, Mode::kAll}) {
-    errors.Clear();
-    Inferencer infer(mod, mode, &errors, &pool);
+    errors->Clear();
+    Inferencer infer(mod, mode, errors, &pool);
     try {
       infer.Walk(expr);
     } catch (const Again&) {
@@ -203,12 +204,27 @@ Type InferTypeOf(const Expr& expr, const IRModule& mod) {
     }
     infer.Solve();
     infer.CheckComplete();
-    if (!errors.empty()) continue;
+    if (!errors->empty()) continue;
     infer.Write(expr, false);
     return infer.FinalType(expr);
   }
+  return Type();
+}
+
+}  // namespace
+
+Type InferTypeOf(const Expr& expr, const IRModule& mod) {
+  if (!expr.defined()) throw CompileError("a null expression has no type");
+  DiagnosticList errors;
+  const Type type = Inferred(expr, mod, &errors);
   errors.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);
-  throw InternalError("inference ended without a type");
+  if (!type.defined()) throw InternalError("inference ended without a type");
+  return type;
+}
+
+Type TypeIfAny(const Expr& expr) {
+  DiagnosticList errors;
+  return Inferred(expr, IRModule(), &errors);
 }
 
 Pass InferType() {

@@ -1,18 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/registry.h>
+#include <baton/tir/functor.h>
 #include <baton/tir/interpreter.h>
+#include <baton/tir/intrin.h>
 
 #include "tir/interpreter/interpreter_impl.h"
 
 namespace baton::tir {
 
 void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, const InterpretOptions& options) {
-  interpreter::Interpreter(func, args, options).Run(func->body);
+  try {
+    interpreter::Interpreter(func, args, options).Run(func->body);
+  } catch (const interpreter::OutOfSteps&) {
+    throw RuntimeError("the interpreter's budget of " + std::to_string(options.max_steps) + " steps is used up");
+  }
+}
+bool InterpretWithin(const PrimFunc& func, const std::vector<NDArray>& args, int64_t max_steps) {
+  InterpretOptions options;
+  options.max_steps = max_steps;
+  try {
+    interpreter::Interpreter(func, args, options).Run(func->body);
+    return true;
+  } catch (const interpreter::OutOfSteps&) {
+    return false;
+  }
 }
 void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, int64_t max_steps) {
   InterpretOptions options;
   options.max_steps = max_steps;
   Interpret(func, args, options);
+}
+
+namespace {
+
+/// Looks for what the interpreter does not know: functions, intrinsics without a value, pointers.
+class Unknown : public StmtExprVisitor {
+ public:
+  bool found = false;
+
+ private:
+  using StmtExprVisitor::VisitExpr_;
+  void VisitExpr_(const CallNode* call) final {
+    const IntrinDef* row = IntrinOf(call);
+    const bool floats = call->dtype.element_of().is_floating();
+    found = found || !row || !(row->interpret || (row->host && row->host.gives_float() == floats));
+    StmtExprVisitor::VisitExpr_(call);
+  }
+};
+
+}  // namespace
+
+bool CanInterpret(const PrimFunc& func) {
+  Unknown look;
+  look(func->body);
+  return !look.found;
 }
 
 /// The same for front ends: (function, arrays as a list, which the function writes to, how threads run: "together",

@@ -42,6 +42,9 @@ inline double Round(double v, DataType t) {
   return t.is_float() && t.bits() == 64 ? v : static_cast<double>(static_cast<float>(v));
 }
 
+/// Ends an interpretation that takes more steps than it may.
+struct OutOfSteps {};
+
 class Interpreter final : public Machine {
  public:
   Interpreter(const PrimFunc& f, const std::vector<NDArray>& args, const InterpretOptions& options);
@@ -71,8 +74,7 @@ class Interpreter final : public Machine {
   /// A parameter without a buffer: a number, as an array of one, or a pointer to data.
   void Number(const Var& p, const NDArray& array);
   void Step() {
-    if (max_steps_ && ++steps_ > max_steps_)
-      throw RuntimeError("the interpreter's budget of " + std::to_string(max_steps_) + " steps is used up");
+    if (max_steps_ && ++steps_ > max_steps_) throw OutOfSteps();
   }
 
   // ---- Expressions

@@ -125,3 +125,12 @@ def test_generated_calls():
     assert done.returncode == 0, done.stdout + done.stderr
     right, refused = map(int, re.search(r"(\d+) right, (\d+) refused", done.stdout).groups())
     assert right > 450 and refused > 90
+
+
+def test_loops_that_need_extents():
+    source = """#[version = "0.0.5"]
+    def @main(%x: Tensor[(1, 1, h, w), float32]) { nn.relu(image.resize(%x, axes=[2, 3], size=[4, 5], method="linear", antialias=True)) }"""
+    message = "`image.resize` has no code for shapes that are open: a resize against aliasing needs known factors"
+    with pytest.raises(baton.error.CompileError, match=message):
+        baton.compile(source)
+    baton.compile(source.replace("h, w", "9, 7"))

@@ -146,6 +146,16 @@ def computed_reshape():
                  [info("y", F, ["a", "b", "c"])], [const("zero", [0]), const("axes", [1])])  # fmt: skip
 
 
+def against_aliasing():
+    """A table of taps asks for factors that are known: the resize is a function of the host between two regions."""
+    nodes = [
+        node("Relu", ["x"], ["kept"]),
+        node("Resize", ["kept", "", "", "sizes"], ["small"], mode="linear", antialias=1),
+        node("Softmax", ["small"], ["y"], axis=-1),
+    ]
+    return model(nodes, [info("x", F, [1, 1, "h", "w"])], [info("y", F, [1, 1, 4, 5])], [const("sizes", [1, 1, 4, 5])])
+
+
 def boxes(n, seed):
     corner = np.random.default_rng(seed).random((1, n, 2)) * 10
     return np.concatenate([corner, corner + 1 + np.random.default_rng(seed + 1).random((1, n, 2)) * 4], axis=2).astype("float32")
@@ -159,6 +169,7 @@ CASES = {
     "if": (branch, [(np.full((n, 4), s, "float32") + rand(n, 4) / 4,) for n in (1, 3, 8) for s in (1, -1)]),
     "loop": (loop, [(rand(n, 4), np.array(t)) for n, t in [(1, 0), (2, 3), (7, 10), (33, 2)]]),
     "growing_cache": (growing_cache, [(rand(n, 4), rand(1, 4), np.array(t)) for n, t in [(1, 1), (3, 12), (20, 5), (0, 4)]]),
+    "against_aliasing": (against_aliasing, [(rand(1, 1, h, w),) for h, w in [(9, 7), (4, 5), (20, 33)]]),
     "tensor_list": (tensor_list, [(rand(n, 3),) for n in (1, 4, 9)]),
     "computed_reshape": (computed_reshape, [
         (rand(2, 12), np.array([3, 4]), np.array([0]), np.array([2])),

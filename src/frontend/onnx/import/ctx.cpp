@@ -234,11 +234,6 @@ Dims Ctx::KnownInts(const Value& v) const {
   return out;
 }
 
-Dims Ctx::PartlyKnownInts(const Value& v) const {
-  if (v.kind == Value::kTensor && v.host == nullptr && v.partial != nullptr && v.rank() <= 1) return *v.partial;
-  return KnownInts(v);
-}
-
 double Ctx::KnownScalar(const Value& v) const {
   if (v.host == nullptr) throw NeedsValue{"the value of an operand"};
   if (v.host->is_string || v.host->size() != 1) Fail("an operand that should be one number is not");

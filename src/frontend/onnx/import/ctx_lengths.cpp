@@ -30,12 +30,25 @@ const Dims& Ctx::Lengths(const Value& v) const {
   return v.dims;
 }
 
-Dims Ctx::KnownLengths(const Value& v) const {
-  if (v.kind == Value::kTensor && v.host == nullptr && v.rank() <= 1) {
-    const auto known = ElementsOf(v);
-    if (known != nullptr && std::find(known->begin(), known->end(), Value::kUnknown) == known->end()) return *known;
+std::vector<std::optional<int64_t>> Ctx::PartlyKnownLengths(const Value& v) const {
+  std::vector<std::optional<int64_t>> out;
+  const auto known = v.host == nullptr ? ElementsOf(v) : nullptr;
+  if (known == nullptr) {
+    for (int64_t i : KnownInts(v)) out.emplace_back(i);
+    return out;
   }
-  return KnownInts(v);
+  for (const PrimExpr& e : *known) out.push_back(importer_->symbols()->NumberOfValue(e));
+  return out;
+}
+
+Dims Ctx::KnownLengths(const Value& v) const {
+  if (v.host != nullptr || ElementsOf(v) == nullptr) return KnownInts(v);
+  Dims out;
+  for (const std::optional<int64_t>& n : PartlyKnownLengths(v)) {
+    if (!n) return KnownInts(v);
+    out.push_back(*n);
+  }
+  return out;
 }
 
 int64_t Ctx::Plus(int64_t a, int64_t b) const {

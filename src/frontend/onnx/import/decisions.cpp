@@ -29,10 +29,10 @@ struct Undecided {
 };
 
 /// The condition as an extent that is 1 where it holds; nothing where it is no matter of extents.
-PrimExpr ConditionOf(const Symbols& symbols, const Value& condition) {
+PrimExpr ConditionOf(const Value& condition) {
   const auto known = ElementsOf(condition);
-  const bool symbol = known != nullptr && known->size() == 1 && Symbols::IsSymbol((*known)[0]);
-  return symbol ? symbols.ExprOf((*known)[0]) : PrimExpr();
+  if (known == nullptr || known->size() != 1 || !(*known)[0].defined()) return PrimExpr();
+  return tir::as_const_int((*known)[0]) != nullptr ? PrimExpr() : (*known)[0];
 }
 
 /// Two extents of which a condition says that they are equal.
@@ -144,7 +144,7 @@ Importer::Way Importer::Merge(const Value& condition, const std::string& place, 
                               bool main) {
   if (yes.apart || no.apart) return yes.apart ? yes : no;
   if (!yes.fits && !no.fits) return yes.problems.empty() && !no.problems.empty() ? no : yes;
-  const PrimExpr extent = ConditionOf(symbols_, condition);
+  const PrimExpr extent = ConditionOf(condition);
   if (yes.fits != no.fits)
     return OneWay(condition, extent, place, yes.fits ? yes : no, yes.fits, yes.fits ? no : yes, main);
   Way both;

@@ -143,15 +143,9 @@ relay::Expr FormOf(const relay::Call& call, const Array<NDArray>& values, const 
       v.ranked = true;
       v.expr = arg;
       if (value.defined()) {
-        value = value.Contiguous();
-        auto host = std::make_shared<Host>();
-        host->dtype = value.dtype();
-        host->dims = value.shape();
-        host->bytes = {static_cast<const char*>(value.data()), value.nbytes()};
-        host->keep = std::make_shared<NDArray>(value);
-        v.dtype = host->dtype;
-        v.dims = host->dims;
-        v.host = host;
+        v.host = HostOf(value);
+        v.dtype = v.host->dtype;
+        v.dims = v.host->dims;
         // Its type may say less than the value: the static form needs the lengths.
         if (arg.as<relay::ConstantNode>() == nullptr) v.expr = relay::Expr();
       } else {
@@ -160,9 +154,7 @@ relay::Expr FormOf(const relay::Call& call, const Array<NDArray>& values, const 
         v.dtype = t->dtype;
         for (const PrimExpr& d : t->shape) v.dims.push_back(importer.symbols()->NumberOf(d));
         if (known.get() != nullptr) {
-          auto partial = std::make_shared<Dims>();
-          for (const PrimExpr& e : known) partial->push_back(importer.symbols()->NumberOf(e));
-          v.partial = partial;
+          v.partial = std::make_shared<std::vector<PrimExpr>>(known.begin(), known.end());
         }
       }
     }
@@ -368,6 +360,7 @@ const Op deferred = relay::DefineOp({
     .static_form = StaticForm,
     .gradient = relay::NoGradient(relay::gradient::kDynamicResult),
     .source = "ONNX operators 1 to 28",
+    .traits = {.symbolic_form = SymbolicForm, .negative_values = true},
 });
 const Op host_value = relay::DefineOp({
     .name = kHostValueOp,
@@ -381,7 +374,6 @@ const Op host_value = relay::DefineOp({
     .fold = relay::Fold::kNever,
     .source = "ONNX operators 11 to 28",
 });
-[[maybe_unused]] const bool symbolic = (relay::SetSymbolicForm(deferred, SymbolicForm, true), true);
 
 }  // namespace
 

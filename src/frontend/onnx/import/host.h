@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file host.h
-/// Constants known while importing, and a small evaluator for shape computations.
+/// Constants known while importing.
 #pragma once
 
 #include <baton/runtime/any.h>
 #include <baton/runtime/data_type.h>
+#include <baton/runtime/ndarray.h>
 
 #include <cstdint>
 #include <memory>
@@ -40,12 +41,12 @@ using HostPtr = std::shared_ptr<const Host>;
 BATON_DLL HostPtr HostFromInts(DataType dtype, std::vector<int64_t> dims, const std::vector<int64_t>& values);
 BATON_DLL HostPtr HostFromFloats(DataType dtype, std::vector<int64_t> dims, const std::vector<double>& values);
 
-/// Results of more elements are left to constant folding.
+/// Larger values are computed by constant folding, not while importing.
 constexpr int64_t kMaxFoldedElements = 4096;
 
+/// The elements of an array, which is kept.
+BATON_DLL HostPtr HostOf(const NDArray& array);
+
 using NamedAttrs = std::vector<std::pair<const char*, Any>>;
-/// The value of a Relay call on constants, if the operator occurs in shape computations and the result is small; null
-/// otherwise. Exact: integers as int64, float32 and float64 in double and rounded once.
-BATON_DLL HostPtr EvaluateCall(std::string_view op, const std::vector<HostPtr>& args, const NamedAttrs& attrs);
 
 }  // namespace baton::onnx

@@ -10,6 +10,7 @@
 #include <baton/runtime/data_type.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,7 +42,6 @@ int64_t TextHash(std::string_view text);
 /// A value of the graph while it is imported. Cheap to copy.
 class Value {
  public:
-  static constexpr int64_t kUnknown = INT64_MIN;
   enum Kind : uint8_t {
     kAbsent,  ///< an optional input or output left out
     kTensor,
@@ -64,8 +64,8 @@ class Value {
   std::shared_ptr<const Host> host;
   /// A parameter of the module whose elements are known: read where a shape depends on them, not used in computations.
   bool weight = false;
-  /// For integers of rank 0 or 1 whose elements are known in part: kUnknown for the others.
-  std::shared_ptr<const std::vector<int64_t>> partial;
+  /// For integers of rank 0 or 1 whose elements are known in part: null for the others.
+  std::shared_ptr<const std::vector<PrimExpr>> partial;
   /// Null for what is as it looks.
   std::shared_ptr<const Form> form;
   /// Of a matrix that DequantizeLinear made of constants of few bits: null for others.
@@ -163,8 +163,8 @@ class Ctx {
   /// Elements of a constant integer tensor.
   Dims KnownInts(const Value& v) const;
   double KnownScalar(const Value& v) const;
-  /// The same where some elements are known: Value::kUnknown for the others. Needs the value where none is known.
-  Dims PartlyKnownInts(const Value& v) const;
+  /// The same, or lengths that are symbols, where some elements are known. Needs the value where none is known.
+  std::vector<std::optional<int64_t>> PartlyKnownLengths(const Value& v) const;
   /// Rank of `v`; the node is unsupported where it is unknown.
   int Rank(const Value& v) const;
   /// Length of axis `i` (negative from the end); the node is unsupported where it is unknown.

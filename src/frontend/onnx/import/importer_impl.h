@@ -189,7 +189,10 @@ class Importer {
 };
 
 /// `later`: large elements in a file are read when they are asked for.
-NDArray ToNDArray(const HostPtr& h, bool later = false);
+BATON_DLL NDArray ToNDArray(const HostPtr& h, bool later = false);
+
+/// Attributes of the class with this type key.
+BATON_DLL Attrs MakeAttrs(const std::string& key, const NamedAttrs& attrs);
 
 /// The row of an operator in the table of all; null for one that is not there.
 const OpRow* FindOperator(std::string_view domain, std::string_view op);

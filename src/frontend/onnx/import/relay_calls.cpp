@@ -63,6 +63,8 @@ Any WithSymbols(const Symbols& symbols, const Any& value, bool* any) {
   return here ? Any(out) : value;
 }
 
+}  // namespace
+
 Attrs MakeAttrs(const std::string& key, const NamedAttrs& attrs) {
   std::vector<Any> names;
   std::vector<BatonValue> kv;
@@ -73,8 +75,6 @@ Attrs MakeAttrs(const std::string& key, const NamedAttrs& attrs) {
   }
   return Downcast<Attrs>(runtime::MakeNode(key, kv.data(), static_cast<int>(kv.size())));
 }
-
-}  // namespace
 
 Value Importer::FromRelayType(const baton::Type& type, const relay::Expr& expr) {
   Value v;
@@ -166,22 +166,6 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
   bool symbolic = false;
   NamedAttrs attrs = given;
   for (auto& [key, value] : attrs) value = WithSymbols(symbols_, value, &symbolic);
-  // Small known values are computed here: shapes, mostly.
-  std::vector<HostPtr> hosts;
-  for (const Value& a : args) hosts.push_back(a.weight ? nullptr : a.host);
-  if (!symbolic && std::all_of(hosts.begin(), hosts.end(), [](const HostPtr& h) { return h != nullptr; })) {
-    HostPtr folded = EvaluateCall(name, hosts, attrs);
-    if (folded != nullptr) {
-      Value v;
-      v.kind = Value::kTensor;
-      v.dtype = folded->dtype;
-      v.ranked = true;
-      v.dims = folded->dims;
-      v.host = folded;
-      return v;
-    }
-  }
-  if (options_.nodes) calls_made_.emplace_back(name);
   const Op* op = Op::Find(name);
   const relay::OpDef* def = op == nullptr ? nullptr : relay::DefOf(*op);
   if (def == nullptr)
@@ -235,14 +219,13 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
   call->checked_type_ = type;
   call->span = span_;
   Value result = FromRelayType(type, call);
-  result.partial = ElementsOfCall(&symbols_, call, args, tuple, result);
-  auto literal = [](int64_t v) { return v != Value::kUnknown && !Symbols::IsSymbol(v); };
-  if (result.partial != nullptr && std::all_of(result.partial->begin(), result.partial->end(), literal)) {
-    result.host =
-        HostFromInts(result.dtype, result.rank() == 0 ? Dims() : Dims{static_cast<int64_t>(result.partial->size())},
-                     *result.partial);
+  result.partial = ElementsOfCall(call, args, tuple, result);
+  if (HostPtr value = ValueOfCall(call, args, result); value != nullptr) {
+    result.host = std::move(value);
     result.dims = result.host->dims;
     result.expr = relay::Expr();
+  } else if (options_.nodes) {
+    calls_made_.emplace_back(name);
   }
   return result;
 }

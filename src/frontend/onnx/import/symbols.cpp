@@ -19,6 +19,13 @@ int64_t Symbols::NumberOf(const PrimExpr& extent) {
   return it->second;
 }
 
+std::optional<int64_t> Symbols::NumberOfValue(const PrimExpr& e) {
+  if (!e.defined()) return std::nullopt;
+  const int64_t v = NumberOf(e);
+  if (v == -1 && tir::as_const_int(e) == nullptr) return std::nullopt;
+  return v;
+}
+
 PrimExpr Symbols::ExprOf(int64_t v) const {
   if (IsSymbol(v)) return exprs_.at(static_cast<size_t>(v - kFirst));
   return v < 0 ? PrimExpr(tir::AnyDim()) : PrimExpr(v);

@@ -6,6 +6,7 @@
 #include <baton/tir/expr.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,6 +25,8 @@ class Symbols {
 
   /// A literal, the number of an expression, or -1 for `?` and what is no extent.
   int64_t NumberOf(const PrimExpr& e);
+  /// The number of a value, which may be a negative literal; nothing for null and for what is no extent.
+  std::optional<int64_t> NumberOfValue(const PrimExpr& e);
   /// The extent that a number stands for; `?` for other negative numbers.
   PrimExpr ExprOf(int64_t v) const;
   /// The value that a number stands for; negative literals are themselves.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the types of results are made of, for nodes that wait for values or lengths of their operands.
+#include <baton/tir/op.h>
+
 #include "common.h"
 
 namespace baton::onnx {
@@ -31,7 +33,10 @@ Dims LengthsIn(Ctx& c, size_t i) {
   Value v = c.T(i);
   for (size_t k = 0; k < out.size(); ++k) {
     int64_t d = -1;
-    if (v.partial != nullptr && k < v.partial->size()) d = (*v.partial)[k];
+    if (v.partial != nullptr && k < v.partial->size() && (*v.partial)[k].defined()) {
+      const int64_t* literal = tir::as_const_int((*v.partial)[k]);
+      if (literal != nullptr) d = *literal;
+    }
     if (v.host != nullptr && !v.host->is_string && static_cast<int64_t>(k) < v.host->size())
       d = v.host->IntAt(static_cast<int64_t>(k));
     if (d > 0) out[k] = d;

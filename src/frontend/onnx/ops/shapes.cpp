@@ -17,11 +17,25 @@ Dims AxesOf(Ctx& c, int input_since, size_t operand, bool* given) {
   return *given ? c.KnownInts(c.T(operand)) : Dims();
 }
 
+using MaybeLengths = std::vector<std::optional<int64_t>>;
+
+/// The shape with -1 for a length that is not known: it can be inferred, if it is the only one and no other is -1.
+Dims WithOneInferred(Ctx& c, const Value& x, const MaybeLengths& given, bool allowzero) {
+  auto count = [&](std::optional<int64_t> n) { return std::count(given.begin(), given.end(), n); };
+  if (count(std::nullopt) > 1 || count(-1) > 0 || (count(0) > 0 && allowzero)) throw NeedsValue{"the shape"};
+  Dims out;
+  for (const std::optional<int64_t>& n : given) {
+    if (n && Ctx::IsSymbol(*n)) throw NeedsValue{"the shape"};
+    out.push_back(!n ? -1 : *n == 0 ? c.Dim(x, static_cast<int>(out.size())) : *n);
+    if (out.back() == 0) throw NeedsValue{"the shape"};
+  }
+  return out;
+}
+
 /// Reshape to lengths of which some are symbols.
 Values ReshapeToSymbols(Ctx& c, const Value& x, Dims want, bool allowzero) {
   int64_t infer = -1, rest = 1;
   for (size_t i = 0; i < want.size(); ++i) {
-    if (want[i] == Value::kUnknown) throw NeedsValue{"the shape"};
     if (want[i] == 0 && !allowzero) {
       if (static_cast<int>(i) >= c.Rank(x))
         c.Fail("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
@@ -52,30 +66,18 @@ Values Reshape(Ctx& c) {
   if (c.since() < 5) {
     want = c.Ints("shape");
   } else {
-    want = c.PartlyKnownInts(c.T(1));
+    const MaybeLengths given = c.PartlyKnownLengths(c.T(1));
+    if (std::count(given.begin(), given.end(), std::nullopt) > 0) {
+      want = WithOneInferred(c, x, given, allowzero);
+      if (!x.fixed()) return {c.Reshape(x, want)};
+    } else {
+      for (const std::optional<int64_t>& n : given) want.push_back(*n);
+    }
   }
   if (static_cast<int64_t>(want.size()) > kMaxRank) c.Fail("`shape` has " + std::to_string(want.size()) + " lengths");
   if (std::any_of(want.begin(), want.end(), Ctx::IsSymbol)) return ReshapeToSymbols(c, x, want, allowzero);
   int64_t infer = -1;
   for (size_t i = 0; i < want.size(); ++i) {
-    if (want[i] == Value::kUnknown) {
-      // One length that is computed can be inferred, if it is the only one.
-      if (std::count(want.begin(), want.end(), Value::kUnknown) > 1 || std::count(want.begin(), want.end(), -1) > 0 ||
-          (std::count(want.begin(), want.end(), 0) > 0 && allowzero)) {
-        throw NeedsValue{"the shape"};
-      }
-      Dims copied = want;
-      for (size_t k = 0; k < copied.size(); ++k) {
-        if (copied[k] == 0) copied[k] = c.Dim(x, static_cast<int>(k));
-        if (copied[k] == 0) throw NeedsValue{"the shape"};
-      }
-      copied[i] = -1;
-      if (x.fixed()) {
-        want = copied;
-      } else {
-        return {c.Reshape(x, copied)};
-      }
-    }
     if (want[i] == 0 && !allowzero) {
       if (static_cast<int>(i) >= c.Rank(x))
         c.Fail("`shape` copies axis " + std::to_string(i) + ", which the data does not have");

@@ -165,13 +165,12 @@ Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char*
             .source = "Relay",
             .traits = {.precision = Precision::kFollow}};
   if constexpr (!std::is_same_v<typename D::Attributes, NoAttrs>) def.attrs = TypeOf<typename D::Attributes>;
-  Op op = DefineOp(def);
   if constexpr (requires(const Call& c, const Array<ExtentList>& v) { D::Symbolic(c, v); }) {
-    SetSymbolicForm(op, D::Symbolic, true);
+    def.traits.symbolic_form = D::Symbolic, def.traits.negative_values = true;
   } else if constexpr (requires(const ExtentValues& v) { D::SymbolicAttrs(DynAttrs<D>(Attrs()), v); }) {
-    SetSymbolicForm(op, DynSymbolic<D>);
+    def.traits.symbolic_form = DynSymbolic<D>;
   }
-  return op;
+  return DefineOp(def);
 }
 
 }  // namespace baton::relay

@@ -67,6 +67,7 @@ struct UpSampling3DAttrs : AttrsNode<UpSampling3DAttrs> {
 };
 
 constexpr DataType kCoordinate = DataType::Float(64);
+constexpr const char* kNeedsFactors = "a resize against aliasing needs known factors";
 PrimExpr Coordinate(double v) { return Lit(v, kCoordinate); }
 
 /// A number of coordinates: a literal, which is computed here, or an expression of extents.
@@ -196,7 +197,7 @@ PrimExpr CubicWeight(const PrimExpr& d, double alpha) {
 /// One axis interpolated; the result is in the arithmetic's dtype.
 Tensor Interpolate(const Plan& p, const AxisPlan& a, const Tensor& x, DataType acc) {
   bool cubic = p.method == "cubic";
-  if (p.antialias && !a.scale.literal()) throw CompileError("a resize against aliasing needs known factors");
+  if (p.antialias && !a.scale.literal()) throw CompileError(kNeedsFactors);
   double shrink = p.antialias && a.scale.value < 1 ? a.scale.value : 1;
   int64_t first = static_cast<int64_t>(std::floor((cubic ? -2.0 : -1.0) / shrink)) + 1;
   int64_t taps = 2 - 2 * first;
@@ -383,6 +384,16 @@ Type ResizeNDType(const ResizeNDAttrs& a, const TypeArgs& in) {
 }
 Tensor LowerResizeND(const ResizeNDAttrs& a, const Tensors& in) {
   return Resize(PlanOf(a, in[0].shape(), in[0].dtype(), "image.resize"), in[0]);
+}
+/// A table of as many taps as a factor asks for: the factor is a number.
+const char* NeedsFactors(const CallNode* call) {
+  const auto& a = AttrsAs<ResizeNDAttrs>(call->attrs);
+  if (!a.antialias || a.method == "nearest_neighbor") return nullptr;
+  const auto* data = AsTensor(call->args[0]->checked_type());
+  const Plan p = PlanOf(a, data->shape, data->dtype, "image.resize");
+  const bool known =
+      std::all_of(p.axes.begin(), p.axes.end(), [](const AxisPlan& axis) { return axis.scale.literal(); });
+  return known ? nullptr : kNeedsFactors;
 }
 
 template <int N>
@@ -645,6 +656,7 @@ const Op op::resize_nd = DefineOp({
     .gradient = gradient::ResizeBack,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX Resize-19",
+    .traits = {.needs_extents = NeedsFactors},
 });
 const Op op::upsampling = DefineOp({
     .name = "nn.upsampling",

@@ -104,6 +104,15 @@ Type PoolGradType(const A&, const TypeArgs& in) {
   if (in.ndim(0) != in.ndim(1)) in.Fail("R2", in.Show(0) + " and " + in.Show(1) + " differ in rank");
   return in.type(1);
 }
+/// Windows are counted, and places of elements numbered, when it is compiled.
+const char* NeedsLengths(const CallNode* call) {
+  std::vector<int64_t> dims;
+  for (const Expr& a : call->args) {
+    if (!StaticShape(AsTensor(a->checked_type())->shape, &dims)) return "the gradient of a pool needs known extents";
+    dims.clear();
+  }
+  return nullptr;
+}
 /// Where extents are open.
 template <OpName kName>
 HostCall PoolGradOnHost(const Attrs& attrs) {
@@ -122,7 +131,8 @@ Op DefinePoolGrad(const char* doc, DecomposeFn decompose, GradientFn back) {
                    .host_call = PoolGradOnHost<kName>,
                    .gradient = back,
                    .pattern = OpPattern::kOpaque,
-                   .source = "Relay"});
+                   .source = "Relay",
+                   .traits = {.needs_extents = NeedsLengths}});
 }
 
 constexpr auto kMaxDoc = "Gradient of a max pool: a window's adjoint goes to its first largest element.";

@@ -110,10 +110,8 @@ Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower, const OpTr
        .traits = traits});
 }
 template <const BinaryRow& kRow>
-Op Row(const OpTraits& traits = {}, ElementsFn elements = nullptr) {
-  const Op op = DefineRow(kRow, BinaryRel<kRow>, LowerRow<kRow>, traits);
-  if (elements) SetElements(op, elements);
-  return op;
+Op Row(const OpTraits& traits = {}) {
+  return DefineRow(kRow, BinaryRel<kRow>, LowerRow<kRow>, traits);
 }
 /// Elements of shapes by the function that the loops compute.
 template <const BinaryRow& kRow>
@@ -398,29 +396,34 @@ Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
 
 const Op op::add = Row<kAdd>({.scaling = Scaling::kAny,
                               .integers = integers::Sum,
-                              .reference = reference::Zip<[](float x, float y) { return x + y; }>},
-                             Each<kAdd>),
+                              .reference = reference::Zip<[](float x, float y) { return x + y; }>,
+                              .elements = Each<kAdd>}),
          op::subtract = Row<kSubtract>({.scaling = Scaling::kAny,
                                         .integers = integers::Difference,
-                                        .reference = reference::Zip<[](float x, float y) { return x - y; }>},
-                                       Each<kSubtract>),
-         op::multiply = Row<kMultiply>(
-             {.integers = integers::Product, .reference = reference::Zip<[](float x, float y) { return x * y; }>},
-             Each<kMultiply>),
-         op::divide =
-             Row<kDivide>({.reference = reference::Zip<[](float x, float y) { return x / y; }>}, Divided<false, false>),
-         op::floor_divide = Row<kFloorDivide>(kNeverNarrow, Divided<true, false>),
-         op::mod = Row<kMod>(kNeverNarrow, Divided<false, true>),
-         op::floor_mod = Row<kFloorMod>(kNeverNarrow, Divided<true, true>), op::power = Row<kPower>(kNeverNarrow),
-         op::maximum = Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme}, Each<kMaximum>),
-         op::minimum = Row<kMinimum>({.values = Values::kExact, .integers = integers::Extreme}, Each<kMinimum>),
-         op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>({}, Each<kEqual>),
-         op::not_equal = Row<kNotEqual>({}, Each<kNotEqual>), op::less = Row<kLess>({}, Each<kLess>),
-         op::less_equal = Row<kLessEqual>({}, Each<kLessEqual>), op::greater = Row<kGreater>({}, Each<kGreater>),
-         op::greater_equal = Row<kGreaterEqual>({}, Each<kGreaterEqual>), op::logical_and = Row<kAnd>({}, Each<kAnd>),
-         op::logical_or = Row<kOr>({}, Each<kOr>), op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(),
-         op::bitwise_or = Row<kBitOr>(), op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(),
-         op::right_shift = Row<kRightShift>();
+                                        .reference = reference::Zip<[](float x, float y) { return x - y; }>,
+                                        .elements = Each<kSubtract>}),
+         op::multiply = Row<kMultiply>({.integers = integers::Product,
+                                        .reference = reference::Zip<[](float x, float y) { return x * y; }>,
+                                        .elements = Each<kMultiply>}),
+         op::divide = Row<kDivide>(
+             {.reference = reference::Zip<[](float x, float y) { return x / y; }>, .elements = Divided<false, false>}),
+         op::floor_divide = Row<kFloorDivide>({.precision = Precision::kNever, .elements = Divided<true, false>}),
+         op::mod = Row<kMod>({.precision = Precision::kNever, .elements = Divided<false, true>}),
+         op::floor_mod = Row<kFloorMod>({.precision = Precision::kNever, .elements = Divided<true, true>}),
+         op::power = Row<kPower>(kNeverNarrow),
+         op::maximum =
+             Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme, .elements = Each<kMaximum>}),
+         op::minimum =
+             Row<kMinimum>({.values = Values::kExact, .integers = integers::Extreme, .elements = Each<kMinimum>}),
+         op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>({.elements = Each<kEqual>}),
+         op::not_equal = Row<kNotEqual>({.elements = Each<kNotEqual>}),
+         op::less = Row<kLess>({.elements = Each<kLess>}),
+         op::less_equal = Row<kLessEqual>({.elements = Each<kLessEqual>}),
+         op::greater = Row<kGreater>({.elements = Each<kGreater>}),
+         op::greater_equal = Row<kGreaterEqual>({.elements = Each<kGreaterEqual>}),
+         op::logical_and = Row<kAnd>({.elements = Each<kAnd>}), op::logical_or = Row<kOr>({.elements = Each<kOr>}),
+         op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(), op::bitwise_or = Row<kBitOr>(),
+         op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(), op::right_shift = Row<kRightShift>();
 
 const Op op::where = DefineOp({
     .name = "where",
@@ -434,9 +437,8 @@ const Op op::where = DefineOp({
     .gradient = gradient::WhereBack,
     .pattern = OpPattern::kBroadcast,
     .source = "NumPy",
-    .traits = {.values = Values::kExact},
+    .traits = {.values = Values::kExact, .elements = WhereElements},
 });
-[[maybe_unused]] const bool where_elements = (SetElements(op::where, WhereElements), true);
 const Op op::bias_add = DefineOp({
     .name = "nn.bias_add",
     .doc = "data + bias along one axis.",

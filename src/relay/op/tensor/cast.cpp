@@ -73,9 +73,8 @@ const Op op::cast = DefineOp({
     .gradient = gradient::CastBack,
     .pattern = OpPattern::kElemWise,
     .source = "NumPy astype; ONNX Cast-21",
-    .traits = {.precision = Precision::kNever, .values = Values::kExact},
+    .traits = {.precision = Precision::kNever, .values = Values::kExact, .elements = CastElements},
 });
-[[maybe_unused]] const bool cast_elements = (SetElements(op::cast, CastElements), true);
 const Op op::cast_like = DefineOp({
     .name = "cast_like",
     .doc = "data in the dtype of another tensor.",

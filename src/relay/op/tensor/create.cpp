@@ -325,9 +325,8 @@ const Op op::arange = DefineOp({
     .gradient = gradient::ArangeBack,
     .pattern = OpPattern::kOpaque,  // fused, its operands would be no constants, and its length unknown
     .source = "NumPy; ONNX Range-11",
-    .traits = {.precision = Precision::kNever},
+    .traits = {.precision = Precision::kNever, .symbolic_form = ArangeSymbolic, .negative_values = true},
 });
-[[maybe_unused]] const bool arange_symbolic = (SetSymbolicForm(op::arange, ArangeSymbolic), true);
 const Op op::eye = DefineOp({
     .name = "eye",
     .doc = "Ones on a diagonal, zeros elsewhere.",
@@ -349,9 +348,8 @@ const Op op::shape_of = DefineOp({
     .lower = LowerShapeOf,
     .pattern = OpPattern::kOpaque,
     .source = "Relay; ONNX Shape-21",
-    .traits = {.value_of_types = ShapeOfTypes, .shape_only = true},
+    .traits = {.value_of_types = ShapeOfTypes, .elements = ExtentElements, .shape_only = true},
 });
-[[maybe_unused]] const bool shape_of_elements = (SetElements(op::shape_of, ExtentElements), true);
 const Op op::ndarray_size = DefineOp({
     .name = "ndarray_size",
     .doc = "The number of elements.",
@@ -362,8 +360,7 @@ const Op op::ndarray_size = DefineOp({
     .lower = LowerSize,
     .pattern = OpPattern::kOpaque,
     .source = "Relay; ONNX Size-21",
-    .traits = {.value_of_types = SizeOfTypes, .shape_only = true},
+    .traits = {.value_of_types = SizeOfTypes, .elements = SizeElements, .shape_only = true},
 });
-[[maybe_unused]] const bool size_elements = (SetElements(op::ndarray_size, SizeElements), true);
 
 }  // namespace baton::relay

@@ -596,9 +596,8 @@ const Op op::take = DefineOp({
     .gradient = gradient::TakeBack,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Gather-13",
-    .traits = {.values = Values::kSelects, .reference = reference::Take},
+    .traits = {.values = Values::kSelects, .reference = reference::Take, .elements = TakeElements},
 });
-[[maybe_unused]] const bool take_elements = (SetElements(op::take, TakeElements), true);
 const Op op::gather = DefineOp({
     .name = "gather",
     .doc = "out[i, j, k] = data[indices[i, j, k], j, k] for axis 0; negative indices count from the end.",

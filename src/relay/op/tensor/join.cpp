@@ -311,19 +311,17 @@ Grads MeshgridBack(const Call& call, const Expr& grad) {
 }  // namespace
 }  // namespace gradient
 
-const Op op::concatenate =
-    DefineInjective("concatenate", "Tensors joined along a dimension that they have.",
-                    "A tuple. R1: not empty. R2: rank 1 or more. R3: one dtype. R4: the same shape off `axis`.",
-                    "Extents on `axis` add up.", TypeOf<ConcatenateAttrs>, Rel<"concatenate", ConcatenateType>,
-                    LowerConcatenate, gradient::ConcatenateBack, "NumPy; ONNX Concat-13",
-                    {.values = Values::kExact, .layout = LayoutRule::kJoins, .integers = integers::Joined});
-const Op op::stack =
-    DefineInjective("stack", "Tensors joined along a new dimension.",
-                    "A tuple. R1: not empty. R2: one shape and dtype.", "A dimension more.", TypeOf<StackAttrs>,
-                    Rel<"stack", StackType>, LowerStack, gradient::StackBack, "NumPy", {.values = Values::kExact});
-// Vectors end to end, or numbers as a vector: the fields of the tuple in order.
-[[maybe_unused]] const bool joined_elements =
-    (SetElements(op::concatenate, SameElements), SetElements(op::stack, SameElements), true);
+const Op op::concatenate = DefineInjective(
+    "concatenate", "Tensors joined along a dimension that they have.",
+    "A tuple. R1: not empty. R2: rank 1 or more. R3: one dtype. R4: the same shape off `axis`.",
+    "Extents on `axis` add up.", TypeOf<ConcatenateAttrs>, Rel<"concatenate", ConcatenateType>, LowerConcatenate,
+    gradient::ConcatenateBack, "NumPy; ONNX Concat-13",
+    // Vectors end to end: the fields of the tuple in order.
+    {.values = Values::kExact, .layout = LayoutRule::kJoins, .integers = integers::Joined, .elements = SameElements});
+const Op op::stack = DefineInjective("stack", "Tensors joined along a new dimension.",
+                                     "A tuple. R1: not empty. R2: one shape and dtype.", "A dimension more.",
+                                     TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, gradient::StackBack,
+                                     "NumPy", {.values = Values::kExact, .elements = SameElements});
 const Op op::split = DefineInjective(
     "split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
     "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.", TypeOf<SplitAttrs>,

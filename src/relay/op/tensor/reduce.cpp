@@ -569,15 +569,15 @@ std::optional<Elements> ReducedElements(const ElementsSite& site) {
 }
 }  // namespace
 
-const Op op::sum = Row<kSum>({.reference = reference::Sum}), op::prod = Row<kProd>(),
-         op::max = Row<kMax>({.precision = Precision::kFollow, .values = Values::kSelects}),
-         op::min = Row<kMin>({.precision = Precision::kFollow, .values = Values::kSelects}),
+const Op op::sum = Row<kSum>({.reference = reference::Sum, .elements = ReducedElements<Kind::kSum>}),
+         op::prod = Row<kProd>({.elements = ReducedElements<Kind::kProd>}),
+         op::max = Row<kMax>(
+             {.precision = Precision::kFollow, .values = Values::kSelects, .elements = ReducedElements<Kind::kMax>}),
+         op::min = Row<kMin>(
+             {.precision = Precision::kFollow, .values = Values::kSelects, .elements = ReducedElements<Kind::kMin>}),
          op::mean = Row<kMean>({.integers = integers::Averages}), op::all = Row<kAll>(), op::any = Row<kAny>(),
          op::logsumexp = Row<kLogSumExp>(), op::sum_squares = Row<kSumSquares>(), op::norm_l1 = Row<kNormL1>(),
          op::norm_l2 = Row<kNormL2>(), op::log_sum = Row<kLogSum>();
-[[maybe_unused]] const bool reduced_elements =
-    (SetElements(op::sum, ReducedElements<Kind::kSum>), SetElements(op::prod, ReducedElements<Kind::kProd>),
-     SetElements(op::max, ReducedElements<Kind::kMax>), SetElements(op::min, ReducedElements<Kind::kMin>), true);
 const Op op::argmax =
     DefineArg<"argmax", true>("Index of the largest, the first of equal ones; NaN is largest.", "ONNX ArgMax-13");
 const Op op::argmin =

@@ -570,9 +570,11 @@ const Op op::strided_slice = DefineOp({
     .gradient = gradient::StridedSliceBack,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Slice-13",
-    .traits = {.values = Values::kSelects, .layout = LayoutRule::kPads, .reference = reference::StridedSlice},
+    .traits = {.values = Values::kSelects,
+               .layout = LayoutRule::kPads,
+               .reference = reference::StridedSlice,
+               .elements = SliceElements},
 });
-[[maybe_unused]] const bool slice_elements = (SetElements(op::strided_slice, SliceElements), true);
 const Op op::strided_set = DefineOp({
     .name = "strided_set",
     .doc = "data with a window of it replaced by v.",

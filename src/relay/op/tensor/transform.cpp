@@ -461,7 +461,7 @@ const Op op::reshape =
     DefineInjective("reshape", "The same elements, row-major, in another shape.", "Any tensor.",
                     "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
                     TypeOf<ReshapeAttrs>, Rel<"reshape", ReshapeType>, LowerReshape, gradient::ReshapeBack,
-                    "Relay; ONNX Reshape-21", {.values = Values::kView});
+                    "Relay; ONNX Reshape-21", {.values = Values::kView, .elements = SameElements});
 const Op op::reverse_reshape =
     DefineInjective("reverse_reshape", "reshape whose codes are read from the right.", "Any tensor.",
                     "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
@@ -488,15 +488,11 @@ const Op op::expand_dims =
     DefineInjective("expand_dims", "New dimensions of extent 1.", "Any tensor.",
                     "R1: at most 64 dimensions. R2: no dimension is named twice.", TypeOf<ExpandDimsAttrs>,
                     Rel<"expand_dims", ExpandDimsType>, LowerExpandDims, gradient::ReshapeBack,
-                    "NumPy; ONNX Unsqueeze-21", {.values = Values::kView});
+                    "NumPy; ONNX Unsqueeze-21", {.values = Values::kView, .elements = SameElements});
 const Op op::squeeze = DefineInjective(
     "squeeze", "Without dimensions of extent 1.", "R1: extent 1 on `axis`. R2: known extents with axis=None.",
     "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>, LowerSqueeze, gradient::ReshapeBack,
-    "NumPy; ONNX Squeeze-21", {.values = Values::kView, .layout = LayoutRule::kReduces});
-[[maybe_unused]] const bool same_elements = [] {
-  for (const Op& op : {op::reshape, op::expand_dims, op::squeeze}) SetElements(op, SameElements);
-  return true;
-}();
+    "NumPy; ONNX Squeeze-21", {.values = Values::kView, .layout = LayoutRule::kReduces, .elements = SameElements});
 const Op op::transpose = DefineInjective(
     "transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.", TypeOf<TransposeAttrs>,
     Rel<"transpose", TransposeType>, LowerTranspose, gradient::TransposeBack, "NumPy",

@@ -422,7 +422,7 @@ Op DefineCopy(const char* name) {
                    .gradient = gradient::Through,
                    .pattern = OpPattern::kElemWise,
                    .source = "ONNX Identity-14",
-                   .traits = {.values = Values::kSelects}});
+                   .traits = {.values = Values::kSelects, .elements = SameElements}});
 }
 
 // ---- With attributes.
@@ -605,8 +605,6 @@ const Op op::abs = Row<kAbs>(kExactValues),
          op::softplus = Row<kSoftplus>(kNeverNarrow), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
          op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
-[[maybe_unused]] const bool copy_elements =
-    (SetElements(op::copy, SameElements), SetElements(op::identity, SameElements), true);
 
 [[maybe_unused]] const Op leaky_relu =
     WithAttrs<"nn.leaky_relu", LeakyReluAttrs, kF, LeakyRelu, gradient::DLeakyRelu>::Define(
