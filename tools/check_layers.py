@@ -157,6 +157,8 @@ ABOUT = {
         "add",
         "broadcast_to",
         "divide",
+        "equal",
+        "max",
         "multiply",
         "nn.attention",
         "nn.batch_matmul",

@@ -155,8 +155,9 @@ class AttentionWriter {
         "unit", q_.extent[0] * groups_ * chunks_, [&](const PrimExpr& unit) { return Unit(unit); },
         mc_.cores > 1 ? ForKind::kParallel : ForKind::kSerial);
     if (!units.defined()) return Effect(I(0));
-    // A weight takes about as long as eight products.
-    PrimExpr worth = I(static_cast<int64_t>(kParallelFlops / 2)) <
+    // A weight takes about as long as eight products. Rows are few where keys are many: threads pay later than
+    // elsewhere.
+    PrimExpr worth = I(static_cast<int64_t>(2 * kParallelFlops)) <
                      q_.extent[0] * groups_ * total_ * (keys_ * I(depth_ + width_ + 8));
     s.Add(tir::ParallelIf(worth, units));
     return s.Done();

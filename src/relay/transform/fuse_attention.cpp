@@ -13,6 +13,7 @@
 #include <relay/expr/children.h>
 #include <relay/expr/expr_index.h>
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -29,6 +30,8 @@ using Shape = Array<PrimExpr>;
 constexpr size_t kMostViews = 16;
 /// Masks and scales between a product and its softmax.
 constexpr int kMostSteps = 12;
+/// Of a head's keys: their products are as fast as the kernel, which fills registers.
+constexpr int64_t kFewElements = 128;
 constexpr std::string_view kLetters = "BHSD";
 
 const TensorTypeNode* TypeAt(const Expr& e) {
@@ -88,7 +91,8 @@ struct Scores {
   Product product;
   double scale = 1;
   std::vector<Mask> masks;
-  Shape shape;  ///< of scores where masks are added
+  bool guarded = false;  ///< rows that see no key are asked for, and have weights of 0
+  Shape shape;           ///< of scores where masks are added
 };
 
 /// An attention that was found: its call but for the layout of the result, and the product that it replaces as an
@@ -104,9 +108,10 @@ class AttentionFuser : public MixedModeMutator {
   explicit AttentionFuser(const Expr& root) : index_(root) {}
 
  private:
-  bool UsedOnce(const Expr& e) const {
+  bool UsedOnce(const Expr& e) const { return HasUses(e, 1); }
+  bool HasUses(const Expr& e, size_t count) const {
     const uint32_t id = index_.IdOf(e.get());
-    return id != ExprIndex::kNone && index_.Users(id).size() == 1;
+    return id != ExprIndex::kNone && index_.Users(id).size() == count;
   }
 
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
@@ -210,7 +215,8 @@ class AttentionFuser : public MixedModeMutator {
   bool Follow(Expr e, Scores* s, int steps) const {
     for (; steps < kMostSteps; ++steps) {
       const auto* call = e.as<CallNode>();
-      if (!call || !IsFloat32(e) || !HasKnownExtents(TypeAt(e)->shape) || !UsedOnce(e)) return false;
+      if (!call || !IsFloat32(e) || !HasKnownExtents(TypeAt(e)->shape)) return false;
+      if (!HasUses(e, steps == 0 && s->guarded ? 2 : 1)) return false;
       const Shape& shape = TypeAt(e)->shape;
       if ((s->product = ProductOf(e))) {
         if (s->masks.empty() && s->shape.size() < 4 && shape.size() == 4) s->shape = shape;
@@ -278,6 +284,19 @@ class AttentionFuser : public MixedModeMutator {
     return view->Reshape(full);
   }
 
+  /// Of where(max(scores) == -inf, 0, softmax(scores)) the softmax; null for others.
+  Expr Guarded(const Expr& weights) const {
+    const auto* choice = weights.as<CallNode>();
+    if (!choice || !choice->op.same_as(op::where) || NumberOf(choice->args[1]) != 0.0 || !UsedOnce(weights)) return {};
+    const auto *softmax = choice->args[2].as<CallNode>(), *test = choice->args[0].as<CallNode>();
+    if (!softmax || !test || !test->op.same_as(op::equal) || !UsedOnce(choice->args[0])) return {};
+    const auto* top = test->args[0].as<CallNode>();
+    const std::optional<double> least = NumberOf(test->args[1]);
+    if (!top || !top->op.same_as(op::max) || !UsedOnce(test->args[0]) || !least || *least >= 0 || !std::isinf(*least))
+      return {};
+    return top->args[0].same_as(softmax->args[0]) ? choice->args[2] : Expr();
+  }
+
   std::optional<Found> Match(const Product& mixing) {
     // The weights: a softmax, in another shape perhaps.
     Expr weights = mixing.call->args[0];
@@ -285,13 +304,14 @@ class AttentionFuser : public MixedModeMutator {
       if (!UsedOnce(weights)) return std::nullopt;
       weights = c->args[0];
     }
+    Scores s;
+    if (const Expr inner = Guarded(weights); inner.defined()) weights = inner, s.guarded = true;
     const auto* softmax = weights.as<CallNode>();
     if (!softmax || mixing.transpose_a || !softmax->op.same_as(op::softmax) || !UsedOnce(weights)) return std::nullopt;
     const auto* type = TypeAt(weights);
     const auto rank = type ? static_cast<int64_t>(type->shape.size()) : 0;
     const int64_t axis = AttrsAs<SoftmaxAttrs>(softmax->attrs).axis;
     if (rank < 2 || (axis != -1 && axis != rank - 1)) return std::nullopt;
-    Scores s;
     s.shape = type->shape;
     if (!Follow(softmax->args[0], &s, 0)) return std::nullopt;
     const PrimExpr rows = s.shape[s.shape.size() - 2], keys = s.shape.back();
@@ -308,6 +328,7 @@ class AttentionFuser : public MixedModeMutator {
     if (!SameExtent(p.shape.back(), keys)) return std::nullopt;
     const auto* a = TypeAt(p.call->args[0]);
     const PrimExpr depth = a->shape[a->shape.size() - (p.transpose_a ? 2 : 1)];
+    if (DimOf(keys) >= 0 && DimOf(keys) * DimOf(depth) <= kFewElements) return std::nullopt;
     double scale = s.scale;
     StridedView q = Trace(p.call->args[0], &scale), k = Trace(p.call->args[1], &scale),
                 v = Trace(mixing.call->args[1], nullptr);
@@ -336,6 +357,8 @@ class AttentionFuser : public MixedModeMutator {
       if (std::optional<Found> f = Named(q, k, v, out, lead.size(), split)) {
         f->attrs.scale = scale;
         if (!AddMask(&*f, s, split)) return std::nullopt;
+        // A causal query sees its own place: no row is without a key.
+        if (s.guarded && f->args.size() > 3) return std::nullopt;
         return f;
       }
     }

@@ -108,7 +108,7 @@ def onnx_attention(shapes, **attrs):
 
 @pytest.mark.parametrize("causal", [0, 1])
 def test_the_operator_of_onnx(causal):
-    shapes = {"q": (2, 9, 6 * 8), "k": (2, 9, 2 * 8), "v": (2, 9, 2 * 8)}
+    shapes = {"q": (2, 20, 6 * 8), "k": (2, 20, 2 * 8), "v": (2, 20, 2 * 8)}
     source = onnx_attention(shapes, is_causal=causal, q_num_heads=6, kv_num_heads=2)
     feeds = {n: np.random.default_rng(0).standard_normal(s, np.float32) for n, s in shapes.items()}
     text = same(source, feeds, 1)
@@ -119,3 +119,22 @@ def test_strict_programs_keep_their_sums():
     source, _ = attention.spelled(attention.Row("spelled", 5, 9, 6, 2, False), np.random.default_rng(0))
     assert "nn.attention(" not in after(source, config={"fp": "strict"})[1]
     assert "nn.attention(" in after(source)[1]
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_weights_of_rows_without_a_key(causal):
+    """PyTorch's operator gives them zeros, which only a mask that leaves each row a key makes needless."""
+    from baton import relay
+
+    q, k, v = (relay.var(n, shape=(1, 2, 20, 16)) for n in "qkv")
+    low = relay.const(np.float32(-np.inf))
+    seen = np.tri(20, dtype=bool)
+    if not causal:
+        seen[3] = False
+    scores = relay.where(relay.const(seen), relay.nn.matmul(q, k, transpose_b=True), low)
+    none = relay.equal(relay.max(scores, axis=[3], keepdims=True), low)
+    weights = relay.where(none, relay.const(np.float32(0)), relay.nn.softmax(scores))
+    source = baton.IRModule.from_expr(relay.Function([q, k, v], relay.nn.matmul(weights, v)))
+    feeds = {n: np.random.default_rng(0).standard_normal((1, 2, 20, 16), np.float32) for n in "qkv"}
+    text = same(source, feeds, int(causal))
+    assert ("causal=True" in text) == causal
