@@ -9,6 +9,7 @@
 #include <baton/tir/op.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace baton::relay::transform {
 namespace {
@@ -37,6 +38,7 @@ bool CausalMasks::Adds(const Expr& mask, double factor) {
   if (!call->op.same_as(op::where)) return false;
   const std::optional<double> a = NumberOf(call->args[1]), b = NumberOf(call->args[2]);
   if (!a || !b) return false;
+  hides_ = (*a == 0 ? *b : *a) * factor;
   if (*a == 0 && *b * factor <= kHides) return Shows(call->args[0]);
   return *b == 0 && *a * factor <= kHides && Shows(call->args[0], true);
 }
@@ -56,17 +58,19 @@ bool CausalMasks::Shows(const Expr& condition, bool inverse) {
   return is(op::greater, op::less_equal) && Compares(b, a, -1);
 }
 
-bool CausalMasks::ShowsByConstant(const runtime::NDArray& values, double factor, bool condition, bool inverse) const {
+bool CausalMasks::ShowsByConstant(const runtime::NDArray& values, double factor, bool condition, bool inverse) {
   const int64_t rows = DimOf(rows_), keys = DimOf(keys_), rank = values.ndim();
   if (rows < 1 || keys < rows || rank < 2 || values.numel() != rows * keys || values.dim(rank - 1) != keys)
     return false;
   if (!runtime::IsLoadable(values.dtype()) || (condition && !values.dtype().is_bool())) return false;
   const runtime::NDArray dense = values.Contiguous();
+  hides_ = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < keys; ++j) {
       const double x = runtime::LoadDouble(dense.data(), dense.dtype(), i * keys + j) * factor;
       const bool shown = condition ? (x != 0) != inverse : x == 0, hidden = condition ? !shown : x <= kHides;
       if (j <= i + keys - rows ? !shown : !hidden) return false;
+      if (j > i + keys - rows && !condition) hides_ = std::max(hides_, x);
     }
   }
   return true;

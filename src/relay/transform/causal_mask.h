@@ -23,6 +23,8 @@ class CausalMasks {
   /// Whether `factor` times the expression, of two dimensions or leading ones of extent 1, adds 0 to the scores of keys
   /// up to a query's own place and hides the others.
   bool Adds(const Expr& mask, double factor);
+  /// The largest number that hides a key in the mask that Adds took last.
+  double hides() const { return hides_; }
   /// Whether a condition holds for keys up to a query's own place and for no others; `inverse`: the other way around.
   bool Shows(const Expr& condition, bool inverse = false);
 
@@ -32,12 +34,13 @@ class CausalMasks {
     std::vector<bool> along;
     PrimExpr offset;
   };
-  bool ShowsByConstant(const runtime::NDArray& values, double factor, bool condition, bool inverse) const;
+  bool ShowsByConstant(const runtime::NDArray& values, double factor, bool condition, bool inverse);
   /// Whether key <= place + `more`, both as Places, is the condition.
   bool Compares(const Expr& key, const Expr& place, int64_t more);
   std::optional<Places> PlacesOf(const Expr& e, int steps = 0);
 
   PrimExpr rows_, keys_;
+  double hides_ = 0;
   KnownValues known_;
 };
 

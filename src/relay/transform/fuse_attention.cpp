@@ -396,69 +396,74 @@ class AttentionFuser : public MixedModeMutator {
     return f;
   }
 
-  /// What a mask adds, made once for all layers that have it.
-  Expr Added(const Mask& m) {
-    const DataType t = DataType::Float(32);
-    if (!m.chooses && m.factor == 1) return Mutate(m.value);
-    Expr& made = masks_[{m.value.get(), m.chooses, m.where_true, m.chooses ? m.number : m.factor}];
-    if (made.defined()) return made;
-    const Expr value = Mutate(m.value);
-    if (m.chooses) {
-      const Expr hidden = MakeScalar(m.number, t), shown = MakeScalar(0, t);
-      made = m.where_true ? Where(value, hidden, shown) : Where(value, shown, hidden);
-    } else {
-      made = Multiply(value, MakeScalar(m.factor, t));
-    }
-    return made;
-  }
-
-  /// The masks as one operand; false where they have no such form.
+  /// What is added to scores, as one operand: the masks from the product outwards. False where they have no such form.
   bool AddMask(Found* f, const Scores& s, size_t split) {
     Expr all;
     Shape of_all;
     CausalMasks causal(s.shape[s.shape.size() - 2], s.shape.back());
-    for (const Mask& m : s.masks) {
-      if (m.chooses ? causal.Shows(m.value, m.where_true) : causal.Adds(m.value, m.factor)) {
+    for (size_t i = s.masks.size(); i-- > 0;) {
+      const Mask& m = s.masks[i];
+      // Beside another mask a row may see no key: it then weighs all keys that are hidden by finite numbers.
+      if ((m.chooses ? causal.Shows(m.value, m.where_true) : causal.Adds(m.value, m.factor)) &&
+          (s.masks.size() == 1 || std::isinf(m.chooses ? m.number : causal.hides()))) {
         f->attrs.causal = f->attrs.causal || DimOf(s.shape[s.shape.size() - 2]) != 1;  // one row sees all keys
         continue;
       }
-      const auto* type = TypeAt(m.value);
-      const size_t rank = s.shape.size(), own = type ? type->shape.size() : rank + 1;
-      if (own > rank || !HasKnownExtents(type->shape)) return false;
       Shape shape;
-      for (auto [begin, end] :
-           {std::pair{size_t{0}, split}, {split, rank - 2}, {rank - 2, rank - 1}, {rank - 1, rank}}) {
-        PrimExpr extent(int64_t{1}), full(int64_t{1});
-        for (size_t d = begin; d < end; ++d) {
-          if (d + own >= rank) extent = extent * type->shape[static_cast<int64_t>(d + own - rank)];
-          full = full * s.shape[static_cast<int64_t>(d)];
-        }
-        if (DimOf(extent) != 1 && !SameExtent(extent, full)) return false;
-        shape.push_back(DimOf(extent) == 1 ? extent : full);
-      }
-      const Expr value = ReshapeTo(Added(m), type->shape, shape);
-      if (!all.defined()) {
-        all = value, of_all = shape;
-        continue;
-      }
-      // A sum that is larger than both, and has all heads, would cost what the kernel saves.
+      if (!MaskShape(m, s.shape, split, &shape)) return false;
+      // A mask that is larger than its parts, and has all heads, would cost what the kernel saves.
       bool larger = false, other = false;
       Shape both;
       for (int64_t d = 0; d < 4; ++d) {
-        both.push_back(DimOf(shape[d]) == 1 ? of_all[d] : shape[d]);
-        larger = larger || !SameExtent(both[d], of_all[d]), other = other || !SameExtent(both[d], shape[d]);
+        both.push_back(all.defined() && DimOf(shape[d]) == 1 ? of_all[d] : shape[d]);
+        larger = larger || (all.defined() && !SameExtent(both[d], of_all[d]));
+        other = other || !SameExtent(both[d], shape[d]);
       }
       if (larger && other && DimOf(both[1]) != 1) return false;
-      all = Add(all, value);
+      all = WithMask(all, m, shape);
       of_all = both;
     }
     if (all.defined()) f->args.push_back(all);
     return true;
   }
 
+  /// The extents of a mask along batch, heads, rows and keys; false where it varies along a part of one.
+  static bool MaskShape(const Mask& m, const Shape& scores, size_t split, Shape* shape) {
+    const auto* type = TypeAt(m.value);
+    const size_t rank = scores.size(), own = type ? type->shape.size() : rank + 1;
+    if (own > rank || !HasKnownExtents(type->shape)) return false;
+    const std::pair<size_t, size_t> parts[] = {{0, split}, {split, rank - 2}, {rank - 2, rank - 1}, {rank - 1, rank}};
+    for (auto [begin, end] : parts) {
+      PrimExpr extent(int64_t{1}), full(int64_t{1});
+      for (size_t d = begin; d < end; ++d) {
+        if (d + own >= rank) extent = extent * type->shape[static_cast<int64_t>(d + own - rank)];
+        full = full * scores[static_cast<int64_t>(d)];
+      }
+      if (DimOf(extent) != 1 && !SameExtent(extent, full)) return false;
+      shape->push_back(DimOf(extent) == 1 ? extent : full);
+    }
+    return true;
+  }
+
+  /// What `inner` (null: nothing) and the mask around it add. Equal ones of several layers are one expression.
+  Expr WithMask(const Expr& inner, const Mask& m, const Shape& shape) {
+    const DataType t = DataType::Float(32);
+    Expr& made = masks_[{inner.get(), m.value.get(), m.chooses, m.where_true, m.chooses ? m.number : m.factor}];
+    if (made.defined()) return made;
+    const Expr value = ReshapeTo(Mutate(m.value), TypeAt(m.value)->shape, shape);
+    if (m.chooses) {
+      const Expr hidden = MakeScalar(m.number, t), shown = inner.defined() ? inner : MakeScalar(0, t);
+      made = m.where_true ? Where(value, hidden, shown) : Where(value, shown, hidden);
+      return made;
+    }
+    made = m.factor == 1 ? value : Multiply(value, MakeScalar(m.factor, t));
+    if (inner.defined()) made = Add(inner, made);
+    return made;
+  }
+
   ExprIndex index_;
   PointerMap<Found> found_;
-  std::map<std::tuple<const Object*, bool, bool, double>, Expr> masks_;
+  std::map<std::tuple<const Object*, const Object*, bool, bool, double>, Expr> masks_;
 };
 
 }  // namespace
