@@ -83,6 +83,8 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   add(Legalize());
   add(FoldConstant());
   add(EliminateCommonSubexpr());
+  // From here on attention is one operator.
+  add(FuseAttention());
   // CombineParallelDense stays out: MiniLM's products, three in one, take no less time, and slicing them costs.
   // From here on data flows in the layouts of the kernels.
   add_if_there("AlterOpLayout");

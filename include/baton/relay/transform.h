@@ -183,6 +183,9 @@ struct EliminateCommonSubexprOptions : PassOptions<EliminateCommonSubexprOptions
 };
 BATON_DLL Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& options = {});
 
+/// One nn.attention in place of the products and the softmax that programs spell it out with.
+BATON_DLL Pass FuseAttention();
+
 /// Puts constant weights of nn.dense into the panels that kernels of the current target read.
 BATON_DLL Pass PackDense();
 /// Attribute of main: by the name of an input, that of the output which is the input with new elements behind it.

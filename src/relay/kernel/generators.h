@@ -14,6 +14,7 @@ tir::PrimFunc GenerateBatchMatmul(const Function& func, const Call& anchor, cons
 /// A product whose second operand has its dimensions in another order.
 tir::PrimFunc GenerateMatmulPermuted(const Function& func, const Call& anchor, const String& name,
                                      const Target& target);
+tir::PrimFunc GenerateAttention(const Function& func, const Call& anchor, const String& name, const Target& target);
 /// nn.conv1d, nn.conv2d and nn.conv3d.
 template <int N>
 tir::PrimFunc GenerateConv(const Function& func, const Call& anchor, const String& name, const Target& target);

@@ -35,6 +35,9 @@ struct Matmul {
 /// Offset of an operand for a batch number.
 PrimExpr BatchOffset(const PrimExpr& number, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& strides);
 
+/// Turns a square of as many vectors as each has lanes round: rows become columns.
+void TransposeSquare(std::vector<PrimExpr>* x, Steps* steps);
+
 /// A product whose extents are not all literals: register tiles and panels have literal sizes, their numbers do not.
 Stmt WriteOpenMatmul(const Group& g, const Matmul& p, const Machine& mc);
 
@@ -102,7 +105,6 @@ class MatmulTiles {
   Stmt PackLines(const Buffer& packed, const PrimExpr& from, const PrimExpr& count, const PrimExpr& v);
   Stmt PackByElement(const Buffer& packed, const PrimExpr& line0, const PrimExpr& first, const PrimExpr& count,
                      const PrimExpr& v, const PrimExpr& lines, int64_t row);
-  static void Transpose(std::vector<PrimExpr>* x, Steps* steps);
 };
 
 }  // namespace baton::relay::kernel

@@ -77,7 +77,7 @@ Stmt MatmulTiles::PackLines(const Buffer& packed, const PrimExpr& from, const Pr
       x.push_back(columns < 0 || i < Known(lines) ? steps.Let("x", Read(p_.b_buffer, line(i) + q * I(lanes_), lanes_))
                                                   : PrimExpr(tir::Broadcast(tir::make_const(dtype_, 0), lanes_)));
     }
-    Transpose(&x, &steps);
+    TransposeSquare(&x, &steps);
     for (int64_t i = 0; i < lanes_; ++i)
       steps.Add(
           Store(packed, Span((q * I(lanes_) + I(i)) * I(row) + v * I(lanes_), lanes_), x[static_cast<size_t>(i)]));
@@ -98,8 +98,8 @@ Stmt MatmulTiles::PackByElement(const Buffer& packed, const PrimExpr& line0, con
   });
 }
 
-/// Rows of a square become its columns: blocks of 2, 4, ... lanes change places.
-void MatmulTiles::Transpose(std::vector<PrimExpr>* x, Steps* steps) {
+/// Blocks of 2, 4, ... lanes change places.
+void TransposeSquare(std::vector<PrimExpr>* x, Steps* steps) {
   size_t n = x->size();
   for (size_t half = 1; half < n; half *= 2) {
     std::vector<PrimExpr> y(n);

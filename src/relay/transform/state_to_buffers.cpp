@@ -111,6 +111,7 @@ class Rewriter : public MixedModeMutator {
       const Product* p = products_.Find(call->args[0].get());
       return p && SameShape(p->shape, TensorOf(GetRef<Expr>(pre))) ? p->result : post;
     }
+    if (pre->op.same_as(op::attention)) return AttendInPlace(post);
     const bool plain = pre->op.same_as(op::matmul), batch = pre->op.same_as(op::batch_matmul);
     return plain || batch ? ReadInPlace(pre, post, batch) : post;
   }
@@ -138,6 +139,26 @@ class Rewriter : public MixedModeMutator {
     s->appended = MakeCall(op::memory_append, {s->buffer, rows});
     s->appended->span = post->span;
     return Transpose(s->appended, Array<int64_t>(s->back.begin(), s->back.end()));
+  }
+
+  /// Attention reads keys and values of a state where they are: their layouts become those of its memory.
+  static Expr AttendInPlace(const Expr& post) {
+    const auto* call = post.as<CallNode>();
+    Array<Expr> args = call->args;
+    if (!StateUnder(args[1]) && !StateUnder(args[2])) return post;
+    AttentionAttrs attrs = AttrsAs<AttentionAttrs>(call->attrs);
+    for (int64_t i : {1, 2}) {
+      if (!StateUnder(args[i])) continue;
+      String& layout = i == 1 ? attrs.key_layout : attrs.value_layout;
+      std::string in_memory(layout.size(), ' ');
+      const Axes axes = AxesOf(args[i], layout.size());
+      for (size_t d = 0; d < axes.size(); ++d) in_memory[static_cast<size_t>(axes[d])] = layout.view()[d];
+      layout = in_memory;
+      args.Set(i, args[i].as<CallNode>()->args[0]);
+    }
+    Expr out = MakeCall<AttentionAttrs>(op::attention, args, [&](AttentionAttrs* a) { *a = attrs; });
+    out->span = post->span;
+    return out;
   }
 
   /// A product that reads a state does so where it lies. Importers give a product of stacks one dimension for the whole

@@ -119,7 +119,7 @@ def test_no_kernel_reads_a_state_to_copy_it(source):
     )
     text = m.source("relay")
     assert "concatenate" not in text and text.count("memory.append") == 2 * LAYERS
-    assert text.count("nn.contrib_matmul_permuted") == 2 * LAYERS
+    assert text.count("nn.attention(") == text.count('key_layout="SBHD", value_layout="SBHD"') == LAYERS
     s = m.session()
     s(tokens(5))
     s(tokens(1))

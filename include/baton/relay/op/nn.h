@@ -128,6 +128,35 @@ struct MatmulPermutedAttrs : AttrsNode<MatmulPermutedAttrs> {
       "The order in which the product takes the dimensions of tensor_b, as of transpose.", kRequired);
   }
 };
+struct SoftmaxAttrs : AttrsNode<SoftmaxAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SoftmaxAttrs";
+  int64_t axis = -1;
+  static constexpr void Describe(auto& d) { d(F<&SoftmaxAttrs::axis>, "Dimension that sums to 1."); }
+};
+struct AttentionAttrs : AttrsNode<AttentionAttrs> {
+  static constexpr auto _type_key = "relay.attrs.AttentionAttrs";
+  double scale = 1;
+  bool causal = false;
+  int64_t window = 0;
+  String query_layout = "BHSD";
+  String key_layout = "BHSD";
+  String value_layout = "BHSD";
+  String out_layout = "BHSD";
+  static constexpr void Describe(auto& d) {
+    d(F<&AttentionAttrs::scale>, "What products of query and key are multiplied by; 1 / sqrt(D) as a rule.");
+    d(F<&AttentionAttrs::causal>,
+      "Whether a query sees only keys up to its own place; the last query has the place of the last key.");
+    d(F<&AttentionAttrs::window>,
+      "Keys up to its own place that a causal query sees, in elements; 0: all of them. R7: causal where it is not 0.",
+      AtLeast(0));
+    d(F<&AttentionAttrs::query_layout>,
+      "Order of the dimensions of query: batch (B), head (H), place in the sequence (S), element of a head (D). R3: "
+      "each letter once.");
+    d(F<&AttentionAttrs::key_layout>, "The same of key.");
+    d(F<&AttentionAttrs::value_layout>, "The same of value.");
+    d(F<&AttentionAttrs::out_layout>, "The same of the result.");
+  }
+};
 struct BatchMatmulAttrs : AttrsNode<BatchMatmulAttrs> {
   static constexpr auto _type_key = "relay.attrs.BatchMatmulAttrs";
   DataType out_dtype;
@@ -244,9 +273,9 @@ struct UpSamplingAttrs : AttrsNode<UpSamplingAttrs> {
 namespace op {
 extern BATON_DLL const Op conv1d, conv2d, conv3d, conv2d_nchwc, depthwise_conv2d_nchwc, conv1d_transpose,
     conv2d_transpose, conv3d_transpose, deformable_conv2d, dense, dense_pack, unpack_panels, matmul, matmul_permuted,
-    recurrence, batch_matmul, einsum;
+    recurrence, batch_matmul, einsum, attention;
 extern BATON_DLL const Op batch_norm, instance_norm, layer_norm, group_norm, rms_norm, l2_normalize, lp_normalize, lrn,
-    log_softmax, hardmax, dropout;
+    softmax, log_softmax, hardmax, dropout;
 extern BATON_DLL const Op max_pool1d, max_pool2d, max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d,
     lp_pool3d, max_pool_with_indices, max_unpool, global_max_pool1d, global_max_pool2d, global_max_pool3d,
     global_avg_pool1d, global_avg_pool2d, global_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,

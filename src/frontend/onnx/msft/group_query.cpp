@@ -13,7 +13,7 @@ namespace {
 struct Cache {
   int64_t batch, rows, room;  ///< sequences, new keys, keys of the past tensors
   int64_t keys;               ///< of the present tensors: the room, or all keys of the longest sequence
-  Value before;               ///< (batch, 1): keys of the past that count
+  Value before;               ///< (batch or 1, 1): keys of the past that count
   bool whole;                 ///< the past counts in full, and the new keys follow it
 };
 
@@ -27,6 +27,11 @@ Cache CacheOf(Ctx& c, const Value& query, const Value& past) {
   // The total of one sequence is its own: if it is that of the past and the new keys, nothing is left out.
   k.whole = (k.batch == 1 || k.room == 0) && c.Minus(total[0], both) == 0;
   k.keys = k.whole ? both : c.Most(k.room, total[0]);
+  if (k.whole) {
+    // All of the past counts, which shapes say: one sequence, or none has a past.
+    k.before = past ? c.Reshape(c.Slice(c.ShapeOf(past), 0, 2, 3), {1, 1}) : c.Full(kI64, 0, {1, 1});
+    return k;
+  }
   // The first prompt has no past, whatever the room and however short a sequence is.
   Value all = c.Reshape(c.Cast(c.T(5), kI64), {k.batch, 1}), rows = c.ShapeOf(query);
   rows = c.Reshape(c.Slice(rows, 0, 2, 3), {1, 1});

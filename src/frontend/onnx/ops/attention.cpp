@@ -119,8 +119,8 @@ Values Attention(Ctx& c) {
   if (in.is_void() || !IsFloat(in)) c.Unsupported("`softmax_precision` " + std::to_string(precision));
   in = ComputeType(in);
   Value p = c.Cast(scores, in);
-  if (bias) {
-    // A row in which every key is masked has no softmax; it counts for nothing.
+  if (mask || lengths || left >= 0 || right >= 0) {
+    // A row in which every key is masked has no softmax; it counts for nothing. A causal one sees its own place.
     Value open = c.Call("greater", {Reduce(c, "max", bias, {c.Rank(bias) - 1}, true), never});
     p = Softmax(c, c.Where(open, p, c.Scalar(in, 0)), 3);
     p = c.Where(open, p, c.Scalar(in, 0));

@@ -11,15 +11,9 @@
 
 namespace baton::relay {
 namespace op {
-extern const Op fast_softmax, softmax;
+extern const Op fast_softmax;
 }
 namespace {
-
-struct SoftmaxAttrs : AttrsNode<SoftmaxAttrs> {
-  static constexpr auto _type_key = "relay.attrs.SoftmaxAttrs";
-  int64_t axis = -1;
-  static constexpr void Describe(auto& d) { d(F<&SoftmaxAttrs::axis>, "Dimension that sums to 1."); }
-};
 
 Shape Without(const Indices& i, int64_t axis) {
   Shape at;
