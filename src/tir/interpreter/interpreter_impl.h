@@ -50,6 +50,7 @@ class Interpreter final : public Machine {
 
   Scalar Eval(const PrimExpr& e, int lane) override {
     Step();
+    if (e.as<IntImmNode>() || e.as<VarNode>()) return EvalNode(e, lane);  // leaves, the most of what is evaluated
     return support::WithStack([&] { return EvalNode(e, lane); });
   }
   Scalar ReadPlace(const BufferLoadNode* place, int lane) override {
