@@ -68,7 +68,7 @@ def measure(name: str, engine: str, threads: int) -> dict | None:
     with tempfile.TemporaryDirectory() as cold:
         python = str(Path(__file__).resolve().parent.parent / "python")
         # The model's own file stays where it is; every cache of Baton's starts empty.
-        env = {**os.environ, "BATON_CACHE_DIR": cold, "BATON_NUM_THREADS": str(threads)}
+        env = {**os.environ, "BATON_CACHE": "1", "BATON_CACHE_DIR": cold, "BATON_NUM_THREADS": str(threads)}
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [python, os.environ.get("PYTHONPATH")]))
         command = [sys.executable, __file__, "--child", name, "--engines", engine, "--threads", str(threads)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env)
