@@ -2,6 +2,7 @@
 #include "codegen/cache/events.h"
 
 #include <baton/support/json.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,10 @@ struct Here {
   std::deque<std::string> lines;
   static Here& Get() {
     static auto* here = new Here;
+    // A fork waits until no thread writes, so that a child does not wait for one that it has not.
+    static const int forks =
+        pthread_atfork([] { here->mutex.lock(); }, [] { here->mutex.unlock(); }, [] { here->mutex.unlock(); });
+    (void)forks;
     return *here;
   }
 };
