@@ -50,7 +50,9 @@ class Interpreter final : public Machine {
 
   Scalar Eval(const PrimExpr& e, int lane) override {
     Step();
-    if (e.as<IntImmNode>() || e.as<VarNode>()) return EvalNode(e, lane);  // leaves, the most of what is evaluated
+    const uint32_t kind = e.get()->type_index();
+    // Leaves, the most of what is evaluated, recurse no further.
+    if (kind == IntImmNode::RuntimeTypeIndex() || kind == VarNode::RuntimeTypeIndex()) return EvalNode(e, lane);
     return support::WithStack([&] { return EvalNode(e, lane); });
   }
   Scalar ReadPlace(const BufferLoadNode* place, int lane) override {
