@@ -11,6 +11,7 @@ have them.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+os.environ.setdefault("BATON_CACHE", "0")  # what is measured is made anew
 sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))  # behind a package of PYTHONPATH
 LIGHT = (
     "bvlc_alexnet",

@@ -9,6 +9,8 @@ import pytest
 
 # Every module that a pass makes is checked for well-formedness; children that tests start do so too.
 os.environ.setdefault("BATON_VERIFY_PASSES", "1")
+# Code is made anew, whatever this machine compiled before; tests of the kernel cache have a folder of their own.
+os.environ["BATON_CACHE"] = "0"
 sys.path.append(str(Path(__file__).parent / "golden"))
 
 

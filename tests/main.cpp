@@ -6,3 +6,5 @@
 
 // Every module that a pass makes is checked for well-formedness.
 [[maybe_unused]] static const int verify_passes = setenv("BATON_VERIFY_PASSES", "1", 0);
+// Code is made anew, whatever this machine compiled before.
+[[maybe_unused]] static const int no_kernel_cache = setenv("BATON_CACHE", "0", 1);

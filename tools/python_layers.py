@@ -22,7 +22,20 @@ LAYERS = [
     ("relay", ["baton.relay"]),
     ("driver", ["baton.driver", "baton.relay.quantize"]),
     ("rpc", ["baton.rpc"]),
-    ("tools", ["baton.capsule", "baton.config", "baton.contrib", "baton.explorer", "baton.guard", "baton.history", "baton.relay.testing", "baton.testing"]),
+    (
+        "tools",
+        [
+            "baton.cache",
+            "baton.capsule",
+            "baton.config",
+            "baton.contrib",
+            "baton.explorer",
+            "baton.guard",
+            "baton.history",
+            "baton.relay.testing",
+            "baton.testing",
+        ],
+    ),
     ("baton", ["baton", "baton.compat", "baton.instrument", "baton.transform"]),
     ("programs", ["baton.__main__", "baton.cli", "baton.demo", "baton.describe", "baton.exec"]),
 ]

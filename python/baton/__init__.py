@@ -104,6 +104,7 @@ _MODULES = frozenset(
         "arith",
         "autotvm",
         "auto_scheduler",
+        "cache",
         "capsule",
         "cli",
         "compat",

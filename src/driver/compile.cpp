@@ -91,6 +91,14 @@ BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) 
 BATON_REGISTER_GLOBAL("driver.CompileForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
   return CompileForDevices(m, t);
 });
+/// Whether a function of a module is for a compiler that the program brings along.
+BATON_REGISTER_GLOBAL("driver.IsPartitioned").set_body_typed([](IRModule m) {
+  for (const auto& [var, func] : m->functions) {
+    const BaseFunc& each = func;
+    if (each->attrs.defined() && each->attrs->dict.count(String("Compiler"))) return true;
+  }
+  return false;
+});
 /// For programs whose functions are all called by name.
 BATON_REGISTER_GLOBAL("driver.CompileVm").set_body_typed([](IRModule m, Target t) {
   t = Given(t);

@@ -25,6 +25,7 @@ VERBS = {  # in the order that help shows them; each is the module of that name 
     "explain-placement": "say on which device each expression of Relay text runs, and why",
     "bisect": "find the pass that breaks a model, and the smallest program that shows it",
     "inspect": "say what is in a model: inputs, outputs, operators, what is not supported",
+    "cache": "show, clear, export or import the compiled code that is kept on disk, and say why code was not there",
     "sign": "sign a compiled model, or check its signature",
     "rpc-server": "serve this machine to others: they upload models and run them here",
     "rpc-key": "write a secret key for remote sessions, or say what one is",
@@ -100,7 +101,12 @@ def _report(error: Exception) -> int:
 
 def _work(args) -> int:
     arguments.load(getattr(args, "load", []))
-    return args.run(args)
+    code = args.run(args)
+    if getattr(args, "verbose_compile", False):
+        from .cache import tell
+
+        tell()
+    return code
 
 
 def _run(argv: list[str]) -> int:

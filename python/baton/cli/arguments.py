@@ -251,6 +251,7 @@ def add_compile_options(parser: Parser, stay_open: bool = False) -> None:
     add_shape_options(group, stay_open)
     group.add_argument("--pass-config", type=named_option, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass")
     group.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
+    group.add_argument("--verbose", dest="verbose_compile", action="store_true", help="say which code the kernel cache had, and why it lacked the other")
     add_load_option(group)
     add_fp_option(group)
 

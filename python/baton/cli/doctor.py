@@ -156,11 +156,11 @@ def _memory() -> Finding:
 
 
 def _cache() -> Finding:
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    path = (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "baton"
+    base, own = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("BATON_CACHE_DIR")
+    path = Path(own) if own else (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "baton"
     place = next(parent for parent in (path, *path.parents) if parent.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
-        mend = "set XDG_CACHE_HOME to a directory that you can write to"
+        mend = "set BATON_CACHE_DIR to a directory that you can write to"
         return Finding("cache", "note", f"{path} cannot be written to; nothing is kept between runs", mend)
     free = shutil.disk_usage(place).free / 1e9
     return Finding("cache", "ok" if free > 1 else "note", f"{path}, {free:.1f} GB free", "" if free > 1 else "make room")

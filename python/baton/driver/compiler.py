@@ -16,10 +16,10 @@ from . import forms, passes
 from .dims import MAX_EXTENT, Dim, OpenShapes
 from .donation import donated_names
 from .executable import Executable, TensorInfo
-from .external import import_all, made_outside
 from .kept import Kept
 from .limits import Limits
 from .options import Options, capsule
+from .outside import import_all, made_outside
 from .session import paired
 
 load_compiler()

@@ -33,13 +33,6 @@ def made_outside(mod):
     return _made(mod, lambda symbol, run: symbol)
 
 
-def import_all(compiled, modules):
-    """The compiled module, which imports these."""
-    for module in modules:
-        compiled.import_module(module)
-    return compiled
-
-
 def _registered(symbol, run):
     """The name under which a function is registered in this process."""
     name = f"baton.external.{next(_numbers)}.{symbol}"
@@ -117,4 +110,4 @@ def _called(func, make, symbol, name_of):
     return Function(func.params, Call(op, list(func.params)), func.ret_type), code
 
 
-__all__ = ["compiled_outside", "import_all", "made_outside"]
+__all__ = ["compiled_outside", "made_outside"]

@@ -10,8 +10,9 @@ from ..runtime import NDArray
 from ..runtime import ndarray as nd
 from ..runtime.values import fitted
 from .executors import AotExecutor, Executor, GraphExecutor, Interpreter, VMExecutor
-from .external import compiled_outside, import_all, made_outside
+from .external import compiled_outside
 from .options import capsule
+from .outside import import_all, made_outside
 from .targets import target_of, targets_of
 
 

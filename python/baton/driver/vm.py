@@ -6,8 +6,8 @@ from ..relay.expr import Tuple
 from ..relay.function import Function
 from ..runtime.vm import Executable
 from .executors import VMExecutor
-from .external import import_all, made_outside
 from .options import capsule
+from .outside import import_all, made_outside
 from .relay_build import BuildModule, _bind, _module, build
 from .targets import device_name, target_of, targets_of
 

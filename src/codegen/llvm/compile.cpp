@@ -3,9 +3,11 @@
 #include <baton/codegen/codegen.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
+#include <baton/support/sha256.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <llvm-c/Analysis.h>
+#include <llvm-c/BitWriter.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
@@ -19,6 +21,8 @@
 #include <optional>
 #include <vector>
 
+#include "codegen/cache/build_identity.h"
+#include "codegen/cache/kernel_cache.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/jobs.h"
 #include "codegen/llvm/memory_limit.h"
@@ -34,6 +38,10 @@ std::string TakeMessage(char* text) {
   return s;
 }
 
+// Loop strength reduction tries so many combinations of address formulas: of the default, 65535, it takes a third of
+// the time of code with many register tiles, and finds the same.
+constexpr const char* kOptions = "-lsr-complexity-limit=4096";
+
 void InitLLVM() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -43,9 +51,7 @@ void InitLLVM() {
     LLVMInitializeAllTargetMCs();
     LLVMInitializeAllAsmPrinters();
     LLVMInitializeAllAsmParsers();
-    // Loop strength reduction tries so many combinations of address formulas: of the default, 65535, it takes a third
-    // of the time of code with many register tiles, and finds the same.
-    const char* const options[] = {"baton", "-lsr-complexity-limit=4096"};
+    const char* const options[] = {"baton", kOptions};
     LLVMParseCommandLineOptions(2, options, "");
   });
 }
@@ -148,20 +154,24 @@ void Emit(CompiledModule* m, const Machine& machine, const Target& target, const
   LLVMDisposeMessage(error);
 }
 
-void Optimize(CompiledModule* m, const Machine& machine, const Target& target) {
-  // Loops are vectorised and unrolled before; LLVM's own vectorisers only cost time here.
-  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-  LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
-  LLVMPassBuilderOptionsSetSLPVectorization(options, 0);
-  LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
+/// The passes of a module.
+std::string PassesOf(const Target& target) {
   // Loops come rotated, unrolled and with their vectors explicit, functions without need of inlining: these few passes
   // give the same speed as default<O2> on every kernel measured, in a quarter of its time. Level 3 is LLVM's own.
   constexpr const char* kShort =
       "function<eager-inv>(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop("
       "indvars,loop-unroll-full),sroa,"
       "early-cse<memssa>,instcombine<no-verify-fixpoint>,dse,loop-mssa(licm),simplifycfg)";
-  std::string pipeline = target->opt_level == 2 ? kShort : "default<O" + std::to_string(target->opt_level) + ">";
-  LLVMErrorRef err = LLVMRunPasses(m->module, pipeline.c_str(), machine.tm, options);
+  return target->opt_level == 2 ? kShort : "default<O" + std::to_string(target->opt_level) + ">";
+}
+
+void Optimize(CompiledModule* m, const Machine& machine, const Target& target) {
+  // Loops are vectorised and unrolled before; LLVM's own vectorisers only cost time here.
+  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
+  LLVMPassBuilderOptionsSetSLPVectorization(options, 0);
+  LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
+  LLVMErrorRef err = LLVMRunPasses(m->module, PassesOf(target).c_str(), machine.tm, options);
   LLVMDisposePassBuilderOptions(options);
   if (err) {
     char* text = LLVMGetErrorMessage(err);
@@ -183,6 +193,27 @@ std::string Write(CompiledModule* m, const Machine& machine, LLVMCodeGenFileType
 }
 
 std::atomic<int64_t> compilations{0};
+
+/// What decides the object code of `m` as it was emitted. All that code depends on is in LLVM's module, and here: no
+/// pass before it need be known.
+cache::Unit UnitOf(const CompiledModule& m, const Machine& machine, const Target& target,
+                   const std::vector<Named>& functions, const std::string& build) {
+  cache::Unit unit;
+  for (const auto& [var, func] : functions) unit.functions += (unit.functions.empty() ? "" : " ") + SymbolOf(var, func);
+  LLVMMemoryBufferRef bits = LLVMWriteBitcodeToMemoryBuffer(m.module);
+  unit.code = support::Sha256Hex({LLVMGetBufferStart(bits), LLVMGetBufferSize(bits)});
+  LLVMDisposeMemoryBuffer(bits);
+  unit.target = machine.triple + " " + machine.cpu + " " + machine.features + " -O" +
+                std::to_string(target->opt_level) + " " + PassesOf(target) + " " + kOptions;
+  unit.build = build;
+  return unit;
+}
+
+/// Which compiler and LLVM this is; "" where that cannot be told.
+const std::string& Build() {
+  static const std::string build = cache::BuildIdentity(reinterpret_cast<const void*>(&LLVMRunPasses));
+  return build;
+}
 
 /// The functions of a module in order; a rough size of each decides on which thread it goes.
 std::vector<Named> PrimFuncs(const IRModule& mod) {
@@ -215,7 +246,7 @@ DebugLevel DebugLevelOf(const std::string& name) {
 }
 
 ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_threads, DebugLevel debug) {
-  ++compilations;
+  const std::shared_ptr<const cache::KernelCache> kept = Build().empty() ? nullptr : cache::KernelCache::Current();
   std::vector<Named> all = PrimFuncs(mod);
   size_t parts = std::max<size_t>(1, std::min<size_t>(static_cast<size_t>(num_threads), all.size() / 4));
   // Largest first, each to the part with the least so far: the same split every time.
@@ -245,6 +276,7 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
   }
   std::vector<Job> jobs;
   auto objects = std::make_shared<std::vector<std::string>>(parts);
+  auto made = std::make_shared<std::atomic<bool>>(false);
   for (size_t p = 0; p < parts; ++p) {
     std::sort(split[p].begin(), split[p].end());
     std::vector<Named> functions;
@@ -253,15 +285,26 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
     jobs.push_back([=](const std::atomic<bool>& stop) {
       Machine machine(target);
       CompiledModule m;
+      LLVMContextSetDiscardValueNames(m.ctx, true);  // of values within functions: they only cost time
       Emit(&m, machine, target, mod, functions, p == 0, debug);
       if (stop) return;
+      std::string& object = (*objects)[p];
+      std::optional<cache::Unit> unit;
+      if (kept) unit = UnitOf(m, machine, target, functions, Build());
+      if (std::optional<std::string> found = unit ? kept->Find(*unit) : std::nullopt) {
+        object = std::move(*found);
+        return;
+      }
+      *made = true;
       Optimize(&m, machine, target);
       if (stop) return;
-      (*objects)[p] = Write(&m, machine, LLVMObjectFile);
+      object = Write(&m, machine, LLVMObjectFile);
+      if (unit) kept->Keep(*unit, object);
     });
   }
   // Of no front end, the calling thread works too.
   RunJobs(std::move(jobs), runtime::HasInterrupts() ? runtime::CheckInterrupt : nullptr);
+  if (*made) ++compilations;
   code.objects = std::move(*objects);
   // What the schedules rely on; LLVM's finer choices follow from the processor.
   for (const std::string_view f : ProcessorOf(target->mtriple.view()).known) {

@@ -118,6 +118,7 @@ void EnterConfinement(const std::string& folder, const SessionTerms& terms, cons
   if (status.threads != 1) Throw(kRpcError, "a process with several threads cannot be confined");
   const bool gpus = terms.devices && HasGpu();
   for (const char* name : {"HOME", "TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"}) setenv(name, folder.c_str(), 1);
+  setenv("BATON_CACHE", "0", 1);  // code that a session makes is for none but it
   if (chdir(folder.c_str()) != 0) ThrowSystem(kRpcError, "the session's folder cannot be entered");
   LimitResources(terms, status.data_bytes);
   DropCapabilities();

@@ -53,6 +53,9 @@ class Interpreter final : public Machine {
 
   Scalar Eval(const PrimExpr& e, int lane) override {
     Step();
+    const uint32_t kind = e.get()->type_index();
+    // Leaves, the most of what is evaluated, recurse no further.
+    if (kind == IntImmNode::RuntimeTypeIndex() || kind == VarNode::RuntimeTypeIndex()) return EvalNode(e, lane);
     return support::WithStack([&] { return EvalNode(e, lane); });
   }
   Scalar ReadPlace(const BufferLoadNode* place, int lane) override {
