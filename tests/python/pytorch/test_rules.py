@@ -35,6 +35,9 @@ CASES = {
     "same without a batch": (lambda x, w: F.conv2d(x, w, padding="same"), torch.randn(3, 5, 6), torch.randn(4, 3, 2, 3)),
     "smooth down": (lambda x: F.interpolate(x, (3, 4), mode="bilinear", antialias=True), torch.randn(1, 2, 9, 10)),
     "smooth up": (lambda x: F.interpolate(x, (9, 13), mode="bilinear", antialias=True, align_corners=True), torch.randn(1, 2, 5, 6)),
+    "smooth cubes down": (lambda x: F.interpolate(x, (3, 4), mode="bicubic", antialias=True), torch.randn(1, 2, 9, 10)),
+    "smooth cubes up": (lambda x: F.interpolate(x, (9, 13), mode="bicubic", antialias=True, align_corners=True), torch.randn(1, 2, 5, 6)),
+    "a scatter of a scalar": (lambda x, i: x.scatter_add(0, i, x) + torch.take(x, i), torch.tensor(2.0), torch.tensor(0)),
     **{f"segments {r}": (segments(r, lengths=LENGTHS), torch.randn(6, 2)) for r in ("sum", "mean", "max", "min", "prod")},
     "segments from 2": (segments("mean", offsets=torch.tensor([0, 0, 1, 4, 6]), initial=2), torch.randn(6)),
 }

@@ -249,17 +249,34 @@ def grid_sampler(c, x, grid, interpolation_mode, padding_mode, align_corners):
 
 @aten("_upsample_bilinear2d_aa.default")
 def upsample_bilinear_smooth(c, x, output_size, align_corners, scales_h=None, scales_w=None):
-    """Two products with matrices of weights: triangles as wide as the step between pixels of the result, when that is more than 1."""
+    return _smooth(c, x, output_size, align_corners, (scales_h, scales_w), 1, lambda away: 1 - away)
+
+
+@aten("_upsample_bicubic2d_aa.default")
+def upsample_bicubic_smooth(c, x, output_size, align_corners, scales_h=None, scales_w=None):
+    return _smooth(c, x, output_size, align_corners, (scales_h, scales_w), 2, _cubic)
+
+
+def _cubic(away):
+    """Keys' cubic with -1/2, as PIL has it."""
+    import numpy as np
+
+    return np.where(away < 1, (1.5 * away - 2.5) * away**2 + 1, -0.5 * ((away - 5) * away**2 + 8 * away - 4))
+
+
+def _smooth(c, x, output_size, align_corners, scales, reach, curve):
+    """Two products with matrices of weights: a curve that ends at `reach` pixels, or at as many steps between pixels of the result, where a step
+    is more than a pixel."""
     out, wide = x.expr, "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
     out = c.convert(out, x.dtype, wide)
     sizes, wanted = c.known(*x.shape[-2:]), c.known(*output_size)
-    rows, columns = (_triangles(*each, align_corners) for each in zip(sizes, wanted, (scales_h, scales_w), strict=True))
+    rows, columns = (_weights(*each, align_corners, reach, curve) for each in zip(sizes, wanted, scales, strict=True))
     out = c("nn.matmul", out, c.const(columns.T, wide))
     out = c("nn.matmul", c.broadcast(c.const(rows, wide), [*x.shape[:-2], *rows.shape]), out)
     return c.convert(out, wide, x.dtype)
 
 
-def _triangles(size, wanted, scale, align_corners):
+def _weights(size, wanted, scale, align_corners, reach, curve):
     """The weights of the pixels for each pixel of the result, (wanted, size)."""
     import numpy as np
 
@@ -267,12 +284,12 @@ def _triangles(size, wanted, scale, align_corners):
         step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
     else:
         step = 1 / scale if scale else size / wanted
-    support = max(step, 1.0)
+    unit = max(step, 1.0)
     weights = np.zeros((wanted, size))
     for i in range(wanted):
         center = step * (i + 0.5)
-        first, last = max(int(center - support + 0.5), 0), min(int(center + support + 0.5), size)
-        away = np.abs((np.arange(first, last) - center + 0.5) / support)
-        line = np.maximum(1 - away, 0)
+        first, last = max(int(center - reach * unit + 0.5), 0), min(int(center + reach * unit + 0.5), size)
+        away = np.abs((np.arange(first, last) - center + 0.5) / unit)
+        line = np.where(away < reach, curve(away), 0)
         weights[i, first:last] = line / line.sum() if line.sum() else line
     return weights
