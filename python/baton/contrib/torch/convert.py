@@ -31,12 +31,13 @@ class Program:
     ("input", place among the inputs) each. count: how many outputs the program has. none: places among them that hold no tensor, with what they hold.
     pairs: places of complex results, which two results are, the real and the imaginary part.
     bounds: of open dimensions by their names, [least, largest, multiple of] each.
+    numbers: further inputs behind the others, (place of a placeholder that is a number, whether it is an extent) each.
     checks: what PyTorch's `_linalg_check_errors` takes behind its first argument; the last results are those first ones.
     """
 
     def __init__(self, mod, params, inputs, mutations, none, count, checks=(), pairs=()):
         self.mod, self.params, self.inputs, self.mutations, self.none, self.count = mod, params, inputs, mutations, none, count
-        self.checks, self.pairs, self.bounds = checks, pairs, {}
+        self.checks, self.pairs, self.bounds, self.numbers = checks, pairs, {}, []
 
 
 def array_of(tensor):
@@ -197,6 +198,8 @@ def _bound(module, constants):
                     converter.bind(node, Constant(array_of(constant)))
             except UnsupportedError:
                 continue  # of a dtype that Relay lacks: what uses it says so
+        elif node.op == "placeholder" and isinstance(fake, (torch.SymInt, torch.SymFloat)):
+            converter.number(node)
         elif node.op == "get_attr":
             tensor = _attribute(module, node.target)
             if is_tensor(tensor):
@@ -241,8 +244,13 @@ def convert_graph(module, constants=None) -> Program:
         else:
             none[index] = value
     results += [info for info, _ in converter.checks]
+    numbers = converter.number_parameters() if results else []
+    inputs += [var for _, var, _ in numbers]
     mod = transform.InferType()(IRModule.from_expr(Function(inputs, body_of(results)))) if results else None
-    return Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given), [args for _, args in converter.checks], pairs)
+    program = Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given), [args for _, args in converter.checks], pairs)
+    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    program.numbers = [(placeholders.index(node), is_extent) for node, _, is_extent in numbers]
+    return program
 
 
 def _attribute(module, path):
