@@ -176,11 +176,12 @@ def _timm_model(name):
     """(a model, an image): the smallest that eager takes."""
     import timm
 
-    own = timm.models.get_pretrained_cfg(name).input_size
+    config = timm.models.get_pretrained_cfg(name)
+    own = config.input_size if config else (3, 299, 299)
     for side in TIMM_SIDES:
         image = torch.randn(1, own[0], side or own[1], side or own[2])
         try:
-            if timm.models.get_pretrained_cfg(name).fixed_input_size and side is not None:
+            if config and config.fixed_input_size and side is not None:
                 module = timm.create_model(name, img_size=side).eval()
             else:
                 module = timm.create_model(name).eval()

@@ -93,7 +93,7 @@ def alias(c, x, memory_format=None):
     return x.expr
 
 
-@aten("_to_copy.default")
+@aten("_to_copy.default", "prims.convert_element_type.default")
 def to_copy(c, x, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
     return c.cast(x, c.dtype)
 
