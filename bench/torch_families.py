@@ -102,6 +102,30 @@ def stirred(module):
     return module
 
 
+def spread(module, *args):
+    """The module with weights such that each layer's results differ from place to place, by 1: scores of a deep network of random weights are else
+    so near to each other that rounding orders them."""
+    seen, hooks = set(), []
+
+    def scale(layer, _, out):
+        if id(layer) in seen or out.numel() == out.shape[1]:
+            return out
+        seen.add(id(layer))
+        axes = [a for a in range(out.ndim) if a != 1]
+        by = out.std(axes).mean().clamp(min=1e-6)
+        layer.weight.div_(by)
+        return out / by
+
+    for layer in module.modules():
+        if isinstance(layer, (torch.nn.Conv2d, torch.nn.Linear)):
+            hooks.append(layer.register_forward_hook(scale))
+    with torch.no_grad():
+        module(*args)
+    for hook in hooks:
+        hook.remove()
+    return module
+
+
 def torchvision_models(only):
     """The classifiers of torchvision."""
     import torchvision
@@ -122,7 +146,7 @@ def torchvision_models(only):
 
 
 def detector_models(only):
-    """The detectors of torchvision on two images. Boxes of random weights have scores that differ little: all of them are kept."""
+    """The detectors of torchvision on two images; boxes are kept whatever their scores."""
     import torchvision
 
     def made(name):
@@ -134,8 +158,8 @@ def detector_models(only):
                 options["box_score_thresh"] = 0.0
             else:
                 options["score_thresh"] = 0.0
-            module = torchvision.models.get_model(name, **options).eval()
-            return stirred(module), ([torch.rand(3, 64, 80), torch.rand(3, 72, 64)],), {}
+            images = [torch.rand(3, 64, 80), torch.rand(3, 72, 64)]
+            return spread(torchvision.models.get_model(name, **options).eval(), images), (images,), {}
 
         return of
 
