@@ -246,19 +246,19 @@ def module_models(only):
 
 
 class ModuleSamples:
-    """The samples of a module of `module_db`, four at most."""
+    """The samples of a module of `module_db`, four at most; of float64 where eager takes no others."""
 
     def __init__(self, info, training):
-        self.info, self.training = info, training
+        self.info, self.training, self.dtype = info, training, torch.float32
 
     def samples(self):
         """(module, arguments, keyword arguments) of each."""
-        given = self.info.module_inputs_func(self.info, device="cpu", dtype=torch.float32, requires_grad=False, training=self.training)
+        given = self.info.module_inputs_func(self.info, device="cpu", dtype=self.dtype, requires_grad=False, training=self.training)
         for sample in itertools.islice(given, 4):
             if sample.forward_input is None:
                 continue
             made = sample.constructor_input
-            module = self.info.module_cls(*made.args, **made.kwargs)
+            module = self.info.module_cls(*made.args, **made.kwargs).to(self.dtype)
             yield module.train(self.training), sample.forward_input.args, sample.forward_input.kwargs
 
 

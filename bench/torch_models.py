@@ -109,7 +109,11 @@ def run(make, door, fallback="error"):
         samples = list(make.samples()) if isinstance(make, ModuleSamples) else [make()]
     except Exception as error:  # noqa: BLE001
         return "eager", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    return min((one(*sample, door, fallback) for sample in samples), key=lambda went: order.index(went[0]), default=("eager", "no sample"))
+    went = min((one(*sample, door, fallback) for sample in samples), key=lambda went: order.index(went[0]), default=("eager", "no sample"))
+    if went[0] == "eager" and isinstance(make, ModuleSamples) and make.dtype != torch.float64:
+        make.dtype = torch.float64
+        return run(make, door, fallback)
+    return went
 
 
 def main(argv=None):

@@ -7,6 +7,7 @@ from . import (
     binary,
     complex,
     convolution,
+    counting,
     create,
     eigen,
     index,

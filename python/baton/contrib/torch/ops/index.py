@@ -581,31 +581,3 @@ def embedding_bag(
     if mode == 2:
         out = c.where(c("equal", counts, c.const(0, wide)), c.const(0, kind), out)
     return [c.convert(out, kind, weight.dtype), None, None, None]
-
-
-@aten("_unique2.default")
-def unique2(c, x, sorted=True, return_inverse=False, return_counts=False):  # noqa: A002
-    return _unique(c, c.reshape(x, [product(x.shape)]), x.shape)
-
-
-def _unique(c, flat, shape):
-    found = c("unique", flat, is_sorted=True)
-    counts = c.convert(c.item(found, 3), "int64", "int64")
-    return [c.item(found, 0), c.reshape(c.item(found, 2), shape), counts]
-
-
-@aten("histc.default")
-def histc(c, x, bins=100, min=0, max=0):  # noqa: A002
-    kind = c.dtype
-    count = product(x.shape)
-    flat = c.cast(Value(c.reshape(x, [count]), x.fake.reshape(-1)), kind)
-    if min == max:
-        low, high = c("min", flat), c("max", flat)
-        same = c("equal", low, high)
-        low, high = c.where(same, c.sub(low, c.const(1, kind)), low), c.where(same, c.add(high, c.const(1, kind)), high)
-    else:
-        low, high = c.const(min, kind), c.const(max, kind)
-    inside = c("logical_and", c("greater_equal", flat, low), c("less_equal", flat, high))
-    place = c.div(c.mul(c.sub(flat, low), c.const(bins, kind)), c.sub(high, low))
-    place = c("minimum", c.convert(c.where(inside, place, c.const(0, kind)), kind, "int64"), c.const(bins - 1, "int64"))
-    return c("scatter_nd", c.full(0, [bins], kind), c.expand_dims(place, 0), c.convert(inside, "bool", kind), mode="add")

@@ -108,6 +108,12 @@ def gelu(c, x, approximate="none"):
     return c("nn.gelu", x, approximate=approximate)
 
 
+@aten("rrelu_with_noise_functional.default")
+def rrelu(c, x, noise, lower=1 / 8, upper=1 / 3, training=False, generator=None):
+    c.need(not training, "random numbers are PyTorch's, so that they are the ones of an eager run")
+    return [leaky_relu(c, x, (lower + upper) / 2), noise.expr]
+
+
 @aten("leaky_relu.default")
 def leaky_relu(c, x, negative_slope=0.01):
     return c("nn.leaky_relu", x, alpha=float(negative_slope))
