@@ -49,6 +49,11 @@ CASES = {
     "bins": (lambda x: tuple(torch.histogram(x, 5)), torch.randn(40)),
     "bins of a range": (lambda x: tuple(torch.histogram(x, 7, range=(-1.0, 1.5), weight=x.abs(), density=True)), torch.randn(40)),
     "bins of edges": (lambda x, e: tuple(torch.histogram(x, e)), torch.tensor([0.0, 1, 1.5, 2, 4, 5, 9]), torch.tensor([0.0, 1, 2, 5])),
+    "bins of a plane": (
+        lambda x: (torch.histogramdd(x, [3, 4], weight=x[:, 0].abs(), density=True)[0], torch.histogramdd(x, [3, 4], range=[-1.0, 1, 0, 2])[0]),
+        torch.randn(40, 2),
+    ),
+    "another shape": (lambda x: torch.ops.aten.resize(x, [2, 3]) + torch.ops.aten.resize(x, [4])[1], torch.randn(6)),
     "a leak between two": (lambda x: F.rrelu(x, 0.1, 0.4), torch.randn(9)),
     "a scatter of a scalar": (lambda x, i: x.scatter_add(0, i, x) + torch.take(x, i), torch.tensor(2.0), torch.tensor(0)),
     **{f"segments {r}": (segments(r, lengths=LENGTHS), torch.randn(6, 2)) for r in ("sum", "mean", "max", "min", "prod")},
