@@ -89,6 +89,7 @@ _answer(
         "topi.operator_names": "baton.relay.op:names_in",
         "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
         "driver.torch_program": "baton.contrib.torch:load_program",
+        "driver.torch_parts": "baton.contrib.torch:compile_parts",
         "driver.torch_nodes": "baton.contrib.torch:nodes_of",
         "driver.torch_alone": "baton.contrib.torch:write_alone",
         "driver.capsule": "baton.capsule:from_environment",

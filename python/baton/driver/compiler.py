@@ -24,6 +24,7 @@ from .session import paired
 
 load_compiler()
 _torch_program = Hook("driver.torch_program")  # the Relay module of a program of torch.export, or of its file
+_torch_parts = Hook("driver.torch_parts")  # such a program in parts, some of which PyTorch runs; None where no operator needs that
 
 
 class Source:
@@ -250,6 +251,7 @@ def compile(  # noqa: A001 - the name users expect
     limits: Limits | Mapping[str, float] | None = None,
     state: bool | Mapping[str, str] | None = None,
     donate: str | Sequence[str] = (),
+    fallback: str = "error",
 ) -> Executable:
     """Compiles a model for this machine, or for `target`.
 
@@ -266,10 +268,16 @@ def compile(  # noqa: A001 - the name users expect
     append to, as the keys and values of a decoder; they stay with a
     session from call to call, and calls neither take nor give them (`Executable.session`). A map of names, in which `*` stands for
     any text ({"past_*": "present_*"}), or True for the usual names. donate: inputs whose memory an output of as many bytes takes, where a
-    call is given them by `baton.give` and nothing else refers to them.
+    call is given them by `baton.give` and nothing else refers to them. fallback: "eager" leaves operators of a program of torch.export that are
+    not supported to PyTorch (`baton.torch.report()` says which); such a model is not saved.
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
+    if fallback != "error":
+        others = {"shape": shape, "target": target, "device": device, "state": state, "donate": donate}
+        how = {"opt_level": opt_level, "config": config, "disabled_pass": disabled_pass, "instruments": instruments}
+        if (parts := _in_parts(source, fallback, others, how, limits)) is not None:
+            return parts
     model = Source.of(source)
     if disabled_pass:
         from ..ir.pass_names import chosen
@@ -304,6 +312,19 @@ def compile(  # noqa: A001 - the name users expect
         return specialize({info.name: info.shape for info in merged})
     built, said = build_open(model, merged, given, options)
     return foreign(built) or Executable(built, device=device, specialize=specialize, forms=said, limits=limits)
+
+
+def _in_parts(source, fallback: str, others: Mapping[str, object], how: Mapping[str, object], limits) -> Executable | None:
+    """A program of torch.export with parts that PyTorch runs; None where every operator is supported."""
+    if fallback != "eager":
+        raise ValueError(f"fallback is {fallback!r}; it is \"error\" or \"eager\"")
+    is_file = isinstance(source, (str, os.PathLike)) and os.path.splitext(os.fsdecode(source))[1] == ".pt2"
+    if not is_file and type(source).__module__ != "torch.export.exported_program":
+        raise UnsupportedError("fallback=\"eager\" is for programs of torch.export: operators of other models have no PyTorch to run in")
+    parts = _torch_parts(source, dict(how), limits)
+    if parts is not None and (given := [name for name, value in others.items() if value]):
+        raise UnsupportedError(f"a program of which PyTorch runs parts is compiled for this CPU as it is: leave out {', '.join(given)}")
+    return parts
 
 
 def set_donated(model: Source, donate: str | Sequence[str], inputs: Iterable[str], options: Options) -> None:

@@ -13,6 +13,7 @@ import importlib
 
 _NAMES = {
     "Program": "convert",
+    "compile_parts": "partly",
     "convert_graph": "convert",
     "convert_program": "convert",
     "from_pytorch": "frontend",

@@ -115,7 +115,6 @@ def _compile(graph, kind, options, weights):
         return compile_packed(part, held, options.compile)
 
     run = split(graph, compile_part, weights, options.fallback, report)
-    report.weights = getattr(run, "weights", None)
     GRAPHS.append(report)
     clock = time.perf_counter
 

@@ -29,6 +29,13 @@ def tensor_of(array):
 _from_capsule = torch._C._from_dlpack
 
 
+def _number(value, is_extent):
+    """A number as compiled code takes it: a scalar, or the extent of a tensor without elements."""
+    if is_extent:
+        return torch.empty((max(int(value), 0), 0), dtype=torch.bool)
+    return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else torch.int64)
+
+
 def _parts(tensor):
     """The real and the imaginary part of a complex tensor, as compiled code takes them."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
@@ -38,9 +45,9 @@ def _parts(tensor):
 class CompiledGraph:
     """A function of the graph's inputs, in order: tensors and numbers. Gives a list of what the graph gives."""
 
-    def __init__(self, graph, model, places, outputs, checks=(), complex_places=frozenset()):
+    def __init__(self, graph, model, places, outputs, checks=(), complex_places=frozenset(), numbers=()):
         self.graph, self.model, self._places, self._outputs, self._checks = graph, model, places, outputs, checks
-        self._complex = complex_places
+        self._complex, self._numbers = complex_places, numbers
         # Whether results are what the model gives, in order.
         self._plain = model is not None and not checks and [getattr(make, "index", None) for make in outputs] == list(range(len(model.outputs)))
 
@@ -51,6 +58,8 @@ class CompiledGraph:
                 given = [part for i in self._places for part in (_parts(inputs[i]) if i in self._complex else [array_like(inputs[i])])]
             else:
                 given = [array_like(inputs[i]) for i in self._places]
+            if self._numbers:
+                given += [_number(inputs[i], is_extent) for i, is_extent in self._numbers]
             out = self.model(*given)
             if not isinstance(out, tuple):
                 if self._plain:
@@ -169,4 +178,4 @@ def compile_graph(graph, constants=None, options=None) -> CompiledGraph:
         else:
             outputs.append(_formula(expression(value.meta["val"]), symbols))
     model = None if program.mod is None else compile_model(program.mod, **(options or {}))
-    return CompiledGraph(graph, model, places, outputs, program.checks, complex_places)
+    return CompiledGraph(graph, model, places, outputs, program.checks, complex_places, program.numbers)

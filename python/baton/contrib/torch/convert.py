@@ -20,7 +20,7 @@ from .graph import GraphConverter, body_of, is_symbolic, is_tensor, is_token
 from .sizes import expression
 
 # Outputs that are new values of buffers, of parameters, and of arguments.
-_CHANGES = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
+CHANGES = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
 
 class Program:
@@ -31,12 +31,13 @@ class Program:
     ("input", place among the inputs) each. count: how many outputs the program has. none: places among them that hold no tensor, with what they hold.
     pairs: places of complex results, which two results are, the real and the imaginary part.
     bounds: of open dimensions by their names, [least, largest, multiple of] each.
+    numbers: further inputs behind the others, (place of a placeholder that is a number, whether it is an extent) each.
     checks: what PyTorch's `_linalg_check_errors` takes behind its first argument; the last results are those first ones.
     """
 
     def __init__(self, mod, params, inputs, mutations, none, count, checks=(), pairs=()):
         self.mod, self.params, self.inputs, self.mutations, self.none, self.count = mod, params, inputs, mutations, none, count
-        self.checks, self.pairs, self.bounds = checks, pairs, {}
+        self.checks, self.pairs, self.bounds, self.numbers = checks, pairs, {}, []
 
 
 def array_of(tensor):
@@ -53,20 +54,32 @@ def _array_of(tensor):
     return nd.from_dlpack(tensor.clone(memory_format=torch.contiguous_format))
 
 
+def decomposed(exported):
+    """An ExportedProgram of any dialect in the operators that rules are written for."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)  # PyTorch's about its own copies
+        exported = exported.run_decompositions(house_table())
+    exported.graph_module.graph.eliminate_dead_code()
+    return exported
+
+
+def tensor_of_weight(exported, target):
+    """The tensor of a parameter, buffer or constant of a program."""
+    tensor = exported.state_dict.get(target)
+    return exported.constants[target] if tensor is None else tensor
+
+
 def convert_program(exported, names=None, freeze=False, rename=None, make_converter=GraphConverter) -> Program:
     """Converts an ExportedProgram of any dialect. names: of the inputs, in order. freeze: weights become constants, but for those that the
     program changes. rename: gives weights other names. make_converter: makes the
     GraphConverter of a graph."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=FutureWarning)  # PyTorch's about its own copies
-        exported = exported.run_decompositions(house_table())
+    exported = decomposed(exported)
     graph, signature = exported.graph_module.graph, exported.graph_signature
-    graph.eliminate_dead_code()
     converter = make_converter(graph)
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]
     rename = rename or (lambda name: name)
     names = list(names or ())
-    changed = {spec.target for spec in signature.output_specs if spec.kind in _CHANGES}
+    changed = {spec.target for spec in signature.output_specs if spec.kind in CHANGES}
     inputs, weights, params, places = [], [], {}, {}
     for spec, node in zip(signature.input_specs, placeholders, strict=True):
         if spec.kind is InputKind.USER_INPUT:
@@ -82,8 +95,7 @@ def convert_program(exported, names=None, freeze=False, rename=None, make_conver
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
             if not isinstance(spec.arg, TensorArgument):
                 continue
-            tensor = exported.state_dict.get(spec.target)
-            tensor = exported.constants[spec.target] if tensor is None else tensor
+            tensor = tensor_of_weight(exported, spec.target)
             if is_complex(tensor):
                 converter.bind(node, _constant_pair(tensor))
                 continue
@@ -108,17 +120,25 @@ def convert_program(exported, names=None, freeze=False, rename=None, make_conver
     return program
 
 
+def bounds_of(interval) -> tuple[int, int]:
+    """The least and the largest length that a range of PyTorch, or none, allows. Its default minimum of 2 is dropped: 0 and 1 are allowed."""
+    if interval is None:
+        return 0, MAX_EXTENT
+    least = int(interval.lower) if interval.lower.is_Integer and int(interval.lower) > 2 else 0
+    largest = int(interval.upper) if interval.upper.is_Integer else MAX_EXTENT
+    return least, min(largest, MAX_EXTENT)
+
+
 def _bounds(sizes, ranges):
-    """Returns the ranges of the program's symbolic dimensions. PyTorch's default minimum of 2 is dropped: lengths 0 and 1 are allowed."""
+    """Returns the ranges of the program's symbolic dimensions."""
     found = {}
     for symbol, interval in ranges.items():
         variable = sizes.variables.get(symbol)
         if variable is None:
             continue
-        least = int(interval.lower) if interval.lower.is_Integer and int(interval.lower) > 2 else 0
-        largest = int(interval.upper) if interval.upper.is_Integer else MAX_EXTENT
+        least, largest = bounds_of(interval)
         if least or largest < MAX_EXTENT:
-            found[str(variable.name_hint if hasattr(variable, "name_hint") else variable.name)] = [least, min(largest, MAX_EXTENT), 1]
+            found[str(variable.name_hint if hasattr(variable, "name_hint") else variable.name)] = [least, largest, 1]
     return found
 
 
@@ -137,7 +157,7 @@ def _finished(converter, signature, graph, inputs, weights, params, places):
     for spec, value in zip(signature.output_specs, output.args[0], strict=True):
         if spec.kind is OutputKind.USER_OUTPUT:
             own.append(value)
-        elif spec.kind in _CHANGES:
+        elif spec.kind in CHANGES:
             further.append((("input" if spec.kind is OutputKind.USER_INPUT_MUTATION else "buffer", places[spec.target]), value))
         elif spec.kind is not OutputKind.TOKEN:
             raise UnsupportedError(f"the program has an output of kind {spec.kind.name.lower()}")
@@ -178,6 +198,8 @@ def _bound(module, constants):
                     converter.bind(node, Constant(array_of(constant)))
             except UnsupportedError:
                 continue  # of a dtype that Relay lacks: what uses it says so
+        elif node.op == "placeholder" and isinstance(fake, (torch.SymInt, torch.SymFloat)):
+            converter.number(node)
         elif node.op == "get_attr":
             tensor = _attribute(module, node.target)
             if is_tensor(tensor):
@@ -222,8 +244,13 @@ def convert_graph(module, constants=None) -> Program:
         else:
             none[index] = value
     results += [info for info, _ in converter.checks]
+    numbers = converter.number_parameters() if results else []
+    inputs += [var for _, var, _ in numbers]
     mod = transform.InferType()(IRModule.from_expr(Function(inputs, body_of(results)))) if results else None
-    return Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given), [args for _, args in converter.checks], pairs)
+    program = Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given), [args for _, args in converter.checks], pairs)
+    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    program.numbers = [(placeholders.index(node), is_extent) for node, _, is_extent in numbers]
+    return program
 
 
 def _attribute(module, path):

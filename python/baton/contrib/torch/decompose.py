@@ -24,7 +24,7 @@ KEPT = (
     *("_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d"),
     *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "max_pool1d", "max_pool2d", "max_pool3d"),
     *("pixel_shuffle", "pixel_unshuffle", "grid_sampler_2d", "im2col", "one_hot"),
-    *("stack", "unbind", "split", "chunk", "triu", "tril", "roll", "masked_fill", "index_add", "index_copy", "repeat_interleave"),
+    *("stack", "unbind", "split", "chunk", "triu", "tril", "roll", "masked_fill", "index_add", "index_copy", "repeat_interleave", "take"),
     *("t", "transpose", "reshape", "narrow", "zeros", "ones", "zeros_like", "ones_like", "eye", "floor_divide", "rsub", "clamp_min", "clamp_max"),
     *("all", "floor_divide", "isneginf", "sgn", "linspace"),
 )

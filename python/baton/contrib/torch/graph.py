@@ -72,6 +72,8 @@ class GraphConverter:
         self.values: dict = {}
         self.missing: list[Missing] = []
         self._symbols: dict = {}  # symbol -> (expression of a tensor, axis) that it can be read from
+        self._numbers: dict = {}  # symbol -> the placeholder that is this number
+        self._scalars: dict = {}  # symbol -> the parameter that has it as a value
 
     def parameter(self, node, name: str):
         """Makes a placeholder a parameter of the function; two, in a list, where it is complex."""
@@ -90,6 +92,20 @@ class GraphConverter:
         """Gives a placeholder, or an attribute, its expression."""
         self.values[node] = expr
         self._read_sizes(node, expr)
+
+    def number(self, node) -> None:
+        """Notes a placeholder that is a number of sizes: it becomes a parameter where it is used and no tensor has it."""
+        self._numbers.setdefault(expression(node.meta["val"]), node)
+
+    def number_parameters(self):
+        """Parameters for numbers, when all is converted: (placeholder, variable, whether it is an extent) each. A value is a scalar; an extent is that of
+        a tensor without elements."""
+        found = [(self._numbers[expr], var, False) for expr, var in self._scalars.items()]
+        for symbol, size in list(self.sizes.variables.items()):
+            if symbol in self._numbers and symbol not in self._symbols:
+                node = self._numbers[symbol]
+                found.append((node, Var(f"{node.name}_extent", TensorType([size, 0], "bool")), True))
+        return found
 
     def _read_sizes(self, node, expr) -> None:
         for axis, size in enumerate(node.meta["val"].shape):
@@ -211,6 +227,10 @@ class GraphConverter:
         if expr in self._symbols:
             tensor, axis = self._symbols[expr]
             return operator("take")(operator("shape_of")(tensor, dtype="int64"), const(axis, "int64"), axis=0), "int64"
+        if expr in self._numbers:
+            node = self._numbers[expr]
+            kind = "int64" if isinstance(node.meta["val"], torch.SymInt) else "float64"
+            return self._scalars.setdefault(expr, Var(node.name, TensorType([], kind))), kind
         if expr.is_Symbol:
             raise UnsupportedError(f"the number `{expr}` is no extent of an input")
         name = _ARITHMETIC.get(type(expr).__name__)

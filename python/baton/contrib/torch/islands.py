@@ -51,7 +51,9 @@ def split(graph, compile_part, constants, fallback, report):
     missing = missing_of(graph)
     if not missing:
         report.parts = 1
-        return compile_part(graph, constants)
+        compiled = compile_part(graph, constants)
+        report.weights += [compiled.weights] if getattr(compiled, "weights", None) else []
+        return compiled
     if fallback == "error":
         raise error_of(missing)
     report.left = [(m.name, m.place, m.reason) for m in missing]
@@ -62,9 +64,14 @@ def split(graph, compile_part, constants, fallback, report):
     nodes |= {u for n in nodes for u in n.users if u.target is operator.getitem}
     partitioner = CapabilityBasedPartitioner(graph, _Compiled(nodes), allows_single_node_partition=True)
     fused = partitioner.partition_and_fuse(prefix="baton_part")
+    inputs = {node: i for i, node in enumerate(n for n in fused.graph.nodes if n.op == "placeholder")}
+    calls = {node.target: node for node in fused.graph.nodes if node.op == "call_module"}
     for name, part in list(fused.named_children()):
         if name.startswith("baton_part") and isinstance(part, torch.fx.GraphModule) and _works(part):
-            setattr(fused, name, _Part(compile_part(part, {})))
+            held = {i: constants[inputs[arg]] for i, arg in enumerate(calls[name].args) if inputs.get(arg) in constants}
+            compiled = compile_part(part, held)
+            report.weights += [compiled.weights] if getattr(compiled, "weights", None) else []
+            setattr(fused, name, _Part(compiled))
             report.parts += 1
     return fused.forward
 

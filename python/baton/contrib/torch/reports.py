@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `torch.compile(backend="baton")` did in this process: graphs, what was left to PyTorch and why, and times."""
+"""What `torch.compile(backend="baton")` and `baton.compile(program, fallback="eager")` did in this process: graphs, what was left to PyTorch and why, and times."""
 
 from __future__ import annotations
 
 
 class GraphReport:
-    """One graph. kind: "inference", "forward" or "backward". operators: calls in it. parts: how many pieces Baton compiled. left: operators
-    that PyTorch runs, as (name, place, reason). calls, seconds: of the whole graph. packed: how often weights that are arguments were packed."""
+    """One graph. kind: "inference", "forward", "backward", or "program" where `baton.compile` was given it. operators: calls in it. parts: how
+    many pieces Baton compiled. left: operators that PyTorch runs, as (name, place, reason). calls, seconds: of the whole graph. packed: how
+    often weights that are arguments were packed."""
 
     def __init__(self, kind, operators):
         self.kind, self.operators, self.parts, self.left = kind, operators, 0, []
-        self.calls, self.seconds, self.weights = 0, 0.0, None
+        self.calls, self.seconds, self.weights = 0, 0.0, []
 
     @property
     def packed(self) -> int:
         """How often the weights of the graph were packed for the processor; 0 where they are constants, or as they are."""
-        return self.weights.packed if self.weights else 0
+        return sum(w.packed for w in self.weights)
 
     def __str__(self):
         each = f", {self.seconds / self.calls * 1e6:.0f} us a call" if self.calls else ""
         lines = [f"{self.kind}: {self.operators} operators, {self.parts} compiled part{'s' if self.parts != 1 else ''}, {self.calls} calls{each}"]
-        lines += [f"  {len(self.weights.places)} weights packed {self.packed} times"] if self.packed else []
+        lines += [f"  {sum(len(w.places) for w in self.weights)} weights packed {self.packed} times"] if self.packed else []
         kinds: dict[tuple[str, str], list[str]] = {}
         for name, place, reason in self.left:
             kinds.setdefault((name, reason), []).append(place)

@@ -1,6 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules, by subject; importing this fills the table."""
 
-from . import attention, bessel, binary, complex, convolution, create, eigen, index, linalg, linear, norm, pooling, reduce, refused, shape, special, unary
+from . import (
+    attention,
+    bessel,
+    binary,
+    complex,
+    convolution,
+    counting,
+    create,
+    eigen,
+    index,
+    linalg,
+    linear,
+    norm,
+    pooling,
+    reduce,
+    refused,
+    shape,
+    special,
+    unary,
+    vision,
+)
 
 __all__ = ()  # the table has the rules; nothing else calls them

@@ -12,20 +12,41 @@ from ..sizes import is_one, known, product
 
 
 def _from_front(c, index, size):
-    """Indices that may count from the end, as int64 from the front."""
-    index_ = c.cast(index, "int64")
-    return c.where(c("less", index_, c.const(0, "int64")), c.add(index_, c.const(size, "int64")), index_)
+    """Indices that may count from the end, of int64, from the front."""
+    return c.where(c("less", index, c.const(0, "int64")), c.add(index, c.const(size, "int64")), index)
 
 
 def _inside(c, index, x, axis, from_end=False):
     """Indices into an axis of `x` as an expression; with `from_end` they may be negative. Where one lies outside, the graph raises IndexError with
-    the user's line when it runs."""
-    size, operands = x.shape[axis], [index]
+    the user's line and the operator when it runs."""
+    return _inside_of(c, index, x, x.shape[axis], axis, from_end)
+
+
+def _inside_of(c, index, x, size, axis, from_end):
+    """The same into an axis of an expression, which has `size` elements."""
+    operands = [index]
     if not known(size):
         operands.append(c.slice(c("shape_of", x, dtype="int64"), 0, axis, axis + 1))
-    place = str(c.span.source_name.name) if c.span is not None else ""
-    check = c("contrib_check_index", *operands, extents=[int(size) if known(size) else -1], axis=axis, place=place, from_end=from_end)
+    place = f"{c.span.source_name.name}, " if c.span is not None else ""
+    name = c.node.target.__name__.partition(".")[0]
+    check = c("contrib_check_index", *operands, extents=[int(size) if known(size) else -1], axis=axis, place=place + name.strip("_"), from_end=from_end)
     return c.add(index, check)
+
+
+def _checked(c, index, x, axis):
+    """The `_Indices` of a scatter, of int64: such that lie outside of an axis of `x` raise IndexError. They count from the front."""
+    if any(known(s) and not int(s) for s in index.shape):
+        return index
+    at = c.convert(index.expr, index.dtype, "int64")
+    at = _inside_of(c, at if index.ndim else c.reshape(at, [1]), x, x.shape[axis] if x.ndim else 1, axis, False)
+    return _Indices(at if index.ndim else c.reshape(at, []), "int64", index.shape)
+
+
+class _Indices:
+    """Indices of a shape, as the scatters take them."""
+
+    def __init__(self, expr, dtype, shape):
+        self.expr, self.dtype, self.shape, self.ndim, self.is_bool = expr, dtype, tuple(shape), len(shape), False
 
 
 @aten("gather.default")
@@ -59,7 +80,10 @@ def embedding(c, weight, indices, padding_idx=-1, scale_grad_by_freq=False, spar
 
 @aten("take.default")
 def take(c, x, index):
-    return c("take", c.reshape(x, [product(x.shape)]), _from_front(c, index, product(x.shape)), axis=0)
+    flat, size = c.reshape(x, [product(x.shape)]), product(x.shape)
+    if any(known(s) and not int(s) for s in index.shape):
+        return c.full(0, index.shape, x.dtype)
+    return c("take", flat, _from_front(c, _inside_of(c, c.cast(index, "int64"), flat, size, 0, True), size), axis=0)
 
 
 class _Places:
@@ -154,10 +178,8 @@ def embedding_renorm(c, weight, indices, max_norm, norm_type):
 
     kind = weight.dtype
     length = c.expand_dims(_distance(c, weight.expr, norm_type, 1, kind), 1)
-    count = product(indices.shape)
-    hit = c(
-        "scatter_nd", c.full(False, [weight.shape[0]], "bool"), c.reshape(c.cast(indices, "int64"), [1, count]), c.full(True, [count], "bool"), mode="update"
-    )
+    count, at = product(indices.shape), _inside(c, c.cast(indices, "int64"), weight, 0)
+    hit = c("scatter_nd", c.full(False, [weight.shape[0]], "bool"), c.reshape(at, [1, count]), c.full(True, [count], "bool"), mode="update")
     longer = c("logical_and", c.expand_dims(hit, 1), c("greater", length, c.const(max_norm, kind)))
     return c.where(longer, c.mul(weight, c.div(c.const(max_norm, kind), c.add(length, c.const(1e-7, kind)))), weight)
 
@@ -184,9 +206,10 @@ def scatter_add(c, x, dim, index, source):
     return _scatter(c, x, dim, index, source, "add")
 
 
-def _scatter(c, x, dim, index, source, reduction):
+def _scatter(c, x, dim, index, source, reduction, checked=False):
+    index = index if checked else _checked(c, index, x, x.axis(dim))
     if not x.ndim or not index.ndim:
-        data, index_ = (c.reshape(v, [1] if not v.ndim else v.shape) for v in (x, index))
+        data, index_ = (c.reshape(v.expr, [1] if not v.ndim else v.shape) for v in (x, index))
         update = c.reshape(source, [1] if not source.ndim else source.shape) if isinstance(source, Value) else source
         axis = 0
     else:
@@ -226,13 +249,13 @@ def scatter_reduce(c, x, dim, index, source, reduce, include_self=True):
 def _reduced_into(c, x, dim, index, source, reduce, include_self):
     """Where elements arrive, their reduction, with that of `x` or without it; elsewhere `x`."""
     axis, wide = x.axis(dim), "int64"
-    zeros = c.full(0, x.shape, wide)
+    zeros, index = c.full(0, x.shape, wide), _checked(c, index, x, axis)
     index_ = c.convert(index.expr, index.dtype, "int64")
     counts = c("scatter_elements", zeros, index_, c.full(1, index.shape, wide), axis=axis, reduction="add")
     hit = c("greater", counts, c.const(0, wide))
     begin = x.expr if include_self else c.where(hit, c.full(_neutral(reduce, x.dtype), x.shape, x.dtype), x)
     part = Value(begin, x.fake)
-    out = _scatter(c, part, dim, index, source, _REDUCTIONS["sum" if reduce == "mean" else reduce])
+    out = _scatter(c, part, dim, index, source, _REDUCTIONS["sum" if reduce == "mean" else reduce], checked=True)
     if reduce == "mean":
         counts = c.add(counts, c.const(1, wide)) if include_self else c("maximum", counts, c.const(1, wide))
         counts = c.convert(counts, wide, x.dtype)
@@ -273,7 +296,8 @@ def _along(c, x, dim, index, source, accumulate):
         return c("logical_or" if x.is_bool else "add", x, value) if accumulate else value
     axis = x.axis(dim)
     order = [axis, *(a for a in range(x.ndim) if a != axis)]
-    places = c.reshape(c.cast(index, "int64"), [1, product(index.shape)])
+    at = _checked(c, index, x, axis)
+    places = c.reshape(c.convert(at.expr, at.dtype, "int64"), [1, product(index.shape)])
     update = c.cast(source, x.dtype) if source.ndim else c.reshape(c.cast(source, x.dtype), [1] * x.ndim)
     out = _scatter_nd(c, c.transpose(x, order), places, c.transpose(update, order), accumulate, x.dtype)
     return c.transpose(out, [order.index(a) for a in range(x.ndim)])
@@ -283,21 +307,14 @@ def _along(c, x, dim, index, source, accumulate):
 def index_reduce(c, x, dim, index, source, reduce, include_self=True):
     if not x.ndim or not source.ndim:
         line = Value(c.reshape(x, [1]), x.fake.reshape(1))
-        row = _Places2(c.reshape(index, [1]), index.dtype, (1,))
+        row = _Indices(c.reshape(index, [1]), index.dtype, (1,))
         out = _reduced_into(c, line, 0, row, Value(c.reshape(source, [1]), source.fake.reshape(1)), reduce, include_self)
         return c.reshape(out, x.shape)
     axis = x.axis(dim)
     shape = [1] * x.ndim
     shape[axis] = index.shape[0]
     places = c.broadcast(c.reshape(index, shape), source.shape)
-    return _reduced_into(c, x, dim, _Places2(places, index.dtype, source.shape), source, reduce, include_self)
-
-
-class _Places2:
-    """Indices as long as what they place, as the scatters take them."""
-
-    def __init__(self, expr, dtype, shape):
-        self.expr, self.dtype, self.shape, self.ndim, self.is_bool = expr, dtype, shape, len(shape), False
+    return _reduced_into(c, x, dim, _Indices(places, index.dtype, source.shape), source, reduce, include_self)
 
 
 @aten("select_scatter.default")
@@ -351,7 +368,10 @@ def diagonal_scatter(c, x, source, offset=0, dim1=0, dim2=1):
 def put(c, x, index, source, accumulate=False):
     flat = c.reshape(x, [product(x.shape)])
     count = product(index.shape)
-    places = c.reshape(_from_front(c, index, product(x.shape)), [1, count])
+    if known(count) and not int(count):
+        return x.expr
+    size = product(x.shape)
+    places = c.reshape(_from_front(c, _inside_of(c, c.cast(index, "int64"), flat, size, 0, True), size), [1, count])
     update = c.reshape(c.cast(source, x.dtype), [count])
     return c.reshape(_scatter_nd(c, flat, places, update, accumulate, x.dtype), x.shape)
 
@@ -539,7 +559,7 @@ def embedding_bag(
     wide, kind = "int64", "float32" if weight.dtype in ("float16", "bfloat16") else weight.dtype
     bags, width = c.shape
     count = product(indices.shape)
-    places, starts = c.cast(indices, wide), c.cast(offsets, wide)
+    places, starts = _inside(c, c.cast(indices, wide), weight, 0), c.cast(offsets, wide)
     if include_last_offset:
         starts = c.slice(starts, 0, 0, bags)
     steps = c("arange", c.const(0, wide), c.const(count, wide), c.const(1, wide), dtype=wide, length=c.sizes.extent(count))
@@ -561,31 +581,3 @@ def embedding_bag(
     if mode == 2:
         out = c.where(c("equal", counts, c.const(0, wide)), c.const(0, kind), out)
     return [c.convert(out, kind, weight.dtype), None, None, None]
-
-
-@aten("_unique2.default")
-def unique2(c, x, sorted=True, return_inverse=False, return_counts=False):  # noqa: A002
-    return _unique(c, c.reshape(x, [product(x.shape)]), x.shape)
-
-
-def _unique(c, flat, shape):
-    found = c("unique", flat, is_sorted=True)
-    counts = c.convert(c.item(found, 3), "int64", "int64")
-    return [c.item(found, 0), c.reshape(c.item(found, 2), shape), counts]
-
-
-@aten("histc.default")
-def histc(c, x, bins=100, min=0, max=0):  # noqa: A002
-    kind = c.dtype
-    count = product(x.shape)
-    flat = c.cast(Value(c.reshape(x, [count]), x.fake.reshape(-1)), kind)
-    if min == max:
-        low, high = c("min", flat), c("max", flat)
-        same = c("equal", low, high)
-        low, high = c.where(same, c.sub(low, c.const(1, kind)), low), c.where(same, c.add(high, c.const(1, kind)), high)
-    else:
-        low, high = c.const(min, kind), c.const(max, kind)
-    inside = c("logical_and", c("greater_equal", flat, low), c("less_equal", flat, high))
-    place = c.div(c.mul(c.sub(flat, low), c.const(bins, kind)), c.sub(high, low))
-    place = c("minimum", c.convert(c.where(inside, place, c.const(0, kind)), kind, "int64"), c.const(bins - 1, "int64"))
-    return c("scatter_nd", c.full(0, [bins], kind), c.expand_dims(place, 0), c.convert(inside, "bool", kind), mode="add")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..registry import aten
 from ..sizes import product
 
@@ -79,8 +81,6 @@ def _sums(c, x, data, kernel, stride, padding, n):
 
 def _ceil_average(c, x, data, kernel, stride, padding, n):
     """A window's divisor counts the padding, but not what lies beyond it."""
-    import numpy as np
-
     sums = _sums(c, x, data, kernel, stride, padding, n)
     divisor = np.ones((), "float64")
     sizes, counts = c.known(*x.shape[-n:]), c.known(*c.shape[-n:])
@@ -146,8 +146,6 @@ def _adaptive(n):
     @aten(f"_adaptive_avg_pool{n}d_backward.default")
     def backward(c, grad, x):
         """Each element gets, along each axis, the mean's share of the parts that it is in: a product with a matrix an axis."""
-        import numpy as np
-
         out = grad.expr
         for axis in range(grad.ndim - n, grad.ndim):
             size, parts = c.known(x.shape[axis], grad.shape[axis])
@@ -163,8 +161,6 @@ def _adaptive(n):
 
 def _largest_parts(c, x, n):
     """(the largest element of each part, its place in the plane): a table of the places of each part, filled up with its last one."""
-    import numpy as np
-
     sizes, counts = c.known(*x.shape[-n:]), c.known(*c.shape[-n:])
     spans = [[(i * size // m, -(-(i + 1) * size // m)) for i in range(m)] for size, m in zip(sizes, counts, strict=True)]
     places = np.zeros((), "int64")
@@ -249,30 +245,81 @@ def grid_sampler(c, x, grid, interpolation_mode, padding_mode, align_corners):
 
 @aten("_upsample_bilinear2d_aa.default")
 def upsample_bilinear_smooth(c, x, output_size, align_corners, scales_h=None, scales_w=None):
-    """Two products with matrices of weights: triangles as wide as the step between pixels of the result, when that is more than 1."""
+    return _smooth(c, x, output_size, align_corners, (scales_h, scales_w), 1, lambda away: 1 - away)
+
+
+@aten("_upsample_bicubic2d_aa.default")
+def upsample_bicubic_smooth(c, x, output_size, align_corners, scales_h=None, scales_w=None):
+    return _smooth(c, x, output_size, align_corners, (scales_h, scales_w), 2, _cubic)
+
+
+def _cubic(away):
+    """Keys' cubic with -1/2, as PIL has it."""
+    return np.where(away < 1, (1.5 * away - 2.5) * away**2 + 1, -0.5 * ((away - 5) * away**2 + 8 * away - 4))
+
+
+def _smooth(c, x, output_size, align_corners, scales, reach, curve):
+    """Two products with matrices of weights: a curve that ends at `reach` pixels, or at as many steps between pixels of the result, where a step
+    is more than a pixel."""
     out, wide = x.expr, "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
     out = c.convert(out, x.dtype, wide)
     sizes, wanted = c.known(*x.shape[-2:]), c.known(*output_size)
-    rows, columns = (_triangles(*each, align_corners) for each in zip(sizes, wanted, (scales_h, scales_w), strict=True))
+    rows, columns = (_weights(*each, align_corners, reach, curve) for each in zip(sizes, wanted, scales, strict=True))
     out = c("nn.matmul", out, c.const(columns.T, wide))
     out = c("nn.matmul", c.broadcast(c.const(rows, wide), [*x.shape[:-2], *rows.shape]), out)
     return c.convert(out, wide, x.dtype)
 
 
-def _triangles(size, wanted, scale, align_corners):
+def _weights(size, wanted, scale, align_corners, reach, curve):
     """The weights of the pixels for each pixel of the result, (wanted, size)."""
-    import numpy as np
-
     if align_corners:
         step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
     else:
         step = 1 / scale if scale else size / wanted
-    support = max(step, 1.0)
+    unit = max(step, 1.0)
     weights = np.zeros((wanted, size))
     for i in range(wanted):
         center = step * (i + 0.5)
-        first, last = max(int(center - support + 0.5), 0), min(int(center + support + 0.5), size)
-        away = np.abs((np.arange(first, last) - center + 0.5) / support)
-        line = np.maximum(1 - away, 0)
+        first, last = max(int(center - reach * unit + 0.5), 0), min(int(center + reach * unit + 0.5), size)
+        away = np.abs((np.arange(first, last) - center + 0.5) / unit)
+        line = np.where(away < reach, curve(away), 0)
         weights[i, first:last] = line / line.sum() if line.sum() else line
     return weights
+
+
+@aten("fractional_max_pool2d.default", "fractional_max_pool3d.default")
+def fractional_max_pool(c, x, kernel_size, output_size, random_samples):
+    """Maxima of windows of one size, which begin where the given random numbers say: [values, places in the image]."""
+    dims, wide = len(output_size), "int64"
+    windows = [kernel_size] * dims if isinstance(kernel_size, int) else list(kernel_size)
+    windows = (windows * dims)[:dims]
+    sizes, counts = c.known(*x.shape[-dims:]), c.known(*output_size)
+    lead = [1] * (dims + 2 - x.ndim) + list(x.shape[:-dims])
+    values, places, shape = c.reshape(x, [*lead, *sizes]), c.const(0, wide), [*lead, *sizes]
+    for axis, (size, count, window) in enumerate(zip(sizes, counts, windows, strict=True)):
+        which = dims - 1 - axis if dims == 2 else axis  # PyTorch gives the first number to the columns of an image, and to the frames of a volume
+        begins = _begins(c, random_samples, which, size, count, window, lead)
+        rows = c.reshape(c.add(c.expand_dims(begins, 3), c.const(np.arange(window), wide)), [*lead, count * window])
+        rows = c.reshape(rows, [*lead, *(count * window if a == axis else 1 for a in range(dims))])
+        shape[2 + axis] = count * window
+        values = c("gather", values, c.broadcast(rows, shape), axis=2 + axis)
+        places = c.add(c.mul(places, c.const(size, wide)), rows)
+    split = [n for pair in zip(counts, windows, strict=True) for n in pair]
+    order = [0, 1, *range(2, 2 + 2 * dims, 2), *range(3, 3 + 2 * dims, 2)]
+    flat = [*lead, *counts, product(windows)]
+    values, places = (c.reshape(c.transpose(c.reshape(c.broadcast(v, shape), [*lead, *split]), order), flat) for v in (values, places))
+    best = c("argmax", values, axis=[2 + dims], keepdims=True, dtype=wide)
+    return [c.reshape(c("gather", v, best, axis=2 + dims), c.shape) for v in (values, places)]
+
+
+def _begins(c, samples, which, size, count, window, lead):
+    """Where the windows along an axis begin, (N, C, count)."""
+    wide, kind = "int64", samples.dtype
+    last = c.full(size - window, [*lead, 1], wide)
+    if count == 1:
+        return last
+    sample = c.slice(c.reshape(samples, [*lead, samples.shape[-1]]), 2, which, which + 1)
+    alpha = c.const(np.dtype(kind).type(size - window) / np.dtype(kind).type(count - 1), kind)
+    moved = c.convert(c.mul(c.add(c.const(np.arange(count - 1), kind), sample), alpha), kind, wide)
+    first = c.sub(moved, c.convert(c.mul(sample, alpha), kind, wide))
+    return c("concatenate", c.tuple([first, last]), axis=2)

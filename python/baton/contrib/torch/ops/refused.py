@@ -32,6 +32,6 @@ refuse(
 )
 refuse("its result is a number of Python that decides how the graph goes on", "_local_scalar_dense.default")
 refuse("it writes into an argument: functionalised graphs have `atan2.default`", "atan2.out")
-refuse("it changes the shape of an argument", "resize_.default", "resize.default")
+refuse("it changes the shape of an argument", "resize_.default")
 refuse("sparse tensors are no values of Relay", "_to_sparse.default", "_to_sparse.sparse_dim", "sparse_sampled_addmm.default")
 refuse("it raises where a matrix is singular, which compiled code cannot", "_linalg_check_errors.default")

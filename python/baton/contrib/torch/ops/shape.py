@@ -297,3 +297,13 @@ def repeat_interleave_by(c, repeats, output_size=None):
     total = c("sum", c.cast(repeats, "int64"), axis=[0]) if output_size is None else c.const(output_size, "int64")
     places = c("arange", c.const(0, "int64"), total, c.const(1, "int64"), dtype="int64")
     return c.convert(c("searchsorted", ends, places, right=True, dtype="int64"), "int64", c.dtype)
+
+
+@aten("resize.default")
+def resize(c, x, size, memory_format=None):
+    """The first elements under another shape; PyTorch leaves open what more elements are, and they are zeros here."""
+    have, want = c.known(product(x.shape), product(size))
+    flat = c.reshape(x, [have])
+    if want > have:
+        flat = c("concatenate", c.tuple([flat, c.full(0, [want - have], x.dtype)]), axis=0)
+    return c.reshape(c.slice(flat, 0, 0, want) if want < have else flat, size)

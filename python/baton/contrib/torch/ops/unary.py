@@ -93,7 +93,7 @@ def alias(c, x, memory_format=None):
     return x.expr
 
 
-@aten("_to_copy.default")
+@aten("_to_copy.default", "prims.convert_element_type.default")
 def to_copy(c, x, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
     return c.cast(x, c.dtype)
 
@@ -106,6 +106,12 @@ def copy(c, x, source, non_blocking=False):
 @aten("gelu.default")
 def gelu(c, x, approximate="none"):
     return c("nn.gelu", x, approximate=approximate)
+
+
+@aten("rrelu_with_noise_functional.default")
+def rrelu(c, x, noise, lower=1 / 8, upper=1 / 3, training=False, generator=None):
+    c.need(not training, "random numbers are PyTorch's, so that they are the ones of an eager run")
+    return [leaky_relu(c, x, (lower + upper) / 2), noise.expr]
 
 
 @aten("leaky_relu.default")
