@@ -432,7 +432,8 @@ class Executable:
         """
         if self._stateful:
             return self.session().profile(*args, rounds=rounds, **kwargs)
-        return self._profile(self._within(self._make), self._arguments(args, kwargs), rounds)
+        arrays = self._arguments(args, kwargs)
+        return self._profile(self._within(self._make), self._as_tensors(arrays, arrays) or arrays, rounds)
 
     _here = True  # whether it runs on this machine
 

@@ -292,3 +292,47 @@ def test_a_scan_over_a_length_that_is_known_when_the_model_runs():
         rows = x[:, 2 : t - (t - 6) % 4].reshape(n, -1, 4)
         before = np.concatenate([x[:, None, :4], rows[:, :-1]], 1)
         np.testing.assert_array_equal(made(x).numpy(), np.concatenate([before, rows], -1))
+
+
+def test_weights_that_a_loop_keeps_as_states_are_constants_of_its_body():
+    """Converters pass weights so; they are folded and packed once, not in each round."""
+    state = {"left": TensorProto.FLOAT, "kept": TensorProto.FLOAT, "w": TensorProto.FLOAT}
+    nodes = [
+        helper.make_node("Add", ["left", "minus"], ["left2"]),
+        helper.make_node("Transpose", ["w"], ["wt"], perm=[1, 0]),
+        helper.make_node("MatMul", ["x", "wt"], ["xw"]),
+        helper.make_node("Add", ["kept", "xw"], ["kept2"]),
+        helper.make_node("Identity", ["w"], ["w2"]),
+        helper.make_node("Greater", ["left2", "zero"], ["go_on"]),
+    ]
+    w = RNG.standard_normal((3, 3), "float32")
+    outputs = ["go_on", "left2", "kept2", "w2"]
+    for result, want in (("kept", lambda x: 4 * (x @ w.T)), ("w", lambda x: w)):
+        made = loop_until(state, nodes, outputs, {"kept": np.zeros((2, 3), "float32"), "w": w}, 1024, result)()
+        x = RNG.standard_normal((2, 3), "float32")
+        np.testing.assert_allclose(made(x, np.float32(4)).numpy(), want(x), rtol=1e-5, atol=1e-5)
+        assert "transpose" not in str(made.profile(x, np.float32(4), rounds=1))
+
+
+def test_a_value_from_outside_is_computed_once():
+    nodes = [
+        helper.make_node("Add", ["left", "minus"], ["left2"]),
+        helper.make_node("Add", ["kept", "far"], ["kept2"]),
+        helper.make_node("Greater", ["left2", "zero"], ["go_on"]),
+    ]
+    body = helper.make_graph(
+        nodes, "body",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []), floats("left"), floats("kept", 2, 3)],
+        [helper.make_tensor_value_info("go_on", TensorProto.BOOL, []), floats("left2"), floats("kept2", 2, 3)],
+    )  # fmt: skip
+    loop = helper.make_node("Loop", ["most", "t", "left0", "kept0"], ["left_end", "y"], body=body)
+    made = compiled(
+        [helper.make_node("Softmax", ["x"], ["far"]), loop], [floats("x", 2, 3), floats("left0")], [floats("y", 2, 3)],
+        most=np.int64(99), t=np.array(True), minus=np.float32(-1), zero=np.float32(0), kept0=np.zeros((2, 3), "float32"),
+    )  # fmt: skip
+    x = RNG.standard_normal((2, 3), "float32")
+    got = made(x, np.float32(5))
+    want = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    np.testing.assert_allclose(got.numpy(), 5 * want, rtol=1e-5, atol=1e-5)
+    steps = made.profile(x, np.float32(5), rounds=1)["steps"]
+    assert [step["count"] for step in steps if "nn.softmax" in step["operators"]] == [1]

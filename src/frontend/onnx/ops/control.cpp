@@ -68,6 +68,103 @@ relay::Var Param(const std::string& name, const baton::Type& type) {
   return var;
 }
 
+/// Whether the body gives its input `name` back as its output `result`, unchanged.
+bool Keeps(const Graph& body, std::string_view name, std::string_view result) {
+  for (size_t steps = 0; result != name; ++steps) {
+    const auto made = std::find_if(body.nodes.begin(), body.nodes.end(), [&](const Node& node) {
+      return std::find(node.outputs.begin(), node.outputs.end(), result) != node.outputs.end();
+    });
+    if (made == body.nodes.end() || made->op_type != "Identity" || steps == body.nodes.size()) return false;
+    result = made->inputs[0];
+  }
+  return true;
+}
+
+/// Whether the tensor is computed: as part of a loop's function it would be so in each round.
+bool IsComputed(const Value& v) {
+  return v.kind == Value::kTensor && v.host == nullptr && v.partial == nullptr && !v.form && Ctx::Sized(v) &&
+         v.expr.defined() && v.expr.as<relay::VarNode>() == nullptr && v.expr.as<relay::ConstantNode>() == nullptr;
+}
+
+/// What the body of a loop reads from outside that is computed there. The loop passes it on from round to round.
+struct Outside {
+  std::vector<std::string_view> names;
+  Values values;
+
+  Outside(const Graph& body, const Env* env) {
+    for (std::string_view name : FreeNames(body)) {
+      const Value* v = env->Find(name);
+      if (v == nullptr || !IsComputed(*v)) continue;
+      names.push_back(name);
+      values.push_back(*v);
+    }
+  }
+  /// The surroundings with `now`, parameters of the loop, as these values.
+  Env Within(const Env* env, const Value* now) const {
+    Env in{env, {}};
+    for (size_t k = 0; k < names.size(); ++k) {
+      Value& v = in.values[names[k]] = values[k];
+      v.expr = now[k].expr;
+    }
+    return in;
+  }
+};
+
+/// The body of a Loop, in which constants that it keeps as states are constants: exporters pass weights so.
+struct LoopBody {
+  const Graph& graph;
+  Values all;                   // the states as the loop begins
+  std::vector<size_t> varying;  // those that are no such constants
+  const Env* env;
+  Surroundings around;
+  Outside outside;
+
+  LoopBody(Importer* importer, const Graph& graph_, Values states)
+      : graph(graph_), all(std::move(states)), env(importer->env()), around(importer->around()), outside(graph_, env) {
+    for (size_t k = 0; k < all.size(); ++k) {
+      // An expression would be part of the function, and be computed in each round.
+      const bool constant = all[k].host != nullptr;
+      if (!constant || !Keeps(graph, graph.inputs[k + 2].name, graph.outputs[k + 1].name)) varying.push_back(k);
+    }
+  }
+  size_t NumScans() const { return graph.outputs.size() - 1 - all.size(); }
+  std::string_view NameOf(size_t k) const {
+    return k < varying.size() ? graph.inputs[varying[k] + 2].name : outside.names[k - varying.size()];
+  }
+  const Type& ScanType(size_t k) const { return graph.outputs[1 + all.size() + k].type; }
+  /// What the loop passes from round to round: of `values`, one for each state, the varying ones, and those from
+  /// outside.
+  Values Passed(const Values& values) const {
+    Values some;
+    for (size_t k : varying) some.push_back(values[k]);
+    some.insert(some.end(), outside.values.begin(), outside.values.end());
+    return some;
+  }
+  /// The condition, what is passed on and the rows of a round to which `now` is passed; poison where a node is not
+  /// supported.
+  Values Round(Importer* importer, const Value& i, const Value& go, const Values& now) const {
+    Values inputs = {i, go};
+    inputs.insert(inputs.end(), all.begin(), all.end());
+    for (size_t k = 0; k < varying.size(); ++k) inputs[varying[k] + 2] = now[k];
+    const Env within = outside.Within(env, now.data() + varying.size());
+    const Values out = importer->Subgraph(graph, &within, inputs, around);
+    if (AnyPoison(out)) return out;
+    Values some = {out[0]};
+    for (size_t k : varying) some.push_back(out[k + 1]);
+    some.insert(some.end(), now.begin() + static_cast<std::ptrdiff_t>(varying.size()), now.end());
+    some.insert(some.end(), out.begin() + 1 + static_cast<std::ptrdiff_t>(all.size()), out.end());
+    return some;
+  }
+  /// The results of the loop from what it passes at last and its rows: all states, and the rows.
+  Values Results(const Values& results) const {
+    Values out = all;
+    for (size_t k = 0; k < varying.size(); ++k) out[varying[k]] = results[k];
+    out.insert(out.end(), results.begin() + static_cast<std::ptrdiff_t>(varying.size() + outside.names.size()),
+               results.end());
+    return out;
+  }
+};
+
 /// Room for as many rows like `row`: a literal, a symbol, or -1 for the number `last`.
 Value NoRows(Ctx& c, const Value& row, int64_t rounds, const Value& last) {
   if (rounds != -1) {
@@ -206,11 +303,9 @@ bool BeginsAs(Ctx& c, const Value& after, bool read, Value* state) {
 
 /// A loop whose number of iterations is unknown: `loop(i, go, state..., collected...)` calls itself. Where its first
 /// round is `certain`, a state may begin with another type (BeginsAs).
-Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state, bool certain) {
+Values LoopFunction(Ctx& c, const LoopBody& body, const Value& most, const Value& go, Values state, bool certain) {
   Importer* importer = c.importer();
-  const Env* env = importer->env();
-  Surroundings around = importer->around();
-  size_t n = state.size(), scans = body.outputs.size() - 1 - n;
+  const size_t n = state.size(), scans = body.NumScans();
   auto param = [&](const std::string& name, const Value& like) {
     baton::Type t = importer->TypeOfValue(like);
     relay::Var var(name, t);
@@ -227,21 +322,19 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
     params.clear();
     i = param("i", count);
     goes = param("go", flag);
-    Values inputs = {i, goes};
     for (size_t k = 0; k < n; ++k) {
       types[k].host = nullptr;
-      params.push_back(param(std::string(body.inputs[k + 2].name), types[k]));
-      inputs.push_back(params.back());
+      params.push_back(param(std::string(body.NameOf(k)), types[k]));
     }
     size_t problems = importer->problems();
-    out = importer->Subgraph(body, env, inputs, around);
+    out = body.Round(importer, i, goes, params);
     if (AnyPoison(out)) return Poison(c.num_outputs());
     bool same = true;
     for (size_t k = 0; k < n; ++k) {
       Value wide;
       if (!Join(types[k], out[k + 1], &wide)) {
-        const std::string_view name = body.inputs[k + 2].name;
-        if (round != 0 || !certain || !BeginsAs(c, out[k + 1], Reads(body, name), &state[k])) {
+        const std::string_view name = body.NameOf(k);
+        if (round != 0 || !certain || !BeginsAs(c, out[k + 1], Reads(body.graph, name), &state[k])) {
           ChangesType(c, name, types[k], out[k + 1]);
         }
         wide = out[k + 1];
@@ -257,8 +350,7 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   Values collected, start;
   for (size_t k = 0; k < scans; ++k) {
     Value none;
-    collected.push_back(
-        param("collected" + std::to_string(k), Collected(c, out[1 + n + k], body.outputs[1 + n + k].type, &none)));
+    collected.push_back(param("collected" + std::to_string(k), Collected(c, out[1 + n + k], body.ScanType(k), &none)));
     start.push_back(none);
   }
   Array<relay::Var> vars;
@@ -328,9 +420,8 @@ Values Loop(Ctx& c) {
   for (size_t i = 2; i < c.num_inputs(); ++i) state.push_back(c.In(i));
   size_t n = state.size();
   if (body->inputs.size() != n + 2 || body->outputs.size() < n + 1) c.Fail("its body does not fit its operands");
-  size_t scans = body->outputs.size() - 1 - n;
-  const Env* env = importer->env();
-  Surroundings around = importer->around();
+  const LoopBody loop(importer, *body, state);
+  const size_t scans = loop.NumScans();
   bool counted = !most || c.Known(most), decided = !go || c.Known(go);
   if (most && c.Known(most) && most.host->size() != 1) c.Fail("its trip count is not one number");
   int64_t rounds = most && c.Known(most) ? most.host->IntAt(0) : kMaxIterations + 1;
@@ -338,15 +429,15 @@ Values Loop(Ctx& c) {
     const int64_t count = counted ? rounds : OpenRounds(c, most);
     const Value flag = c.Scalar(DataType::Bool(), 1);
     auto step = [&](const Value& i, const Values& now) {
-      Values inputs = {i, flag};
-      inputs.insert(inputs.end(), now.begin(), now.end());
-      Values out = importer->Subgraph(*body, env, inputs, around);
+      Values out = loop.Round(importer, i, flag, now);
       if (AnyPoison(out) || !c.Known(out[0]) || c.KnownScalar(out[0]) == 0) return Values();
       out.erase(out.begin());
       return out;
     };
     const Value last = counted ? c.Int64(rounds) : Scalar0(c, most);
-    if (auto made = CountedLoop(c, count, last, state, scans, std::vector<bool>(scans), step)) return *made;
+    const Values passed = loop.Passed(state);
+    if (auto made = CountedLoop(c, count, last, passed, scans, std::vector<bool>(scans), step))
+      return loop.Results(*made);
   }
   if (counted && decided) {
     std::vector<Values> kept(scans);
@@ -361,7 +452,7 @@ Values Loop(Ctx& c) {
       }
       Values inputs = {c.Int64(i), flag};
       inputs.insert(inputs.end(), now.begin(), now.end());
-      Values out = importer->Subgraph(*body, env, inputs, around);
+      Values out = importer->Subgraph(*body, loop.env, inputs, loop.around);
       if (AnyPoison(out)) return Poison(c.num_outputs());
       if (!c.Known(out[0])) {
         unrolled = false;
@@ -381,7 +472,8 @@ Values Loop(Ctx& c) {
     importer->DropProblems(problems);
   }
   const bool certain = (!most || (counted && rounds > 0)) && (!go || (c.Known(go) && c.KnownScalar(go) != 0));
-  return LoopFunction(c, *body, most, go, state, certain);
+  const Values results = LoopFunction(c, loop, most, go, loop.Passed(state), certain);
+  return AnyPoison(results) ? Poison(c.num_outputs()) : loop.Results(results);
 }
 
 /// Of the scanned operands and of the collected values: axes, and whether they are taken from the end.
@@ -399,16 +491,33 @@ std::optional<Values> ScanLoop(Ctx& c, const Graph& body, int64_t steps, const V
   const Surroundings around = importer->around();
   Value last = steps == -1 || Ctx::IsSymbol(steps) ? Value() : c.Int64(steps);
   if (!last) last = c.Reshape(Take(c, c.ShapeOf(inputs[0]), c.Int64s({axes.in[0]}), 0), {});
+  // Operands that are computed, and values from outside, are passed on from step to step.
+  const Outside outside(body, env);
+  Values passed = state;
+  for (const Value& input : inputs) {
+    if (IsComputed(input)) passed.push_back(input);
+  }
+  passed.insert(passed.end(), outside.values.begin(), outside.values.end());
   auto step = [&](const Value& s, const Values& now) {
-    Values args = now;
+    Values args(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(state.size()));
+    size_t next = state.size();
     for (size_t i = 0; i < inputs.size(); ++i) {
+      const Value from = IsComputed(inputs[i]) ? now[next++] : inputs[i];
       const Value at = axes.in_back[i] != 0 ? c.Sub(c.Sub(last, 1), s) : s;
-      args.push_back(c.Call("take", {inputs[i], at}, {{"axis", axes.in[i]}, {"mode", "clip"}}));
+      args.push_back(c.Call("take", {from, at}, {{"axis", axes.in[i]}, {"mode", "clip"}}));
     }
-    return importer->Subgraph(body, env, args, around);
+    const Env within = outside.Within(env, now.data() + next);
+    Values out = importer->Subgraph(body, &within, args, around);
+    if (!AnyPoison(out))
+      out.insert(out.begin() + static_cast<std::ptrdiff_t>(state.size()),
+                 now.begin() + static_cast<std::ptrdiff_t>(state.size()), now.end());
+    return out;
   };
   const std::vector<bool> backward(axes.out_back.begin(), axes.out_back.end());
-  auto made = CountedLoop(c, steps, last, state, axes.out.size(), backward, step);
+  auto made = CountedLoop(c, steps, last, passed, axes.out.size(), backward, step);
+  if (made)
+    made->erase(made->begin() + static_cast<std::ptrdiff_t>(state.size()),
+                made->begin() + static_cast<std::ptrdiff_t>(passed.size()));
   for (size_t k = 0; made && k < axes.out.size(); ++k) {
     Value& all = (*made)[state.size() + k];
     const int axis = c.Axis(axes.out[k], c.Rank(all));
