@@ -209,27 +209,33 @@ class JsonModule final : public ModuleNode {
     throw RuntimeError(Cat("`", plugin_->key, "` failed at ", what, " of `", graph_.symbol(),
                            "`: ", error && *error ? error : "it says no more"));
   }
+  /// Throws ValueError for a tensor that is not what argument i is.
+  void Check(const DLTensor& t, int i) const {
+    const BatonJsonTensor& want = graph_.Argument(i);
+    if (DataType(t.dtype) != DataType(want.dtype) || t.ndim != want.ndim ||
+        !std::equal(t.shape, t.shape + t.ndim, want.shape)) {
+      throw runtime::ValueError(Cat("argument ", i, " of `", graph_.symbol(), "` has another dtype or shape"));
+    }
+    if (t.device.device_type != kDLCPU || !runtime::IsContiguous(&t)) {
+      throw runtime::ValueError(Cat("argument ", i, " of `", graph_.symbol(), "` is not dense on the CPU"));
+    }
+  }
   void Run(const runtime::Args& args) {
     const int due = graph_.plain().num_inputs + graph_.plain().num_results;
     if (args.size() != due)
       throw runtime::TypeError(Cat("`", graph_.symbol(), "` takes ", due, " tensors, got ", args.size()));
-    std::vector<DLTensor*> tensors;
+    // Calls are short: nothing is allocated for a few tensors.
+    constexpr int kFew = 16;
+    DLTensor* few[kFew];
+    std::vector<DLTensor*> many(due > kFew ? static_cast<size_t>(due) : 0);
+    DLTensor** tensors = due > kFew ? many.data() : few;
     for (int i = 0; i < due; ++i) {
-      auto* t = args[i].As<DLTensor*>();
-      const BatonJsonTensor& want = graph_.Argument(i);
-      const bool same =
-          DataType(t->dtype) == DataType(want.dtype) && std::vector<int64_t>(t->shape, t->shape + t->ndim) ==
-                                                            std::vector<int64_t>(want.shape, want.shape + want.ndim);
-      if (!same)
-        throw runtime::ValueError(Cat("argument ", i, " of `", graph_.symbol(), "` has another dtype or shape"));
-      if (t->device.device_type != kDLCPU || !runtime::IsContiguous(t)) {
-        throw runtime::ValueError(Cat("argument ", i, " of `", graph_.symbol(), "` is not dense on the CPU"));
-      }
-      tensors.push_back(t);
+      tensors[i] = args[i].As<DLTensor*>();
+      Check(*tensors[i], i);
     }
     const char* error = nullptr;
     std::lock_guard lock(mutex_);
-    if (plugin_->run(state_, tensors.data(), due, &error) != 0) Failed("run", error);
+    if (plugin_->run(state_, tensors, due, &error) != 0) Failed("run", error);
   }
 
   const BatonJsonPlugin* plugin_;
