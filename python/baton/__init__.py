@@ -83,6 +83,7 @@ _answer(
         "relay.from_pytorch": "baton.contrib.torch:from_pytorch",
         "relay.evaluator": "baton.driver.relay_build:evaluator",
         "runtime.rpc_function": "baton.rpc.library:function",
+        "runtime.read_archive": "baton.driver.archive:read",
         "runtime.graph_of": "baton.driver.graph_executor_codegen:graph_of",
         "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
         "topi.find_operator": "baton.relay.op:find",

@@ -3,6 +3,7 @@
 
 #include <baton/codegen/backend.h>
 #include <baton/ir/structural.h>
+#include <baton/runtime/bytes.h>
 #include <baton/support/file.h>
 #include <baton/support/json.h>
 #include <baton/support/with.h>
@@ -20,6 +21,7 @@
 #include "driver/save_imports.h"
 #include "driver/step_functions.h"
 #include "driver/vm/compile.h"
+#include "driver/write_artifact.h"
 
 namespace baton::driver {
 namespace {
@@ -107,8 +109,11 @@ std::string StageText(const Stages& stages, const Target& host, const std::strin
   const codegen::Backend& backend = codegen::BackendOf(host);
   if (format.empty()) return backend.print(stages.tir, host, backend.formats[0], debug);
   if (backend.HasFormat(format)) return backend.print(stages.tir, host, format, debug);
-  std::string known = stages.relay.defined() ? "relay, tir, llvm, asm" : "tir, llvm, asm";
-  if (program) known = "relay, vm, tir, json, llvm, asm";
+  std::string known = stages.relay.defined() ? "relay, " : "";
+  if (program) known += "vm, ";
+  known += "tir, ";
+  if (program) known += "json, ";
+  known += backend.formats.front() + (backend.formats.size() > 1 ? ", " + backend.formats.back() : "");
   if (program && !made->program.devices.empty()) known += ", and the kind of a device's target";
   throw UnsupportedError("no source in format \"" + format + "\"; there are " + known);
 }
@@ -150,12 +155,16 @@ class CompiledModule : public runtime::ModuleNode {
   const char* type_key() const override { return is_program() ? "vm" : made_ ? "aot" : "llvm"; }
   void* GetSymbol(const char* name) override {
     if (const runtime::Module& code = Code(); code.defined()) return code->GetSymbol(name);
+    CheckCode();
     if (!made_) return nullptr;
     throw UnsupportedError("code for `" + host_.str() +
                            "` does not run on this machine; save it and load it there, or `baton.rpc.deploy`");
   }
   const runtime::ExecutableDesc* GetExecutable() const override { return made_ && !is_program() ? &desc_ : nullptr; }
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
+    if (name == "archive") {
+      return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = Archive(); });
+    }
     if (name == "repack" && made_) {
       return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = Repack(); });
     }
@@ -167,7 +176,14 @@ class CompiledModule : public runtime::ModuleNode {
 
  private:
   /// Code for another kind of machine is for saving.
-  bool runs_here() const { return host_->mtriple.empty() && !stages_.tir->functions.empty(); }
+  bool runs_here() const {
+    return host_->mtriple.empty() && !stages_.tir->functions.empty() && stages_.objects.missing.empty();
+  }
+  /// Throws UnsupportedError where no code was made of the source.
+  void CheckCode() const {
+    if (!stages_.objects.missing.empty())
+      throw UnsupportedError("the module is source alone: " + stages_.objects.missing);
+  }
   /// A program's functions are loaded when the first of them is asked for: what they call may come with a library
   /// later, and their source shows before.
   const runtime::Module& Code() {
@@ -214,6 +230,8 @@ class CompiledModule : public runtime::ModuleNode {
   PackedFunc OfProgram(std::string_view name, const ObjectPtr<Object>& self);
   PackedFunc OfFunctions(std::string_view name, const ObjectPtr<Object>& self);
   void SaveLibrary(const std::string& path) const;
+  Map<String, runtime::Bytes> Archive() const;
+  void SaveSource(const std::string& path, const codegen::Backend& backend) const;
 
   Stages stages_;
   Target host_;
@@ -237,6 +255,7 @@ PackedFunc CompiledModule::OfModel(std::string_view name, const ObjectPtr<Object
 PackedFunc CompiledModule::OfProgram(std::string_view name, const ObjectPtr<Object>& self) {
   if (name == "default") {
     return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
+      CheckCode();
       if (!stages_.tir->functions.empty() && !code_.defined()) {
         throw RuntimeError("the program was compiled for " + host_.str() + ", which is not this machine");
       }
@@ -262,7 +281,12 @@ PackedFunc CompiledModule::OfProgram(std::string_view name, const ObjectPtr<Obje
 
 PackedFunc CompiledModule::OfFunctions(std::string_view name, const ObjectPtr<Object>& self) {
   const runtime::Module& code = Code();
-  if (!code.defined()) return nullptr;
+  if (!code.defined()) {
+    for (const auto& [var, func] : stages_.loops->functions) {
+      if (name == "main" || func->GetAttr<String>(attr::kGlobalSymbol, var->name_hint).view() == name) CheckCode();
+    }
+    return nullptr;
+  }
   void* spec = code->GetSymbol((runtime::kFunctionSpecPrefix + std::string(name)).c_str());
   // A single function is what calling the module means, whatever its name.
   if (!spec && name == "main" && stages_.loops->functions.size() == 1) {
@@ -276,6 +300,7 @@ PackedFunc CompiledModule::OfFunctions(std::string_view name, const ObjectPtr<Ob
 }
 
 void CompiledModule::SaveLibrary(const std::string& path) const {
+  CheckCode();
   const SavedImports carried = SaveImports(OfOthers());
   codegen::ObjectCode objects = stages_.objects;
   if (!carried.data.empty()) objects.objects.push_back(codegen::DataObject(vm::kImportsSymbol, carried.data, host_));
@@ -299,6 +324,60 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
   runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards, own, carried.rows);
 }
 
+/// What an archive holds by the names of its files, from which LoadArchive makes the module again: its code as an
+/// object file, or as source where that is what the target makes, with constants, manifest and imports.
+Map<String, runtime::Bytes> CompiledModule::Archive() const {
+  Map<String, runtime::Bytes> files;
+  const codegen::Backend& backend = codegen::BackendOf(host_);
+  if (backend.print_code) {
+    files.Set("code." + backend.formats[0], runtime::Bytes(backend.print_code(stages_.tir)));
+  } else {
+    files.Set("code.o", runtime::Bytes(codegen::LinkObject(stages_.objects)));
+  }
+  const SavedImports carried = SaveImports(OfOthers());
+  if (!carried.data.empty()) files.Set("imports.bin", runtime::Bytes(carried.data));
+  runtime::ExecutableDesc desc = desc_;
+  std::string constants;
+  if (made_) {
+    constants.assign(reinterpret_cast<const char*>(desc_.constants), desc_.constants_bytes);
+    std::string own;
+    if (is_program()) desc.program = executable_->program.Save(&own, desc_.constants_bytes);
+    constants += own;
+    desc.constants_bytes = constants.size();
+  } else {
+    desc.entry = "";
+    desc.features = stages_.objects.features;
+    desc.target = host_.str();
+  }
+  files.Set("constants.bin", runtime::Bytes(constants));
+  files.Set("manifest.json", runtime::Bytes(runtime::ManifestOf(
+                                 desc, made_ ? made_->guards : std::vector<std::string>(), nullptr, carried.rows)));
+  return files;
+}
+
+/// Functions as one file; a model as files side by side, named as `path` is.
+void CompiledModule::SaveSource(const std::string& path, const codegen::Backend& backend) const {
+  if (!made_) {
+    return support::WriteFileAtomic(path,
+                                    backend.print(stages_.tir, host_, backend.formats[0], codegen::DebugLevel::kNone));
+  }
+  if (is_program()) {
+    throw UnsupportedError(
+        "a program is saved as a shared library (.so), not as source, which would lose its bytecode: " + made_->why);
+  }
+  if (!OfOthers().empty()) {
+    throw UnsupportedError("a module that imports others is saved as a shared library (.so), which carries them");
+  }
+  const size_t folder = path.rfind('/') + 1, dot = path.rfind('.');  // npos + 1 is 0
+  const std::string stem = path.substr(0, dot == path.npos || dot < folder ? path.size() : dot);
+  std::string name;
+  for (const char c : stem.substr(folder)) name += isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (name.empty() || isdigit(static_cast<unsigned char>(name[0]))) name = "model_" + name;
+  const codegen::StaticModel model{
+      name, stages_.tir, desc_, {made_->host.constants.list.begin(), made_->host.constants.list.end()}};
+  for (const auto& [ending, text] : backend.print_model(model)) support::WriteFileAtomic(stem + "." + ending, text);
+}
+
 void CompiledModule::SaveToFile(const std::string& path, std::string_view format) {
   if (format.empty() || format == "lib" || format == "so") return SaveLibrary(path);
   if (format == "obj" || format == "o") {
@@ -311,8 +390,13 @@ void CompiledModule::SaveToFile(const std::string& path, std::string_view format
           "a program with control flow, dynamic shapes or several devices is saved as a shared library (.so), not as "
           "an object file: its bytecode would be lost");
     }
+    CheckCode();
     support::WriteFileAtomic(path, codegen::LinkObject(stages_.objects));
     return;
+  }
+  if (const codegen::Backend& backend = codegen::BackendOf(host_);
+      format == backend.formats[0] && backend.print_model) {
+    return SaveSource(path, backend);
   }
   for (const auto& [name, stage] :
        {std::pair{"relay", "relay"}, {"tir", "tir"}, {"ll", "llvm"}, {"llvm", "llvm"}, {"s", "asm"}, {"asm", "asm"}}) {
@@ -322,7 +406,8 @@ void CompiledModule::SaveToFile(const std::string& path, std::string_view format
     }
   }
   throw UnsupportedError("no file format \"" + std::string(format) + "\"; there are lib, " +
-                         (is_program() ? "" : "obj, ") + (stages_.relay.defined() ? "relay, " : "") + "llvm, asm, tir");
+                         (is_program() ? "" : "obj, ") + (stages_.relay.defined() ? "relay, " : "") +
+                         (codegen::BackendOf(host_).print_model ? "c, tir" : "llvm, asm, tir"));
 }
 
 }  // namespace

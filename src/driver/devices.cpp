@@ -213,12 +213,10 @@ Map<String, Target> OfItsDevice(const Target& target) {
   return {{String(relay::DeviceTypeName(target->device_type())), target}};
 }
 
-/// The kinds of targets that code is made for; further names of one device's code are left out.
+/// The kinds of targets that code is made for.
 BATON_REGISTER_GLOBAL("target.KindsWithCode").set_body_typed([] {
   Array<String> out;
-  for (const TargetKind* k : TargetKinds()) {
-    if (TargetKindFor(k->devices[0]) == k) out.push_back(String(k->name));
-  }
+  for (const TargetKind* k : TargetKinds()) out.push_back(String(k->name));
   return out;
 });
 /// The device of a target, as DLPack numbers them.

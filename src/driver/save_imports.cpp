@@ -14,6 +14,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "runtime/artifact_format.h"
+
 namespace baton::driver {
 namespace {
 
@@ -63,7 +65,11 @@ class Folder {
   std::string path_;
 };
 
-bool IsCode(std::string_view key) { return key == "aot" || key == "llvm" || key == "vm" || key == vm::kLibraryKey; }
+/// Whether a module saved itself as an artifact, which carries its imports and is loaded as a library.
+bool IsArtifact(std::string_view bytes) {
+  namespace artifact = runtime::artifact;
+  return bytes.starts_with(artifact::kElfMagic) && bytes.ends_with(artifact::kMagic);
+}
 
 std::string Bytes(ModuleNode* module, const std::string& file) {
   module->SaveToFile(file, "");
@@ -87,14 +93,14 @@ SavedImports SaveImports(const std::vector<Module>& imports) {
   w.BeginArray();
   for (ModuleNode* m : order) {
     vm::SavedImport row;
-    const bool code = IsCode(m->type_key());  // such a module carries its imports itself
-    row.key = code ? vm::kLibraryKey : m->type_key();
     try {
       row.data = Bytes(m, folder.File(rows.size()));
     } catch (const UnsupportedError& e) {
       throw UnsupportedError("the module imports one of kind `" + std::string(m->type_key()) +
                              "`, which cannot be saved: " + e.what());
     }
+    const bool code = IsArtifact(row.data);
+    row.key = code ? vm::kLibraryKey : m->type_key();
     for (const Module& i : m->imports()) {
       if (!code) row.imports.push_back(number.at(i.get()));
     }

@@ -7,8 +7,11 @@
 #include <baton/ir/module.h>
 #include <baton/ir/target.h>
 #include <baton/ir/transform.h>
+#include <baton/runtime/executor.h>
+#include <baton/runtime/ndarray.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace baton::codegen {
@@ -25,6 +28,16 @@ struct Code {
                        ///< libbaton_NAME loads
 };
 
+/// A model that is one function of known shapes.
+struct StaticModel {
+  std::string name;                                     ///< the caller's, a word of C
+  IRModule mod;                                         ///< behind the backend's passes
+  runtime::ExecutableDesc desc;                         ///< of its inputs, outputs and memory
+  std::vector<std::pair<uint64_t, NDArray>> constants;  ///< by their place among constants, in order, in bytes
+};
+/// Files by their endings.
+using SourceFiles = std::vector<std::pair<std::string, std::string>>;
+
 struct Backend {
   /// What passes and schedules ask (`Target::traits`).
   TargetKind kind;
@@ -35,6 +48,15 @@ struct Backend {
   /// Names of its texts, for those that ask for a module's source; the first is the usual one.
   std::vector<std::string> formats;
   std::string (*print)(const IRModule& mod, const Target& target, const std::string& format, DebugLevel debug);
+
+  /// The object file of such a text, as "code.c" of a `.tar` holds it; null: it is not taken. Throws UnsupportedError
+  /// where there is no compiler.
+  std::string (*compile)(const std::string& text, const Target& target) = nullptr;
+  /// The text that `compile` takes.
+  std::string (*print_code)(const IRModule& mod) = nullptr;
+  /// A model as source files that need no runtime; null: there are none. Throws UnsupportedError for a model that they
+  /// cannot hold.
+  SourceFiles (*print_model)(const StaticModel& model) = nullptr;
 
   BATON_DLL bool HasFormat(const std::string& format) const;
 };

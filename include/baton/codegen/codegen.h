@@ -27,6 +27,7 @@ struct ObjectCode {
   std::vector<std::string> features;  ///< processor features that the code needs, by LLVM's names
   std::vector<std::pair<std::string, std::string>> display_names;  ///< of symbols: what a profiler is to show
   DebugLevel debug = DebugLevel::kNone;
+  std::string missing;  ///< why there are none, for errors; "": there are
 };
 
 /// Compiles the PrimFuncs of `mod`, lowered to loops over buffers with int64 indices. A function's symbol is its

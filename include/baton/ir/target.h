@@ -17,6 +17,7 @@ struct TargetKind {
   std::vector<int64_t> devices;  ///< that run its code, by DLPack's ids, the usual one first
   bool on_host = false;          ///< machine code of this process; else the text of a device's program
   bool vector_kernels = false;   ///< kernels for registers and caches: blocked layouts, packed weights, tiles
+  bool plain_loops = false;      ///< loops as people write them: one thread, no vectors
   bool work_items = false;       ///< the rounds of parallel loops are work-items of a device of many threads
   std::string no_processor;      ///< why it takes no options of a processor (-mcpu, ...); empty: it does
 };

@@ -10,13 +10,13 @@ import time
 
 from . import arguments, capsules
 from .errors import Failure, UsageError
-from .run import check_target, compile_options
+from .run import compile_options
 from .terminal import Progress, note
 
-KINDS = ("relay", "tir", "llvm", "asm", "opencl", "obj", "lib")
+KINDS = ("relay", "tir", "llvm", "asm", "opencl", "c", "obj", "lib")
 DEBUG = ("none", "names", "lines", "source")
 TEXT = ("relay", "tir", "llvm", "asm", "opencl")
-_BY_SUFFIX = {".so": "lib", ".o": "obj", ".s": "asm", ".ll": "llvm", ".relay": "relay", ".tir": "tir", ".cl": "opencl"}
+_BY_SUFFIX = {".so": "lib", ".o": "obj", ".s": "asm", ".ll": "llvm", ".relay": "relay", ".tir": "tir", ".cl": "opencl", ".c": "c"}
 
 
 def add_parser(verbs, verb, text):
@@ -59,13 +59,15 @@ def check_output(path: str | None) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check_target(args)
     suffix = os.path.splitext(args.output or "")[1]
     if not args.emit and suffix and suffix not in _BY_SUFFIX:
         raise UsageError(f"-o: the ending {suffix} of `{args.output}` does not say what to write; known are {', '.join(_BY_SUFFIX)}",
                          f"--emit KIND, as in: baton compile {args.model} --emit relay -o {args.output}")  # fmt: skip
     emit = args.emit or _BY_SUFFIX.get(suffix, "lib")
-    if emit not in TEXT and args.output in (None, "-"):
+    if emit == "c" and not args.target:
+        args.target = "c"
+    shown = emit in TEXT or (emit == "c" and args.output in (None, "-"))  # a file of C has the weights, too, and a header beside it
+    if not shown and args.output in (None, "-"):
         raise UsageError(f"--emit={emit} writes a binary file and needs -o FILE", "baton compile MODEL -o model.so")
     check_output(args.output)
     if arguments.kind_of_file(args.model) == "artifact":
@@ -87,13 +89,13 @@ def run(args: argparse.Namespace) -> int:
         options = compiler.Options(**compile_options(args), instruments=progress.instruments())
         arguments.donate(args, model, options)
         shapes = open_shapes(model.signature(args.shape)[0], args.shape, args.dim)
-        if emit in TEXT:
+        if shown:
             text = compiler.emit_text(model, shapes, options, emit, state)
         else:
             built = compiler.build_model(model, shapes, options, state)
             progress.stage("linking" if emit == "lib" else "writing")
             built.save(args.output, emit)
-    if emit in TEXT:
+    if shown:
         text = text if text.endswith("\n") else text + "\n"
         if args.output in (None, "-"):
             sys.stdout.write(text)

@@ -48,14 +48,14 @@ def _of_artifact(path: str) -> dict:
 
 def _regions(module) -> list[dict]:
     """Functions that partitioning made for compilers of others, and whether there is a code generator for each."""
-    from .._ffi import get_global_func
+    from ..driver.external import maker_of
     from ..relay import Function
 
     rows = []
     for var, func in module.functions.items():
         if isinstance(func, Function) and func.attrs and "Compiler" in func.attrs.keys():
             name = str(func.attrs["Compiler"])
-            taken = get_global_func(f"relay.ext.{name}", allow_missing=True) is not None
+            taken = maker_of(name) is not None
             why = f"`relay.ext.{name}` makes its code" if taken else f"no `relay.ext.{name}` is registered: Baton's own kernels compute it"
             rows.append({"region": f"@{var.name_hint}", "compiler": name, "because": why})
     return rows

@@ -76,16 +76,9 @@ def _of_unranked(args: argparse.Namespace) -> dict:
     return {row["name"]: args.shape[row["name"]] for row in source.facts()["inputs"] if row["shape"] is None and row["name"] in args.shape}
 
 
-def check_target(args: argparse.Namespace) -> None:
-    """Raises UsageError for a kind of target that programs of Relay's time had."""
-    if (args.target or "").split(" ")[0] == "c":
-        raise UsageError("--target c: no C is written; there is code for llvm and opencl", "baton compile MODEL --emit llvm")
-
-
 def compile_options(args: argparse.Namespace) -> dict:
     """The options of `add_compile_options` as keyword arguments of `baton.compile`, shapes left out."""
     arguments.warn_of_passes(args.disable_pass)
-    check_target(args)
     device = arguments.device_of(args)
     return {
         "target": args.target or (device and device.device_name_of_kind),

@@ -11,7 +11,6 @@ from ..target import Target
 from ..tir import PrimFunc
 from ..tir.stmt_functor import ir_transform
 from .options import capsule
-from .targets import warn_of_c
 
 _UNNAMED = "default_function"
 
@@ -125,7 +124,6 @@ def build(inputs, args=None, target=None, target_host=None, name=_UNNAMED, binds
     if isinstance(inputs, dict):
         inputs, target = _joined(inputs, target)
     target = _target(target, target_host)
-    warn_of_c(target)
     module = _with_rules(_module(inputs, args, name, binds), target)
     with capsule():
         return get_global_func("driver.BuildFunctions")(module, target)

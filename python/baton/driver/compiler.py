@@ -399,7 +399,7 @@ def _check_target(options: Options) -> None:
     """Raises UnsupportedError for a target that no code is made for."""
     kinds = list(map(str, get_global_func("target.KindsWithCode")()))
     if options.targets is None and str(options.target.kind) not in kinds:
-        raise UnsupportedError(f"no code is made for the target `{options.target.kind}`; there is code for {' and '.join(kinds)}")
+        raise UnsupportedError(f"no code is made for the target `{options.target.kind}`; there is code for {', '.join(kinds[:-1])} and {kinds[-1]}")
 
 
 def _check_shapes(inputs, shapes: OpenShapes) -> None:

@@ -410,11 +410,11 @@ class Executable:
             return ()
 
     def save(self, path: str | os.PathLike, kind: str = "lib") -> None:
-        """Writes the compiled model, whole or not at all. `kind` is lib (a shared object that `baton.load` reads) or
-        obj. A model with functions of this process (`called_back`) is an UnsupportedError that names them.
+        """Writes the compiled model, whole or not at all. `kind` is lib (a shared object that `baton.load` reads), obj, or for
+        target "c" c: C99 with the weights and a function `NAME_run`, and a header beside it, for models of known shapes. A model with functions of this process (`called_back`) is an UnsupportedError that names them.
         """
-        if kind not in ("lib", "obj"):
-            raise UnsupportedError(f"a model is saved as `lib` or `obj`, not as `{kind}`")
+        if kind not in ("lib", "obj", "c"):
+            raise UnsupportedError(f"a model is saved as `lib`, `obj` or `c`, not as `{kind}`")
         self._module.save(os.fsdecode(path), kind)
 
     def source(self, kind: str) -> str:

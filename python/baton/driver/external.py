@@ -6,16 +6,47 @@ import warnings
 
 from .. import error as errors
 from .._ffi import get_global_func, register_func
-from ..ir import TensorType, TupleType
+from .._ffi.base import load_vm
+from ..ir import IRModule, TensorType, TupleType
 from ..relay.expr import Call
 from ..relay.function import Function
 from ..relay.op.op import register, register_compute, register_stateful
 from ..relay.transform import InferType
 from ..runtime import Module
+from ..target import Target
 from ..te import extern
 from ..tir import IntImm, call_packed
+from .json_graph import graph_of
 
 _numbers = itertools.count()
+
+
+def maker_of(name):
+    """What makes the code of regions for `name`: `relay.ext.NAME`, else the plug-in of that key that was loaded; None where there is neither."""
+    made = get_global_func(f"relay.ext.{name}", True)
+    if made is not None:
+        return made
+    plugin = get_global_func(f"runtime.json_module.{name}", True)
+    if plugin is None:
+        return None
+
+    def of_graph(func):
+        text, constants = graph_of(func)
+        return plugin(str(func.attrs["global_symbol"]), text, constants)
+
+    return of_graph
+
+
+@register_func("relay.ext.ccompiler")
+def ccompiler(func):
+    """Regions as C99 (target "c"): a function of the region's name, which the system's compiler compiles."""
+    symbol, target = str(func.attrs["global_symbol"]), Target("c")
+    plain = InferType()(IRModule.from_expr(Function(func.params, func.body, func.ret_type)))
+    for step in ("SimplifyInference", "FoldConstant", "DecomposeOps", "InferType"):
+        plain = get_global_func(f"relay._transform.{step}")()(plain)
+    with target:
+        loops = get_global_func("relay.LowerPrimitive")(plain["main"], symbol, target)
+    return get_global_func("driver.BuildFunctions")(IRModule({symbol: loops.with_attr("global_symbol", symbol)}), target)
 
 
 def compiled_outside(mod):
@@ -42,7 +73,7 @@ def _registered(symbol, run):
 
 def _made(mod, name_of):
     asked = {var: f for var, f in mod.functions.items() if isinstance(f, Function) and f.attrs and "Compiler" in f.attrs.keys()}
-    makers = {var: get_global_func(f"relay.ext.{f.attrs['Compiler']}", True) for var, f in asked.items()}
+    makers = {var: maker_of(f.attrs["Compiler"]) for var, f in asked.items()}
     _tell_of_absent([str(asked[var].attrs["Compiler"]) for var, make in makers.items() if make is None])
     if not any(makers.values()):
         return mod, []
@@ -73,7 +104,7 @@ def _code_of(func, make, symbol):
     """(the module that a code generator makes, its function of that name)."""
     maker = f"relay.ext.{func.attrs['Compiler']}"
     try:
-        code = make(func)
+        code = _with_constants(func, make(_with_compiler_attrs(func)), symbol)
     except (KeyboardInterrupt, MemoryError):
         raise
     except Exception as error:
@@ -83,6 +114,30 @@ def _code_of(func, make, symbol):
     if not code.implements_function(symbol, True):
         raise errors.CompileError(f"{maker} gave a module of kind `{code.type_key}` without a function `{symbol}`: it is called by that name")
     return code, code.get_function(symbol, True)
+
+
+def _with_compiler_attrs(func):
+    """The function with the attributes that `relay.ext.NAME.get_compiler_attrs`, a function without arguments, gives."""
+    attrs = get_global_func(f"relay.ext.{func.attrs['Compiler']}.get_compiler_attrs", True)
+    for key, value in (attrs() or {}).items() if attrs is not None else ():
+        func = func.with_attr(str(key), value)
+    return func
+
+
+def _with_constants(func, code, symbol):
+    """A module that gives `code` its constants before it runs, where it asks for them: by a function `get_const_vars`, whose names are keys of
+    what `relay.ext.NAME.constant_updater`, a function of the function and its name, gives. They go to its function `__init_SYMBOL` in that order."""
+    update = get_global_func(f"relay.ext.{func.attrs['Compiler']}.constant_updater", True)
+    if update is None or not isinstance(code, Module):
+        return code
+    given = {str(k): v for k, v in (update(func, symbol) or {}).items()}
+    names = [str(n) for n in code.get_function("get_const_vars", True)()] if code.implements_function("get_const_vars", True) else list(given)
+    if missing := [n for n in names if n not in given]:
+        raise errors.CompileError(f"constant_updater gave no `{missing[0]}`, which the module of `{symbol}` asks for")
+    if not names:
+        return code
+    load_vm()
+    return get_global_func("vm.CreateConstantsModule")(symbol, [given[n] for n in names], code)
 
 
 def _called(func, make, symbol, name_of):
@@ -110,4 +165,4 @@ def _called(func, make, symbol, name_of):
     return Function(func.params, Call(op, list(func.params)), func.ret_type), code
 
 
-__all__ = ["compiled_outside", "made_outside"]
+__all__ = ["ccompiler", "compiled_outside", "made_outside", "maker_of"]

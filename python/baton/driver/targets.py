@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Targets as programs give them: by name, by device, in lists."""
 
-import functools
-import warnings
-
 from .. import error as errors
 from .._core import Device
 from .._ffi import get_global_func
@@ -16,20 +13,7 @@ def target_of(target):
         (target,) = target.values()
     if isinstance(target, (list, tuple)):
         (target,) = target
-    chosen = get_global_func("target.TargetCurrent")(False) if target is None else Target(target)
-    warn_of_c(chosen)
-    return chosen
-
-
-@functools.cache
-def _warn_of_c():
-    warnings.warn('target "c": no C is written; code is made for this machine, as for target "llvm"', stacklevel=4)
-
-
-def warn_of_c(target):
-    """Says once that there is no C code."""
-    if target is not None and target.kind == "c":
-        _warn_of_c()
+    return get_global_func("target.TargetCurrent")(False) if target is None else Target(target)
 
 
 def targets_of(target):

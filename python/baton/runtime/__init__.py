@@ -8,7 +8,7 @@ from . import container, data_type, devices, module, ndarray, object
 from .container import ADT, Array, Map, ShapeTuple, String, tuple_object
 from .data_type import DataType, DataTypeCode
 from .devices import cpu, cuda, device, ext_dev, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu
-from .given import create_module
+from .given import create_module, load_plugin
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
 from .ndarray import NDArray
 from .object import ObjectGeneric
@@ -61,6 +61,7 @@ __all__ = [
     "hexagon",
     "load_module",
     "load_param_dict",
+    "load_plugin",
     "metal",
     "module",
     "ndarray",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules that Python gives the functions of: accelerators of others, and loaders of what was saved of them."""
 
+import os
 from collections.abc import Callable, Mapping
 
 from .._ffi import get_global_func
@@ -29,4 +30,14 @@ def create_module(type_key, functions, binary=None, source=None):
     return get_global_func("vm.CreateModule")(str(type_key), lambda name: get(name), save, text)
 
 
-__all__ = ["create_module"]
+def load_plugin(path):
+    """Loads an accelerator's plug-in, a library in plain C that exports `baton_json_plugin` (`baton/runtime/json_module.h`). Returns its key.
+
+    Regions for that key (`Compiler="KEY"`) are its own from then on where models are compiled, and what was saved of them can be loaded.
+    RuntimeError for a library that is no plug-in, or one of another version.
+    """
+    load_vm()
+    return str(get_global_func("vm.LoadJsonPlugin")(os.path.abspath(os.fsdecode(path))))
+
+
+__all__ = ["create_module", "load_plugin"]

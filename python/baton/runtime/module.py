@@ -7,12 +7,14 @@ import re
 
 from .._core import Object, PackedFunc
 from .._ffi import get_global_func, register_object
+from .._ffi.base import load_vm
 from .._ffi.hook import Hook
-from ..error import UnsupportedError
+from . import archive
 from .object_file import write_object
 
 # The graph of what `relay.build` gave, as JSON, and its constants by name; None where it has none.
 _graph_of = Hook("runtime.graph_of")
+_read_archive = Hook("runtime.read_archive")
 _rpc_function = Hook("runtime.rpc_function")  # name -> the function of the library of remote sessions, which it loads
 
 # Functions of modules run code of any length, so they do not hold Python's lock.
@@ -100,22 +102,29 @@ class Module(Object):
 
     def save(self, file_name, fmt=""):
         """Writes the module to a file, whole or not at all: a library, or with the format or the ending ".o", ".ll" or ".s" its object code,
-        LLVM or assembly. `contrib.cc.create_shared` links objects of functions to a library that `load_module` reads."""
+        LLVM or assembly; of target "c", with the ending ".c", its source. `contrib.cc.create_shared` links objects of functions to a library that `load_module` reads."""
         path = os.fsdecode(file_name)
         save, ending = get_global_func("runtime.ModuleSaveToFile"), path.rpartition(".")[2]
-        fmt = fmt or (ending if ending in ("o", "obj", "ll", "s", "asm") else "")
+        fmt = fmt or (ending if ending in ("o", "obj", "ll", "s", "asm", "c") else "")
         if fmt in ("o", "obj") and self.type_key == "llvm":
             write_object(path, lambda to: save(self, to, "o"), lambda to: save(self, to, ""))
         else:
             save(self, path, fmt)
 
     def export_library(self, file_name, fcompile=None, addons=None, workspace_dir=None, *, fmt="", **_):
-        """Writes a shared library that the runtime alone can load. `fcompile`, `addons` and `workspace_dir` are accepted for older programs:
+        """Writes a shared library that the runtime alone can load; by the ending `.tar` what such a library is linked of, which `load_module`
+        links where the compiler is: code as an object file (of target "c" as source), constants and imports. `fcompile`, `addons` and `workspace_dir` are accepted for older programs:
         the library is linked without a compiler; but what `rpc.with_minrpc(..., runtime="micro")` gave writes a program."""
         if hasattr(fcompile, "export_model"):
             fcompile.export_model(self, file_name)
             return
-        get_global_func("runtime.ModuleSaveToFile")(self, os.fsdecode(file_name), fmt)
+        path = os.fsdecode(file_name)
+        if fmt == "tar" or (not fmt and path.endswith(".tar")):
+            archive.write(self, path)
+        elif not fmt and path.endswith((".o", ".c")):
+            self.save(path)
+        else:
+            get_global_func("runtime.ModuleSaveToFile")(self, path, fmt)
 
     @property
     def format(self):
@@ -303,8 +312,11 @@ ProfileResult = collections.namedtuple("ProfileResult", ["mean", "results"])
 
 
 def load_module(path, fmt=""):
-    """Loads what `export_library` wrote; and of an OpenCL module, the file.cl that `save` wrote."""
+    """Loads what `export_library` wrote: a library; or, by the compiler, a `.tar`, an object file of functions (`.o`), or their C source
+    (`.c`). Of an OpenCL module, the file.cl that `save` wrote."""
     path = os.fsdecode(path)
+    if path.endswith((".tar", ".o", ".c")) or fmt in ("tar", "o", "c"):
+        return _read_archive(path, fmt)
     if path.endswith(".cl") or fmt in ("cl", "opencl"):
         from .devices import exists, opencl
 
@@ -323,8 +335,10 @@ _ENTRIES = {}  # handle of a loaded library -> name of its only function
 
 
 def system_lib(symbol_prefix=""):
-    """The module of the functions that are linked into the program."""
-    raise UnsupportedError("runtime.system_lib is not there: code is linked as a library; export_library writes it, and load_module reads it")
+    """The module of the compiled functions that are linked into the program, or into a library that was loaded with
+    `ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)`. symbol_prefix: what their names begin with; they are called by what follows it."""
+    load_vm()
+    return get_global_func("vm.SystemLib")(symbol_prefix)
 
 
 def enabled(target):

@@ -16,19 +16,13 @@ std::string PrintCode(const IRModule& mod, const Target& target, const std::stri
   return CompileToText(mod, target, named ? "ll" + format.substr(4) : format, debug);
 }
 
-/// `devices`: those that run the code.
-Backend OfName(const char* name, std::vector<int64_t> devices) {
-  return {.kind = {.name = name, .devices = std::move(devices), .on_host = true, .vector_kernels = true},
-          .tir_pipeline = tir::transform::LowerPipeline,
-          .emit = EmitCode,
-          .formats = {"llvm", "ll", "llvm-raw", "asm"},
-          .print = PrintCode};
-}
-
 // `ext_dev` is the host's processor with a memory of its own.
-const RegisterBackendAs registered_backend(OfName("llvm", {kDLCPU, kDLExtDev}));
-// A name that programs of Relay give the host.
-const RegisterBackendAs registered_c(OfName("c", {kDLCPU}));
+const RegisterBackendAs registered_backend(
+    {.kind = {.name = "llvm", .devices = {kDLCPU, kDLExtDev}, .on_host = true, .vector_kernels = true},
+     .tir_pipeline = tir::transform::LowerPipeline,
+     .emit = EmitCode,
+     .formats = {"llvm", "ll", "llvm-raw", "asm"},
+     .print = PrintCode});
 
 }  // namespace
 }  // namespace baton::codegen

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/codegen/backend.h>
 
-#include "codegen/opencl/emitter.h"
+#include "codegen/opencl/kernel.h"
 
 namespace baton::codegen {
 namespace {

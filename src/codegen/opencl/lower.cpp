@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "codegen/opencl/emitter.h"
+#include "codegen/opencl/kernel.h"
 
 namespace baton::codegen::opencl {
 
@@ -304,7 +304,7 @@ std::string EmitText(const IRModule& mod) {
   // What is written is what is computed: no sums and products joined behind our back.
   out += "#pragma OPENCL FP_CONTRACT OFF\n";
   if (needs.fp64) out += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
-  return out + "\n" + Definitions(needs.builtins) + text;
+  return out + "\n" + kDialect.Definitions(needs.builtins) + text;
 }
 
 }  // namespace baton::codegen::opencl

@@ -73,7 +73,8 @@ class Lowerer {
   Lowerer(const Array<Tensor>& inputs, const Array<Tensor>& outputs, const Target& target)
       : outputs_(outputs),
         buffers_(inputs, outputs),
-        nests_(buffers_.names(), target.defined() && target->traits().work_items),
+        nests_(buffers_.names(), target.defined() && target->traits().work_items,
+               target.defined() && target->traits().plain_loops),
         graph_(BuildStages(outputs, &buffers_)) {}
 
   tir::PrimFunc Run(const String& name) {
@@ -379,7 +380,7 @@ class Lowerer {
     // A vector over the last shared axis, unless the reductions inside are better vectors themselves.
     Analyzer an;
     for (const Axis& a : shared) an.Bind(a.var, 0, a.extent);
-    bool vector = true;
+    bool vector = !nests_.plain();
     int64_t widest = 1;
     for (Stage* s : group) {
       tir::VarMap rename;

@@ -25,8 +25,9 @@ bool AsStore(const Stmt& nest, std::vector<Axis>* axes, Store* store);
 class NestEmitter {
  public:
   /// `work_items`: for a device of many threads. Each stage is a nest whose data axes are one parallel loop, no
-  /// vectors.
-  NestEmitter(Names* names, bool work_items) : names_(names), work_items_(work_items), scalar_reduce_(work_items) {}
+  /// vectors. `plain`: for one thread and no vectors.
+  NestEmitter(Names* names, bool work_items, bool plain)
+      : names_(names), work_items_(work_items), plain_(plain), scalar_reduce_(work_items) {}
 
   /// Loops over the axes around `body`; the outermost are joined and parallel if the work is worth it. Each task has
   /// memory of its own for `scratch`, which is for one round.
@@ -39,8 +40,9 @@ class NestEmitter {
                   bool outermost, int depth = 0);
   Names* names() { return names_; }
   bool work_items() const { return work_items_; }
-  /// Whether reductions are scalar because the loops around them are vectors.
-  bool scalar_reduce() const { return scalar_reduce_; }
+  bool plain() const { return plain_; }
+  /// Whether reductions are scalar because the loops around them are vectors, or there are none.
+  bool scalar_reduce() const { return scalar_reduce_ || plain_; }
   void set_scalar_reduce(bool on) { scalar_reduce_ = on; }
 
  private:
@@ -57,6 +59,7 @@ class NestEmitter {
 
   Names* names_;
   bool work_items_;
+  bool plain_;
   bool scalar_reduce_;
 };
 

@@ -95,7 +95,7 @@ Stmt NestEmitter::Chunks(const std::vector<Axis>& axes, Stmt body, const Work& w
 
 Stmt NestEmitter::OuterLoops(const std::vector<Axis>& axes, Stmt body, const Work& work,
                              const std::vector<Buffer>& scratch) {
-  bool parallel = work.MayPay() && !work_items_;
+  bool parallel = work.MayPay() && !work_items_ && !plain_;
   double n = 1;
   size_t fuse = work_items_ ? axes.size() : 0;
   if (parallel) {
@@ -191,7 +191,7 @@ Stmt NestEmitter::EmitStores(std::vector<Axis> axes, std::vector<Store> stores, 
   Axis last = axes.back();
   std::vector<Axis> outer_axes(axes.begin(), axes.end() - 1);
   if (Stmt tiled; EmitTiled(axes, stores, work, outer, depth, &tiled)) return tiled;
-  bool vector = Vectorizable(stores, last, &an);
+  bool vector = !plain_ && Vectorizable(stores, last, &an);
   const int64_t* n = tir::as_const_int(last.extent);
   if (!vector || (n && *n == 1)) {
     Stmt body = MakeFor(last.var, last.extent, ForKind::kSerial, store_all(axes, last.var));

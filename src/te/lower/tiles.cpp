@@ -27,7 +27,7 @@ bool IsRest(const PrimExpr& extent, int64_t tile) {
 
 bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, const Work& work,
                             bool outer, int depth, Stmt* out) {
-  if (axes.size() < 2 || stores.size() != 1) return false;
+  if (plain_ || axes.size() < 2 || stores.size() != 1) return false;
   const Axis& b = axes.back();
   Analyzer an;
   for (const Axis& x : axes) an.Bind(x.var, 0, x.extent);

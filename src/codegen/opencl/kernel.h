@@ -5,50 +5,22 @@
 #include <baton/tir/intrin.h>
 #include <baton/tir/stmt.h>
 
-#include <map>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "codegen/source/dialect.h"
 
 namespace baton::codegen::opencl {
 
-/// What a text needs of the language beyond OpenCL C 1.2: extensions, and functions of `builtins.cpp` by name.
-struct Needs {
-  bool fp64 = false;
-  std::set<std::string> builtins;
-};
+using source::Needs;
 
-/// The definitions of functions, in an order in which each comes after what it calls.
-std::string Definitions(const std::set<std::string>& names);
-
-/// "float" for a scalar in a register; bool is a bool, a half float its bits.
-std::string TypeName(DataType t, Needs* needs);
-/// The same in memory, where bool is a byte.
-std::string MemoryTypeName(DataType t, Needs* needs);
-
-inline bool IsHalf(DataType t) { return t.is_floating() && t.bits() == 16; }
-/// "i32", as in the names of builtins.cpp.
-std::string SuffixOf(DataType t);
-
-/// A call of an intrinsic whose arguments are texts already.
-struct TextCall {
-  const tir::CallNode* op;
-  std::vector<std::string> args;
-  Needs* needs;
-  std::string Type() const { return TypeName(op->dtype, needs); }
-  /// `function(arguments)`
-  std::string Of(const std::string& function) const;
-  /// The same of a function of builtins.cpp.
-  std::string OfBuiltin(const std::string& name) const;
-};
-/// An intrinsic in OpenCL C: the text of a call, "" for dtypes that it does not take; or why there is none.
-struct IntrinText {
-  std::string (*text)(const TextCall& call) = nullptr;
-  const char* refused = nullptr;
-};
-/// Null where there is none. The column is in intrinsics.cpp.
-const IntrinText* TextOf(const tir::IntrinDef* row);
+/// OpenCL C 1.2.
+extern const source::Dialect kDialect;
 inline constexpr const char* kHostFunction = "it calls functions of the host";
+/// Null for intrinsics that all languages have. The column is in intrinsics.cpp.
+const source::IntrinText* OwnText(const tir::IntrinDef* row);
+const std::map<std::string, std::string>& Builtins();
 
 /// A kernel to be: `body` for each value of `index` below `items`.
 struct KernelBody {

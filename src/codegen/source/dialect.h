@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A language of C's family as the printer sees it: a table.
+#pragma once
+
+#include <baton/runtime/data_type.h>
+#include <baton/tir/expr.h>
+#include <baton/tir/intrin.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace baton::codegen::source {
+
+/// What a text needs of the language beyond its core: extensions, and functions that are defined before it.
+struct Needs {
+  bool fp64 = false;
+  std::set<std::string> builtins;
+};
+
+struct Dialect;
+class Printer;
+
+/// A call of an intrinsic whose arguments are texts already.
+struct TextCall {
+  const Dialect& dialect;
+  const tir::CallNode* op;
+  std::vector<std::string> args;
+  Needs* needs;
+  std::string Type() const;
+  /// `function(arguments)`
+  std::string Of(const std::string& function) const;
+  /// The same of a function of mathematics, whose name says its type where the language wants it.
+  std::string OfMath(const std::string& function) const;
+  /// The same of a builtin.
+  std::string OfBuiltin(const std::string& name) const;
+};
+
+/// An intrinsic in a language: the text of a call, "" for dtypes that it does not take; or why there is none; or what
+/// writes the call itself, whose arguments are no texts yet, and returns its value.
+struct IntrinText {
+  std::string (*text)(const TextCall& call) = nullptr;
+  const char* refused = nullptr;
+  std::string (*written)(Printer& printer, const tir::CallNode* op) = nullptr;
+};
+
+struct Dialect {
+  const char* language;          ///< in errors
+  const char* ints[4];           ///< of 8 to 64 bits
+  const char* uints[4];          ///< the same without a sign; the first is a bool in memory, the second a half float
+  const char* wide[2];           ///< what is around a literal of int64
+  const char* unsigned_wide[2];  ///< of uint64
+  const char* least[2];          ///< the smallest int32 and int64
+  bool suffixed;                 ///< functions of float32 end in f, and no function is overloaded
+  /// Own intrinsics; null for those that all languages have, and for unknown ones.
+  const IntrinText* (*intrin)(const tir::IntrinDef* row);
+  /// Definitions of builtins by name.
+  const std::map<std::string, std::string>& (*builtins)();
+
+  /// "float" for a scalar in a register; bool is a bool, a half float its bits. Throws UnsupportedError for a dtype
+  /// that the language has no values of.
+  std::string TypeName(runtime::DataType t, Needs* needs) const;
+  /// The same in memory, where bool is a byte.
+  std::string MemoryTypeName(runtime::DataType t, Needs* needs) const;
+  /// Null where there is no such intrinsic.
+  const IntrinText* TextOf(const tir::IntrinDef* row) const;
+  /// The definitions of functions, in an order in which each comes after what it calls.
+  std::string Definitions(const std::set<std::string>& names) const;
+};
+
+inline bool IsHalf(runtime::DataType t) { return t.is_floating() && t.bits() == 16; }
+/// "i32", as in the names of builtins.
+std::string SuffixOf(runtime::DataType t);
+
+/// The intrinsics that all languages have.
+const tir::IntrinColumn<IntrinText>& CommonColumn();
+
+/// Definitions of builtins of integers and floats, which differ by names of types alone. `head`: before each.
+std::map<std::string, std::string> CommonBuiltins(const Dialect& dialect, const std::string& head);
+/// Adds `text` for each integer type as "NAME_i32". Letters in it: T the type, U its unsigned twin, V that with at
+/// least 32 bits, S the suffix of names, W the bits.
+void AddForInts(std::map<std::string, std::string>* all, const Dialect& dialect, const std::string& name,
+                const std::string& text);
+
+}  // namespace baton::codegen::source

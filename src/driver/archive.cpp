@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules out of archives (`.tar`) and object files: what they hold is linked to an artifact, which the runtime loads.
+#include <baton/codegen/backend.h>
+#include <baton/runtime/bytes.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/json.h>
+#include <baton/vm/imports.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "driver/lower_graph.h"
+#include "runtime/artifact_format.h"
+
+namespace baton::driver {
+namespace {
+
+using runtime::Bytes;
+using support::Json;
+
+/// The name of a file that goes with this.
+class TemporaryFile {
+ public:
+  TemporaryFile() : path_((std::filesystem::temp_directory_path() / "baton-archive-XXXXXX").string()) {
+    const int fd = mkstemp(path_.data());
+    if (fd < 0)
+      throw RuntimeError("cannot make a temporary file " + path_ + "; set TMPDIR to a folder that can be written");
+    close(fd);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() { unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Code and what the manifest says of it.
+struct Archive {
+  const Map<String, Bytes>& files;
+
+  /// The target whose source is among the files; this machine where none is.
+  Target Taker() const {
+    for (const TargetKind* kind : TargetKinds()) {
+      const Target target = Target::Make(kind->name);
+      const codegen::Backend& backend = codegen::BackendOf(target);
+      if (backend.compile && files.count(String("code." + backend.formats[0]))) return target;
+    }
+    return Target::Host();
+  }
+  std::string File(const char* name) const { return files.count(name) ? std::string(files.at(name).view()) : ""; }
+  runtime::ExecutableDesc Desc(std::vector<std::string>* guards, std::string* imports) const {
+    runtime::ExecutableDesc desc;
+    desc.entry = "";  // functions, no model
+    desc.target = Taker().str();
+    const std::string text = File("manifest.json");
+    if (text.empty()) return desc;
+    try {
+      const Json manifest = Json::Parse(text, "manifest.json");
+      desc = runtime::artifact::ReadDesc(manifest);
+      if (const Json* forms = manifest.Find("forms")) desc.forms = forms->AsString();
+      if (const Json* steps = manifest.Find("steps")) desc.steps = steps->AsString();
+      if (const Json* rows = manifest.Find("imports")) *imports = rows->Dump();
+      if (const Json* list = manifest.Find("guards")) {
+        for (const Json& g : list->AsArray()) guards->push_back(g.AsString());
+      }
+    } catch (const std::exception& e) {
+      throw RuntimeError(std::string("the archive's manifest is damaged: ") + e.what());
+    }
+    return desc;
+  }
+  codegen::ObjectCode Code(const Target& target) const {
+    codegen::ObjectCode code;
+    const codegen::Backend& backend = codegen::BackendOf(target);
+    const std::string source = "code." + backend.formats[0];
+    if (const std::string object = File("code.o"); !object.empty()) {
+      if (!object.starts_with(runtime::artifact::kElfMagic)) throw RuntimeError("`code.o` is no object file");
+      code.objects.push_back(object);
+    } else if (backend.compile && files.count(String(source))) {
+      code.objects.push_back(backend.compile(File(source.c_str()), target));
+    } else {
+      throw RuntimeError("the archive has neither `code.o` nor `" + source + "`: it is none that export_library wrote");
+    }
+    return code;
+  }
+};
+
+runtime::Module LoadArchive(const Map<String, Bytes>& files) {
+  const Archive archive{files};
+  std::vector<std::string> guards;
+  std::string rows;
+  runtime::ExecutableDesc desc = archive.Desc(&guards, &rows);
+  const Target target = Target::Make(desc.target);
+  codegen::ObjectCode code = archive.Code(target);
+  if (const std::string imports = archive.File("imports.bin"); !imports.empty()) {
+    code.objects.push_back(codegen::DataObject(vm::kImportsSymbol, imports, target));
+  }
+  const std::string constants = archive.File("constants.bin");
+  if (constants.size() != desc.constants_bytes) {
+    throw RuntimeError("the archive is damaged: `constants.bin` has " + std::to_string(constants.size()) +
+                       " bytes, its manifest says " + std::to_string(desc.constants_bytes));
+  }
+  static const uint8_t nothing = 0;
+  desc.constants = constants.empty() ? &nothing : reinterpret_cast<const uint8_t*>(constants.data());
+  const std::string elf = codegen::LinkShared(code, target);
+  const TemporaryFile file;
+  runtime::WriteArtifact(file.path(), elf.data(), elf.size(), desc, guards, {}, rows);
+  return runtime::Module::LoadFromFile(file.path());
+}
+
+/// The module of an archive's files by their names, as the function "archive" of a compiled module gives them; "code.o"
+/// alone is an object file of functions.
+BATON_REGISTER_GLOBAL("driver.LoadArchive").set_body_typed([](Map<String, Bytes> files) { return LoadArchive(files); });
+
+}  // namespace
+}  // namespace baton::driver

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives (.tar), object files and C sources of modules: written, loaded, imported; code that is linked into the program."""
+
+import ctypes
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import baton
+from baton import relay, te
+
+TARGETS = ["llvm", pytest.param("c", marks=pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler: apt-get install gcc"))]
+
+
+def add(n=1.0, target="llvm", name="add_n"):
+    a = te.placeholder((4,), name="a")
+    func = te.create_prim_func([a, te.compute((4,), lambda i: a[i] + n, name="b")], target=target).with_attr("global_symbol", name)
+    return baton.build(baton.IRModule({name: func}), target=target)
+
+
+def run(module, name="add_n"):
+    out = baton.nd.array(np.zeros(4, "float32"))
+    module[name](baton.nd.array(np.arange(4, dtype="float32")), out)
+    return out.numpy()
+
+
+def model():
+    x = relay.var("x", shape=(2, 3))
+    return baton.IRModule.from_expr(relay.Function([x], relay.nn.dense(x, relay.const(np.arange(12, dtype="float32").reshape(4, 3)))))
+
+
+X = np.arange(6, dtype="float32").reshape(2, 3)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_functions_and_models_in_an_archive(target, tmp_path):
+    add(2.0, target).export_library(tmp_path / "f.tar")
+    np.testing.assert_array_equal(run(baton.runtime.load_module(tmp_path / "f.tar")), np.arange(4) + 2)
+    lib = relay.build(model(), target)
+    lib.export_library(tmp_path / "m.tar")
+    lib.export_library(tmp_path / "again.tar")
+    assert (tmp_path / "m.tar").read_bytes() == (tmp_path / "again.tar").read_bytes()
+    loaded = baton.runtime.load_module(tmp_path / "m.tar")
+    want = lib["default"](baton.cpu())["run_with"](baton.nd.array(X))[0].numpy()
+    np.testing.assert_array_equal(loaded["default"](baton.cpu())["run_with"](baton.nd.array(X))[0].numpy(), want)
+    loaded.export_library(tmp_path / "linked.so")
+    np.testing.assert_array_equal(baton.load(tmp_path / "linked.so")(X).numpy(), want)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_object_file_and_a_source(target, tmp_path):
+    ending = "o" if target == "llvm" else "c"
+    add(3.0, target).save(tmp_path / f"f.{ending}")
+    module = baton.runtime.load_module(tmp_path / f"f.{ending}")
+    np.testing.assert_array_equal(run(module), np.arange(4) + 3)
+
+
+def test_a_program_with_control_flow_in_an_archive(tmp_path):
+    mod = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { if (less(sum(%x), 0f)) { add(%x, 1f) } else { exp(%x) } }')
+    exe = relay.vm.compile(mod, "llvm")
+    exe.mod.export_library(tmp_path / "p.tar")
+    x = np.array([-3, 1], "float32")
+    np.testing.assert_array_equal(baton.runtime.load_module(tmp_path / "p.tar")["default"](baton.cpu())["run_with"](baton.nd.array(x))[0].numpy(), x + 1)
+
+
+def test_what_was_loaded_of_an_archive_is_imported_and_saved(tmp_path):
+    add(5.0).export_library(tmp_path / "f.tar")
+    a = te.placeholder((4,), name="a")
+    out = te.extern((4,), [a], lambda ins, outs: baton.tir.call_packed("add_n", ins[0], outs[0]), name="o", dtype="float32")
+    caller = baton.build(baton.IRModule({"caller": te.create_prim_func([a, out]).with_attr("global_symbol", "caller")}))
+    caller.import_module(baton.runtime.load_module(tmp_path / "f.tar"))
+    np.testing.assert_array_equal(run(caller, "caller"), np.arange(4) + 5)
+    for name in ("c.so", "c.tar"):
+        caller.export_library(tmp_path / name)
+        np.testing.assert_array_equal(run(baton.runtime.load_module(tmp_path / name), "caller"), np.arange(4) + 5)
+
+
+def test_an_archive_that_is_cut_or_changed(tmp_path):
+    relay.build(model(), "llvm").export_library(tmp_path / "m.tar")
+    good, bad = (tmp_path / "m.tar").read_bytes(), tmp_path / "bad.tar"
+    for n in range(0, len(good) - 4096, 2048):
+        bad.write_bytes(good[:n])
+        try:
+            baton.runtime.load_module(bad)
+        except (RuntimeError, baton.error.BatonError) as error:
+            assert str(error)
+    for name, data in (("x.tar", b"no archive"), ("y.o", b"no object"), ("z.tar", b"")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(RuntimeError, match="damaged|no object|cut"):
+            baton.runtime.load_module(tmp_path / name)
+
+
+def test_code_that_is_linked_into_the_program(tmp_path):
+    """A library that the system's loader has loaded; the runtime finds the functions by their symbols."""
+    add(7.0, name="linked_add").export_library(tmp_path / "f.so")
+    ctypes.CDLL(str(tmp_path / "f.so"), mode=ctypes.RTLD_GLOBAL)
+    np.testing.assert_array_equal(run(baton.runtime.system_lib(), "linked_add"), np.arange(4) + 7)
+    np.testing.assert_array_equal(run(baton.runtime.system_lib("linked_"), "add"), np.arange(4) + 7)
+    assert not baton.runtime.system_lib().implements_function("nothing")
+
+
+def test_a_module_that_is_no_code_has_no_archive(tmp_path):
+    module = baton.runtime.create_module("scaler", {}, binary=b"")
+    with pytest.raises(baton.error.UnsupportedError, match="`scaler` is not written as a .tar"):
+        module.export_library(tmp_path / "m.tar")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler: apt-get install gcc")
+def test_ccompiler_is_a_generator(tmp_path):
+    x = relay.var("x", shape=(4,))
+    begun = relay.annotation.compiler_begin(x, "ccompiler")
+    region = relay.annotation.compiler_end(relay.nn.relu(relay.add(begun, relay.const(1.0))), "ccompiler")
+    mod = relay.transform.PartitionGraph()(relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([x], relay.exp(region)))))
+    lib = baton.compile(mod)
+    (code,) = lib.module.imported_modules
+    assert "for (int64_t" in code.get_source("c")
+    a = np.array([-3, 0, 1, 2], "float32")
+    np.testing.assert_allclose(lib(a).numpy(), np.exp(np.maximum(a + 1, 0)), rtol=1e-6)
+    lib.save(tmp_path / "m.so")
+    text = f"import baton, numpy as np\nprint(baton.load({str(tmp_path / 'm.so')!r})(np.array([-3, 0, 1, 2], 'float32')).numpy().tobytes().hex())"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == lib(a).numpy().tobytes().hex(), done.stderr
+
+
+TAKER = '''
+import baton, numpy as np
+
+@baton.register_func("runtime.module.loadbinary_taker", override=True)
+def load(data):
+    held, symbol = [], bytes(data).decode()
+    def init(arrays):
+        held.append([np.array(a.numpy()) for a in arrays])
+        return 0
+    def run(x, out):
+        out.copyfrom(x.numpy() * held[0][0])
+    functions = {symbol: run, "__init_" + symbol: init, "get_const_vars": lambda: ["scale"]}
+    return baton.runtime.create_module("taker", functions, binary=bytes(data))
+'''
+
+
+def test_constant_updaters_and_attributes(tmp_path):
+    """The module gets the constants that the updater gives, before its first call; so it does where it is loaded."""
+    exec(TAKER)  # noqa: S102 - the very text that another process runs
+    seen = []
+
+    def generate(func):
+        seen.append(str(func.attrs["level"]))
+        return baton.get_global_func("runtime.module.loadbinary_taker")(str(func.attrs["global_symbol"]).encode())
+
+    scale = np.array([2, 3, 4, 5], "float32")
+    names = {"": generate, ".constant_updater": lambda f, symbol: {"scale": baton.nd.array(scale)}, ".get_compiler_attrs": lambda: {"level": "three"}}
+    for ending, f in names.items():
+        baton.register_func("relay.ext.taker" + ending, f, override=True)
+    try:
+        x = relay.var("x", shape=(4,))
+        region = relay.annotation.compiler_end(relay.nn.relu(relay.annotation.compiler_begin(x, "taker")), "taker")
+        mod = relay.transform.PartitionGraph()(relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([x], relay.exp(region)))))
+        lib = baton.compile(mod)
+        a = np.array([0, 0.5, 1, -1], "float32")
+        np.testing.assert_allclose(lib(a).numpy(), np.exp(a * scale), rtol=1e-6)
+        assert seen == ["three"] and [m.type_key for m in lib.module.imported_modules] == ["const_loader"]
+        lib.save(tmp_path / "m.so")
+        text = f"{TAKER}\nprint(baton.load({str(tmp_path / 'm.so')!r})(np.array([0, 0.5, 1, -1], 'float32')).numpy().tobytes().hex())"
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+        assert done.stdout.strip() == lib(a).numpy().tobytes().hex(), done.stderr
+        baton.register_func("relay.ext.taker.constant_updater", lambda f, symbol: {"other": baton.nd.array(scale)}, override=True)
+        with pytest.raises(baton.CompileError, match="constant_updater gave no `scale`"):
+            baton.compile(mod)
+    finally:
+        for ending in names:
+            baton._ffi.registry.remove_global_func("relay.ext.taker" + ending)
