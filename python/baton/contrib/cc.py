@@ -9,6 +9,7 @@ import tarfile
 import tempfile
 
 from ..error import RuntimeError
+from ..runtime.archive import library_of
 from ..runtime.object_file import finish_library
 from .tar import untar
 
@@ -40,7 +41,7 @@ def create_shared(output, objects, options=None, cc=None):
 
 
 def linked(data):
-    """The bytes of the shared library that an object file, or an archive (`contrib.tar`) of some, is linked to; those of a library are given back.
+    """The bytes of the shared library that an object file, or an archive (`contrib.tar`, or what `export_library` wrote) of some, is linked to; those of a library are given back.
     Raises ValueError for other bytes."""
     kind = data[16:18] if data[:4] == b"\x7fELF" else b""
     if kind == b"\x03\x00":
@@ -49,6 +50,8 @@ def linked(data):
         source, made, parts = (os.path.join(folder, name) for name in ("source.o", "library.so", "parts"))
         with open(source, "wb") as out:
             out.write(data)
+        if (library := library_of(source)) is not None:
+            return library
         if tarfile.is_tarfile(source):
             untar(source, parts)
             objects = sorted(os.path.join(parts, name) for name in os.listdir(parts))

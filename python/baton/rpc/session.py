@@ -11,6 +11,7 @@ from .._ffi.hook import Hook
 from ..error import RPCError
 from ..error import ValueError as BatonValueError
 from ..runtime import module
+from ..runtime.archive import library_of
 from .library import function
 from .server import program
 
@@ -100,7 +101,8 @@ class RPCSession(_Devices):
         return RemoteCall(self._call["call_later"](function, *args))
 
     def upload(self, data, target=None):
-        """Puts a file (or bytes, with `target`) on the remote, under `target` or its own name. Content that is there is not sent."""
+        """Puts a file (or bytes, with `target`) on the remote, under `target` or its own name. Content that is there is not sent. Of an archive
+        that `export_library` wrote (`.tar`) the library that it is linked to is sent: a remote has no compiler."""
         if isinstance(data, (bytes, bytearray, memoryview)):
             if not target:
                 raise BatonValueError("upload of bytes needs a `target`, the name of the file on the remote")
@@ -108,6 +110,10 @@ class RPCSession(_Devices):
         else:
             source = os.fsdecode(data)
             os.stat(source)  # says by itself what is wrong
+            library = library_of(source) if source.endswith(".tar") else None
+            if library is not None:
+                self._call["upload"](target or os.path.basename(source), library)
+                return
             self._call["upload_file"](target or os.path.basename(source), source)
 
     def download(self, path):

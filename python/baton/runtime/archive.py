@@ -4,6 +4,7 @@
 import io
 import os
 import tarfile
+import tempfile
 
 from ..error import UnsupportedError
 
@@ -28,4 +29,20 @@ def write(module, path):
             os.unlink(beside)
 
 
-__all__ = ["write"]
+def library_of(path):
+    """The bytes of the library that an archive is linked to, by the compiler; None for any other file."""
+    if not tarfile.is_tarfile(path):
+        return None
+    with tarfile.open(path) as tar:
+        if "manifest.json" not in tar.getnames():
+            return None
+    from .module import load_module
+
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, "library.so")
+        load_module(path, fmt="tar").export_library(library)
+        with open(library, "rb") as made:
+            return made.read()
+
+
+__all__ = ["library_of", "write"]

@@ -345,7 +345,16 @@ Function WithSizeVars(const Function& f, const PointerMap<tir::Var>& vars) {
 
 Function OptimizeRegion(const Function& region) {
   IRModule mod(Map<GlobalVar, BaseFunc>{{GlobalVar("main"), region}});
-  mod = relay::transform::InferType()(DefaultPipeline()(mod));
+  mod = DefaultPipeline()(mod);
+  relay::transform::FuseOpsOptions alone = relay::transform::FuseOpsOptions::ViewsOutside();
+  alone.fuse_opt_level = 0;
+  const auto group = relay::transform::FuseOps(alone);
+  if (!baton::transform::PassContext::Current().PassEnabled(group->Info())) {
+    // Where the user wants nothing fused, each operator is a kernel by itself.
+    With<baton::transform::PassContext> scope(baton::transform::PassContext::Create());
+    mod = group(mod);
+  }
+  mod = relay::transform::InferType()(mod);
   const Function main = MainOf(mod);
   std::string why;
   if (main->params.size() != region->params.size() || !CanLowerGraph(main, &why)) {

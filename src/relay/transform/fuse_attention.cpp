@@ -12,6 +12,7 @@
 #include <baton/tir/op.h>
 #include <relay/expr/children.h>
 #include <relay/expr/expr_index.h>
+#include <relay/op/nn/weights.h>
 
 #include <cmath>
 #include <map>
@@ -288,13 +289,13 @@ class AttentionFuser : public MixedModeMutator {
   Expr Guarded(const Expr& weights) const {
     const auto* choice = weights.as<CallNode>();
     if (!choice || !choice->op.same_as(op::where) || NumberOf(choice->args[1]) != 0.0 || !UsedOnce(weights)) return {};
-    const auto *softmax = choice->args[2].as<CallNode>(), *test = choice->args[0].as<CallNode>();
-    if (!softmax || !test || !test->op.same_as(op::equal) || !UsedOnce(choice->args[0])) return {};
+    const auto *normalised = choice->args[2].as<CallNode>(), *test = choice->args[0].as<CallNode>();
+    if (!normalised || !test || !test->op.same_as(op::equal) || !UsedOnce(choice->args[0])) return {};
     const auto* top = test->args[0].as<CallNode>();
     const std::optional<double> least = NumberOf(test->args[1]);
     if (!top || !top->op.same_as(op::max) || !UsedOnce(test->args[0]) || !least || *least >= 0 || !std::isinf(*least))
       return {};
-    return top->args[0].same_as(softmax->args[0]) ? choice->args[2] : Expr();
+    return top->args[0].same_as(normalised->args[0]) ? choice->args[2] : Expr();
   }
 
   std::optional<Found> Match(const Product& mixing) {
@@ -306,14 +307,13 @@ class AttentionFuser : public MixedModeMutator {
     }
     Scores s;
     if (const Expr inner = Guarded(weights); inner.defined()) weights = inner, s.guarded = true;
-    const auto* softmax = weights.as<CallNode>();
-    if (!softmax || mixing.transpose_a || !softmax->op.same_as(op::softmax) || !UsedOnce(weights)) return std::nullopt;
+    const auto* normalised = weights.as<CallNode>();
+    if (!normalised || mixing.transpose_a || !UsedOnce(weights)) return std::nullopt;
     const auto* type = TypeAt(weights);
     const auto rank = type ? static_cast<int64_t>(type->shape.size()) : 0;
-    const int64_t axis = AttrsAs<SoftmaxAttrs>(softmax->attrs).axis;
-    if (rank < 2 || (axis != -1 && axis != rank - 1)) return std::nullopt;
+    if (rank < 2 || !IsWeights(normalised, rank)) return std::nullopt;
     s.shape = type->shape;
-    if (!Follow(softmax->args[0], &s, 0)) return std::nullopt;
+    if (!Follow(normalised->args[0], &s, 0)) return std::nullopt;
     const PrimExpr rows = s.shape[s.shape.size() - 2], keys = s.shape.back();
     if (!SameExtent(type->shape[rank - 2], rows) || !SameExtent(type->shape[rank - 1], keys)) return std::nullopt;
     return Build(mixing, s, rows, keys);
@@ -479,7 +479,7 @@ Pass FuseAttention() {
       .run =
           [](Function f, IRModule, PassContext ctx) {
             if (!Target::Current()->traits().vector_kernels || ctx->GetConfig<String>("fp", "") == "strict") return f;
-            const bool any = AnyCallWhere(f, [](const OpNode* op) { return op == op::softmax.get(); });
+            const bool any = AnyCallWhere(f, MakesWeights);
             return any ? Downcast<Function>(AttentionFuser(f).Mutate(f)) : f;
           },
   });

@@ -51,6 +51,10 @@ class Unknown : public StmtExprVisitor {
 }  // namespace
 
 bool CanInterpret(const PrimFunc& func) {
+  // Elements of less than a byte are not read one by one.
+  for (const auto& [param, buffer] : func->buffer_map) {
+    if (buffer->dtype.bits() < 8 && !buffer->dtype.is_bool()) return false;
+  }
   Unknown look;
   look(func->body);
   return !look.found;

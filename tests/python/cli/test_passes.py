@@ -106,7 +106,7 @@ def test_verbs_that_take_passes_take_files_too():
     from baton.cli.completion import _verbs
 
     has = {verb for verb, (_, actions) in _verbs(build_parser()).items() if any("--load" in a.option_strings and not a.choices for a in actions)}
-    assert has == set(VERBS) - {"inspect", "sign", "doctor", "completion", "rpc-server", "rpc-key", "rpc-tracker", "rpc-proxy"}
+    assert has == set(VERBS) - {"inspect", "sign", "doctor", "completion", "rpc-server", "rpc-key", "rpc-tracker", "rpc-proxy", "cache"}
 
 
 def test_files_that_cannot_be_loaded(baton, net, tmp_path):

@@ -128,11 +128,6 @@ struct MatmulPermutedAttrs : AttrsNode<MatmulPermutedAttrs> {
       "The order in which the product takes the dimensions of tensor_b, as of transpose.", kRequired);
   }
 };
-struct SoftmaxAttrs : AttrsNode<SoftmaxAttrs> {
-  static constexpr auto _type_key = "relay.attrs.SoftmaxAttrs";
-  int64_t axis = -1;
-  static constexpr void Describe(auto& d) { d(F<&SoftmaxAttrs::axis>, "Dimension that sums to 1."); }
-};
 struct AttentionAttrs : AttrsNode<AttentionAttrs> {
   static constexpr auto _type_key = "relay.attrs.AttentionAttrs";
   double scale = 1;
@@ -275,7 +270,7 @@ extern BATON_DLL const Op conv1d, conv2d, conv3d, conv2d_nchwc, depthwise_conv2d
     conv2d_transpose, conv3d_transpose, deformable_conv2d, dense, dense_pack, unpack_panels, matmul, matmul_permuted,
     recurrence, batch_matmul, einsum, attention;
 extern BATON_DLL const Op batch_norm, instance_norm, layer_norm, group_norm, rms_norm, l2_normalize, lp_normalize, lrn,
-    softmax, log_softmax, hardmax, dropout;
+    log_softmax, hardmax, dropout;
 extern BATON_DLL const Op max_pool1d, max_pool2d, max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d,
     lp_pool3d, max_pool_with_indices, max_unpool, global_max_pool1d, global_max_pool2d, global_max_pool3d,
     global_avg_pool1d, global_avg_pool2d, global_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,

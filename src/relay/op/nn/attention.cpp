@@ -11,6 +11,7 @@
 
 #include "../common.h"
 #include "../gradient.h"
+#include "weights.h"
 
 namespace baton::relay {
 namespace {
@@ -181,7 +182,7 @@ Expr SpelledOut(const Call& call, const Array<Expr>& args) {
     }
     scores = Where(seen, scores, MakeScalar(-kInf, t));
   }
-  const Expr weights = MakeCall<SoftmaxAttrs>(op::softmax, {scores}, [](SoftmaxAttrs* s) { s->axis = -1; });
+  const Expr weights = MakeWeights(scores);
   Expr mixed = gradient::MatMul(Reshape(weights, {q[0], k[1], rows, k[2]}), ordered(2, a.value_layout), false, false);
   mixed = Reshape(mixed, {q[0], q[1], q[2], v[3]});
   Ints back(4);

@@ -8,12 +8,19 @@
 #include "../gradient.h"
 #include "../reference/reference.h"
 #include "../tensor/fast_math.h"
+#include "weights.h"
 
 namespace baton::relay {
 namespace op {
-extern const Op fast_softmax;
+extern const Op fast_softmax, softmax;
 }
 namespace {
+
+struct SoftmaxAttrs : AttrsNode<SoftmaxAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SoftmaxAttrs";
+  int64_t axis = -1;
+  static constexpr void Describe(auto& d) { d(F<&SoftmaxAttrs::axis>, "Dimension that sums to 1."); }
+};
 
 Shape Without(const Indices& i, int64_t axis) {
   Shape at;
@@ -180,5 +187,15 @@ const Op op::fast_softmax = DefineOp(
      .pattern = OpPattern::kOpaque,
      .source = "ONNX Softmax-13",
      .traits = {.precision = Precision::kNever}});
+
+Expr MakeWeights(const Expr& scores) {
+  return MakeCall<SoftmaxAttrs>(op::softmax, {scores}, [](SoftmaxAttrs* a) { a->axis = -1; });
+}
+bool MakesWeights(const OpNode* op) { return op == op::softmax.get(); }
+bool IsWeights(const CallNode* call, int64_t rank) {
+  if (!MakesWeights(call->op.as<OpNode>())) return false;
+  const int64_t axis = AttrsAs<SoftmaxAttrs>(call->attrs).axis;
+  return axis == -1 || axis == rank - 1;
+}
 
 }  // namespace baton::relay

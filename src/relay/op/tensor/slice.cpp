@@ -128,6 +128,12 @@ Type StridedSetType(const TypeArgs& in) {
   }
   return in.type(0);
 }
+/// Whether an axis is cut is decided when it is compiled.
+const char* NeedsCount(const CallNode* call) {
+  const auto* begin = call->args[2]->checked_type().as<TensorTypeNode>();
+  const bool known = begin != nullptr && begin->shape.size() == 1 && tir::as_const_int(begin->shape[0]) != nullptr;
+  return known ? nullptr : "strided_set: how many numbers `begin` has is not known";
+}
 /// begin, end and strides are tensors here, so the place of an element is computed at run time.
 Tensor LowerStridedSet(const Tensors& in) {
   const Tensor &x = in[0], &v = in[1];
@@ -589,6 +595,7 @@ const Op op::strided_set = DefineOp({
     .gradient = gradient::StridedSetBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
+    .traits = {.needs_extents = NeedsCount},
 });
 const Op op::slice_like = DefineOp({
     .name = "slice_like",
