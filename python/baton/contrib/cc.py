@@ -9,7 +9,7 @@ import tarfile
 import tempfile
 
 from ..error import RuntimeError
-from ..runtime.archive import library_of
+from ..runtime.module import linked_archive
 from ..runtime.object_file import finish_library
 from .tar import untar
 
@@ -50,7 +50,7 @@ def linked(data):
         source, made, parts = (os.path.join(folder, name) for name in ("source.o", "library.so", "parts"))
         with open(source, "wb") as out:
             out.write(data)
-        if (library := library_of(source)) is not None:
+        if (library := linked_archive(source)) is not None:
             return library
         if tarfile.is_tarfile(source):
             untar(source, parts)

@@ -60,6 +60,21 @@ def _number(value, dtype: str):
         return None
 
 
+def _as_tensors(inputs, given) -> list | None:
+    """Arguments with the numbers among them as tensors of their inputs' dtypes; None where there are none, or one does not fit."""
+    if not any(_kinds(value) for value in given):
+        return None
+    made = list(given)
+    for i, (info, value) in enumerate(zip(inputs, given, strict=True)):
+        if not (kinds := _kinds(value)):
+            continue
+        number = getattr(value, "dtype", None)
+        if info.shape != () or not info.dtype.startswith(kinds) or (number is not None and number != info.dtype):
+            return None
+        made[i] = _number(value, info.dtype)
+    return None if any(value is None for value in made) else made
+
+
 def shape_of(value) -> tuple[int, ...]:
     """The shape of an array of any library, or of nested lists."""
     shape = getattr(value, "shape", None)
@@ -85,6 +100,22 @@ def _tuples(value: Array) -> tuple:
             if not work:
                 return tuple(made)
             work[-1][1].append(tuple(made))
+
+
+def _explain(inputs, forms, arrays, error) -> None:
+    """Raises a better error where an argument does not fit what the model takes."""
+    for i, (info, value) in enumerate(zip(inputs, arrays, strict=True)):
+        if forms is not None and not forms.tensor(i):
+            continue
+        if isinstance(value, Given):
+            raise TypeError(f"input `{info.name}` gives its memory to no output: compile the model with donate=({info.name!r},)") from error
+        dtype, shape = getattr(value, "dtype", None), shape_of(value)
+        name = str(dtype).removeprefix("torch.")
+        if dtype is not None and name != info.dtype and info.dtype != "string":
+            raise TypeError(f"input `{info.name}` is {info.dtype}, {name} was given") from error
+        why = _misfit(info.shape, shape)
+        if why:
+            raise ValueError(f"input `{info.name}` has shape {_shape_text(info.shape)}, {shape} was given: {why}") from error
 
 
 class Executable:
@@ -325,34 +356,22 @@ class Executable:
         """Arguments in the order of the inputs."""
         return args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
 
+    def _tensors(self, args, kwargs):
+        return _as_tensors(self.inputs, given := self._arguments(args, kwargs)) or given
+
     def _run(self, run, arrays, given):
         try:
             out = run(*arrays) if self._limits is None else self._within(run, *arrays)
         except Exception as error:
-            numbers = self._as_tensors(arrays, given)
-            if numbers is not None:
+            if arrays is given and (numbers := _as_tensors(self.inputs, given)):
                 return self._run(run, numbers, numbers)
             try:
-                self._explain(given, error)
+                _explain(self.inputs, self._forms, given, error)
             finally:
                 put_all_back(given)
             raise
         out = _tuples(out) if isinstance(out, Array) else out
         return out if self._forms is None else self._forms.decode(out)
-
-    def _as_tensors(self, arrays, given) -> list | None:
-        """Arguments with the numbers among them as tensors of their inputs' dtypes; None where there are none, or one does not fit."""
-        if arrays is not given or not any(_kinds(value) for value in given):
-            return None
-        made = list(given)
-        for i, (info, value) in enumerate(zip(self.inputs, given, strict=True)):
-            if not (kinds := _kinds(value)):
-                continue
-            number = getattr(value, "dtype", None)
-            if info.shape != () or not info.dtype.startswith(kinds) or (number is not None and number != info.dtype):
-                return None
-            made[i] = _number(value, info.dtype)
-        return None if any(value is None for value in made) else made
 
     def _bind(self, args, kwargs) -> list:
         """Arguments in the order of the inputs; says which are missing, unknown or given twice."""
@@ -374,21 +393,6 @@ class Executable:
         if missing:
             raise TypeError(f"input `{missing[0]}` is missing; the inputs are {', '.join(map(str, self.inputs))}")
         return [values[name] for name in self._order]
-
-    def _explain(self, arrays, error) -> None:
-        """Raises a better error where an argument does not fit what the model takes."""
-        for i, (info, value) in enumerate(zip(self.inputs, arrays, strict=True)):
-            if self._forms is not None and not self._forms.tensor(i):
-                continue
-            if isinstance(value, Given):
-                raise TypeError(f"input `{info.name}` gives its memory to no output: compile the model with donate=({info.name!r},)") from error
-            dtype, shape = getattr(value, "dtype", None), shape_of(value)
-            name = str(dtype).removeprefix("torch.")
-            if dtype is not None and name != info.dtype and info.dtype != "string":
-                raise TypeError(f"input `{info.name}` is {info.dtype}, {name} was given") from error
-            why = _misfit(info.shape, shape)
-            if why:
-                raise ValueError(f"input `{info.name}` has shape {_shape_text(info.shape)}, {shape} was given: {why}") from error
 
     def specialize(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
         """This model compiled for inputs of these shapes alone; itself where its shapes are fixed, ValueError where they differ."""
@@ -432,8 +436,7 @@ class Executable:
         """
         if self._stateful:
             return self.session().profile(*args, rounds=rounds, **kwargs)
-        arrays = self._arguments(args, kwargs)
-        return self._profile(self._within(self._make), self._as_tensors(arrays, arrays) or arrays, rounds)
+        return self._profile(self._within(self._make), self._tensors(args, kwargs), rounds)
 
     _here = True  # whether it runs on this machine
 
@@ -450,7 +453,7 @@ class Executable:
         try:
             taken = take(executor, arrays, rounds, self._here)
         except Exception as error:
-            self._explain(given, error)
+            _explain(self.inputs, self._forms, given, error)
             raise
         value = _tuples(taken.result) if isinstance(taken.result, Array) else taken.result
         if self._kept:

@@ -11,7 +11,6 @@ from .._ffi.hook import Hook
 from ..error import RPCError
 from ..error import ValueError as BatonValueError
 from ..runtime import module
-from ..runtime.archive import library_of
 from .library import function
 from .server import program
 
@@ -110,7 +109,7 @@ class RPCSession(_Devices):
         else:
             source = os.fsdecode(data)
             os.stat(source)  # says by itself what is wrong
-            library = library_of(source) if source.endswith(".tar") else None
+            library = module.linked_archive(source) if source.endswith(".tar") else None
             if library is not None:
                 self._call["upload"](target or os.path.basename(source), library)
                 return

@@ -4,7 +4,6 @@
 import io
 import os
 import tarfile
-import tempfile
 
 from ..error import UnsupportedError
 
@@ -29,20 +28,12 @@ def write(module, path):
             os.unlink(beside)
 
 
-def library_of(path):
-    """The bytes of the library that an archive is linked to, by the compiler; None for any other file."""
+def is_archive(path):
+    """Whether a file is what `write` wrote."""
     if not tarfile.is_tarfile(path):
-        return None
+        return False
     with tarfile.open(path) as tar:
-        if "manifest.json" not in tar.getnames():
-            return None
-    from .module import load_module
-
-    with tempfile.TemporaryDirectory() as folder:
-        library = os.path.join(folder, "library.so")
-        load_module(path, fmt="tar").export_library(library)
-        with open(library, "rb") as made:
-            return made.read()
+        return "manifest.json" in tar.getnames()
 
 
-__all__ = ["library_of", "write"]
+__all__ = ["is_archive", "write"]

@@ -4,6 +4,7 @@
 import collections
 import os
 import re
+import tempfile
 
 from .._core import Object, PackedFunc
 from .._ffi import get_global_func, register_object
@@ -329,6 +330,17 @@ def load_module(path, fmt=""):
         if len(names) == 1:
             _ENTRIES[module.handle] = names.pop().decode()
     return module
+
+
+def linked_archive(path):
+    """The bytes of the library that an archive is linked to, by the compiler; None for any other file."""
+    if not archive.is_archive(path):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, "library.so")
+        load_module(path, fmt="tar").export_library(library)
+        with open(library, "rb") as made:
+            return made.read()
 
 
 _ENTRIES = {}  # handle of a loaded library -> name of its only function

@@ -229,9 +229,10 @@ std::string LinkShared(const ObjectCode& code, const Target& target) {
   RequireMemoryFor(code);
   return LinkBy([&](Scratch* files, const Linker& link) -> std::string {
     const std::string out = files->File("model.so");
-    std::vector<std::string> args{"-shared", "-o",      out,   "--gc-sections",    "-z",
-                                  "relro",   "-z",      "now", "--hash-style=gnu", "--build-id=none",
-                                  "-soname", "model.so"};
+    // Another library of the program may have code of the same names.
+    std::vector<std::string> args{
+        "-shared",          "-Bsymbolic",      "-o",      out,       "--gc-sections", "-z", "relro", "-z", "now",
+        "--hash-style=gnu", "--build-id=none", "-soname", "model.so"};
     // Without threads of its own: a child that is forked later has none of them and would wait for ever.
     args.push_back("--threads=1");
     if (code.debug == DebugLevel::kNone) args.push_back("-s");

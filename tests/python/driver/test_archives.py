@@ -98,6 +98,9 @@ def test_code_that_is_linked_into_the_program(tmp_path):
     add(7.0, name="linked_add").export_library(tmp_path / "f.so")
     ctypes.CDLL(str(tmp_path / "f.so"), mode=ctypes.RTLD_GLOBAL)
     np.testing.assert_array_equal(run(baton.runtime.system_lib(), "linked_add"), np.arange(4) + 7)
+    # Its symbols, which all see, are not those of libraries that are loaded later.
+    add(8.0, name="linked_add").export_library(tmp_path / "g.so")
+    np.testing.assert_array_equal(run(baton.runtime.load_module(tmp_path / "g.so"), "linked_add"), np.arange(4) + 8)
     np.testing.assert_array_equal(run(baton.runtime.system_lib("linked_"), "add"), np.arange(4) + 7)
     assert not baton.runtime.system_lib().implements_function("nothing")
 
