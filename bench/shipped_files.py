@@ -654,19 +654,6 @@ PACKAGES = (
         ),
     ),
     Package(
-        "piper-tts",
-        "1.8.0",
-        "25b4d3f31ff70c8fa7151908e00aaa5650cbdf16bca8fcf21299f3941b89a7d3",
-        (
-            File(
-                "piper/hebrew/nakdimon.onnx",
-                "9ff491dcc7d66392019d427a98b97d5de10c0d721628ae740858174ae22b190e",
-                ({"input_1": (1, 80)}, {"input_1": (3, 33)}),
-                values={"input_1": (1.0, 30.0)},
-            ),
-        ),
-    ),
-    Package(
         "text2tashkeel",
         "0.1.0",
         "dd1ad22b6b012a71f1467d95fbaceecc38b22f4882c31389a6d35cdc1669967c",
@@ -687,7 +674,7 @@ PACKAGES = (
         (
             File(
                 "speechmos/dnsmos_models/sig_bak_ovr.onnx",
-                "9e3a197449ca2177f0997afec3bd6b890117ce2f17b89d6eea7fa0d47272c81c",
+                "269fbebdb513aa23cddfbb593542ecc540284a91849ac50516870e1ac78f6edd",
                 ({"input_1": (1, 144160)}, {"input_1": (2, 144160)}),
             ),
         ),
