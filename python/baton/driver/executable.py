@@ -16,8 +16,9 @@ from ..runtime import (
     images,  # noqa: F401 - registers a function of the host
     load_module,
 )
+from .calls import as_tensors, explain_misfit
 from .dims import MAX_EXTENT, Dim
-from .donation import Given, put_all_back, taken, untake
+from .donation import put_all_back, taken, untake
 from .limits import Limits
 from .profile import Profile, take
 from .session import Session
@@ -40,51 +41,6 @@ def _as_array(value):
     return ndarray.from_dlpack(value) if hasattr(value, "__dlpack__") else ndarray.array(value)
 
 
-def _kinds(value) -> tuple[str, ...]:
-    """Beginnings of the names of dtypes that the number `value` may become; none for what is no number."""
-    if getattr(value, "shape", None) == () and type(value).__module__ == "numpy":
-        return () if hasattr(value, "__dlpack__") else (str(value.dtype),)
-    for kind, kinds in ((bool, ("bool", "int", "uint", "float")), (int, ("int", "uint", "float")), (float, ("float",))):
-        if isinstance(value, kind):
-            return kinds
-    return ()
-
-
-def _number(value, dtype: str):
-    """A tensor of rank 0; None for a number that the dtype does not hold."""
-    import numpy as np
-
-    try:
-        return np.array(value, dtype)
-    except (OverflowError, TypeError):
-        return None
-
-
-def _as_tensors(inputs, given) -> list | None:
-    """Arguments with the numbers among them as tensors of their inputs' dtypes; None where there are none, or one does not fit."""
-    if not any(_kinds(value) for value in given):
-        return None
-    made = list(given)
-    for i, (info, value) in enumerate(zip(inputs, given, strict=True)):
-        if not (kinds := _kinds(value)):
-            continue
-        number = getattr(value, "dtype", None)
-        if info.shape != () or not info.dtype.startswith(kinds) or (number is not None and number != info.dtype):
-            return None
-        made[i] = _number(value, info.dtype)
-    return None if any(value is None for value in made) else made
-
-
-def shape_of(value) -> tuple[int, ...]:
-    """The shape of an array of any library, or of nested lists."""
-    shape = getattr(value, "shape", None)
-    if shape is None:
-        import numpy as np
-
-        return np.shape(value)
-    return tuple(shape)
-
-
 def _tuples(value: Array) -> tuple:
     """Nested arrays as nested tuples."""
     work = [(iter(value), [])]
@@ -100,22 +56,6 @@ def _tuples(value: Array) -> tuple:
             if not work:
                 return tuple(made)
             work[-1][1].append(tuple(made))
-
-
-def _explain(inputs, forms, arrays, error) -> None:
-    """Raises a better error where an argument does not fit what the model takes."""
-    for i, (info, value) in enumerate(zip(inputs, arrays, strict=True)):
-        if forms is not None and not forms.tensor(i):
-            continue
-        if isinstance(value, Given):
-            raise TypeError(f"input `{info.name}` gives its memory to no output: compile the model with donate=({info.name!r},)") from error
-        dtype, shape = getattr(value, "dtype", None), shape_of(value)
-        name = str(dtype).removeprefix("torch.")
-        if dtype is not None and name != info.dtype and info.dtype != "string":
-            raise TypeError(f"input `{info.name}` is {info.dtype}, {name} was given") from error
-        why = _misfit(info.shape, shape)
-        if why:
-            raise ValueError(f"input `{info.name}` has shape {_shape_text(info.shape)}, {shape} was given: {why}") from error
 
 
 class Executable:
@@ -357,16 +297,16 @@ class Executable:
         return args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
 
     def _tensors(self, args, kwargs):
-        return _as_tensors(self.inputs, given := self._arguments(args, kwargs)) or given
+        return as_tensors(self.inputs, given := self._arguments(args, kwargs)) or given
 
     def _run(self, run, arrays, given):
         try:
             out = run(*arrays) if self._limits is None else self._within(run, *arrays)
         except Exception as error:
-            if arrays is given and (numbers := _as_tensors(self.inputs, given)):
+            if arrays is given and (numbers := as_tensors(self.inputs, given)):
                 return self._run(run, numbers, numbers)
             try:
-                _explain(self.inputs, self._forms, given, error)
+                explain_misfit(self.inputs, self._forms, given, error)
             finally:
                 put_all_back(given)
             raise
@@ -453,7 +393,7 @@ class Executable:
         try:
             taken = take(executor, arrays, rounds, self._here)
         except Exception as error:
-            _explain(self.inputs, self._forms, given, error)
+            explain_misfit(self.inputs, self._forms, given, error)
             raise
         value = _tuples(taken.result) if isinstance(taken.result, Array) else taken.result
         if self._kept:
@@ -520,20 +460,6 @@ def _html(model: Executable) -> str:
     facts = [(k.replace("_", " "), text(told[k])) for k in known if told.get(k) not in (None, "", [])]
     facts += [("holds", guard) for guard in model.guards[:20]] + [("file", model.artifact)] * bool(model.artifact)
     return html.facts("baton.Executable", facts, html.table(("", "name", "type"), rows + dims))
-
-
-def _misfit(want, shape) -> str:
-    """What is wrong with a shape; "" where it may fit."""
-    if len(want) != len(shape):
-        return f"{len(want)} dimensions are wanted, not {len(shape)}"
-    wrong = [i for i, (d, n) in enumerate(zip(want, shape, strict=True)) if isinstance(d, int) and d != n]
-    return f"dimension {wrong[0]} is {want[wrong[0]]}, not {shape[wrong[0]]}" if wrong else ""
-
-
-def _shape_text(shape) -> str:
-    """(1, seq)"""
-    dims = ", ".join("?" if d is None else str(d) for d in shape)
-    return f"({dims},)" if len(shape) == 1 else f"({dims})"
 
 
 def _is_mapping(args) -> bool:

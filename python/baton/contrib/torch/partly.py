@@ -9,8 +9,9 @@ import time
 import torch
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 
+from ...driver.calls import explain_misfit, shape_of
 from ...driver.dims import Dim
-from ...driver.executable import Executable, TensorInfo, shape_of
+from ...driver.executable import Executable, TensorInfo
 from ...driver.kept import kept_form, written_form
 from ...error import UnsupportedError
 from ...runtime import ndarray as nd
@@ -175,7 +176,7 @@ class PartlyCompiled(Executable):
 
     def __call__(self, *args, **kwargs):
         arrays = self._arguments(args, kwargs)
-        self._explain(arrays, None)
+        explain_misfit(self.inputs, self._forms, arrays, None)
         self._parts.check(arrays)
         return self._run(self._runner_of_all[0], arrays, arrays)
 
