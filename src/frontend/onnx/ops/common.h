@@ -104,6 +104,8 @@ void AddNormalization(OpTable* table);
 void AddQuantization(OpTable* table);
 void AddImages(OpTable* table);
 void AddControl(OpTable* table);
+void AddLoops(OpTable* table);
+void AddScan(OpTable* table);
 void AddSequences(OpTable* table);
 void AddStrings(OpTable* table);
 /// Whether an operand is a tensor of strings that comes with a call, and Equal of such.
