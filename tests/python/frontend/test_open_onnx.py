@@ -394,3 +394,20 @@ def test_a_slice_that_ends_before_the_last_of_an_unknown_length():
     for pads in ([0, 0, 0, 0], [1, 0, 0, 2]):
         want = np.pad(x, [(pads[0], pads[2]), (pads[1], pads[3])])[:, :-1]
         np.testing.assert_array_equal(made(x, np.array(pads)).numpy(), want)
+
+
+@pytest.mark.parametrize("equation", ["i,k->ik", "ik,kj->ij", "bik,bjk->bij", "abik,abkj->bija", "ijk->kj", "ij,i->j", "aik,ika->ik"])
+def test_einsum_over_lengths_that_come_with_the_call(equation):
+    """Rows are picked by a mask, so their number follows from values."""
+    terms = equation.split("->")[0].split(",")
+    nodes, feeds = [], {}
+    for k, term in enumerate(terms):
+        nodes.append(("Compress", [f"x{k}", "mask"], [f"p{k}"], {"axis": term.index("i")}) if "i" in term else ("Identity", [f"x{k}"], [f"p{k}"]))
+        feeds[f"x{k}"] = floats(*(5 if letter == "i" else 3 for letter in term))
+    nodes.append(("Einsum", [f"p{k}" for k in range(len(terms))], ["y"], {"equation": equation}))
+    inputs = [(name, FLOAT, list(x.shape)) for name, x in feeds.items()] + [("mask", TensorProto.BOOL, [5])]
+    exe = tvm.compile(model(nodes, inputs, [("y", FLOAT)]))
+    for mask in ([1, 0, 1, 1, 0], [0, 0, 0, 1, 0]):
+        mask = np.array(mask, bool)
+        picked = [np.compress(mask, x, axis=t.index("i")) if "i" in t else x for t, x in zip(terms, feeds.values(), strict=True)]
+        np.testing.assert_allclose(exe(**feeds, mask=mask).numpy(), np.einsum(equation, *picked), rtol=1e-5, atol=1e-5)
