@@ -411,3 +411,19 @@ def test_einsum_over_lengths_that_come_with_the_call(equation):
         mask = np.array(mask, bool)
         picked = [np.compress(mask, x, axis=t.index("i")) if "i" in t else x for t, x in zip(terms, feeds.values(), strict=True)]
         np.testing.assert_allclose(exe(**feeds, mask=mask).numpy(), np.einsum(equation, *picked), rtol=1e-5, atol=1e-5)
+
+
+def test_topk_of_all():
+    """A batch is sorted by its lengths for a recurrent layer, which needs its number of rows, and put back after it."""
+    nodes = [
+        ("Shape", ["lengths"], ["n"]), ("TopK", ["lengths", "n"], ["sorted", "order"]), ("Gather", ["x", "order"], ["g"], {"axis": 0}),
+        ("Transpose", ["g"], ["t"], {"perm": [1, 0, 2]}), ("Cast", ["sorted"], ["l"], {"to": TensorProto.INT32}),
+        ("GRU", ["t", "w", "r", "", "l"], ["y"], {"hidden_size": 3}),
+    ]  # fmt: skip
+    weights = {"w": floats(1, 9, 4), "r": floats(1, 9, 3)}
+    data = model(nodes, [("lengths", TensorProto.INT64, ["batch"]), ("x", FLOAT, ["batch", "time", 4])], [("y", FLOAT)], weights)
+    check(
+        data,
+        [{"time": 5, "batch": 1}, {"time": 7, "batch": 3}],
+        lambda time, batch: {"lengths": np.arange(time, time - batch, -1), "x": floats(batch, time, 4)},
+    )
