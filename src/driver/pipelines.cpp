@@ -36,6 +36,21 @@ transform::Pass DecomposeAll() {
 }
 const transform::RegisterPass<DecomposeAll> registered_decompose;
 
+BATON_REGISTER_PASS_CONFIG_OPTION(
+    "precision", String,
+    "What products of float32 are computed in: \"exact\", which is the default and leaves them as they are, \"bf16\" "
+    "or "
+    "\"f16\". Sums, softmax and norms are float32 in each, inputs and outputs keep their types.");
+
+/// The narrow type that was asked for; null where none was.
+std::optional<DataType> AskedPrecision() {
+  const String asked = transform::PassContext::Current()->GetConfig<String>("precision", "exact");
+  if (asked == "exact") return {};
+  if (asked == "bf16") return DataType::BFloat16();
+  if (asked == "f16") return DataType::Float(16);
+  throw runtime::ValueError("precision is \"" + asked.str() + "\"; it is \"exact\", \"bf16\" or \"f16\"");
+}
+
 /// `plan`: the device of what no annotation decides, in a program for several devices.
 Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   using namespace relay::transform;  // NOLINT: passes
@@ -85,6 +100,16 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   add(EliminateCommonSubexpr());
   // From here on attention is one operator.
   add(FuseAttention());
+  if (const std::optional<DataType> asked = AskedPrecision()) {
+    // From here on products are of the type that was asked for, and so is what lies in memory for them.
+    ToMixedPrecisionOptions mixed;
+    mixed.mixed_precision_type = *asked, mixed.keep_orig_output_dtype = true;
+    add(ToMixedPrecision(mixed));
+    WidenHalfFloatsOptions widen;
+    widen.asked = true;
+    add(WidenHalfFloats(widen));
+    add(FoldConstant());
+  }
   // CombineParallelDense stays out: MiniLM's products, three in one, take no less time, and slicing them costs.
   // From here on data flows in the layouts of the kernels.
   add_if_there("AlterOpLayout");
