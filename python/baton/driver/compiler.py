@@ -487,8 +487,8 @@ def describe(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> 
 
 
 def _computes_float32(facts: dict) -> bool:
-    """Whether inputs are float32 and there are weights, of which products may be."""
-    return bool(facts.get("weight_bytes")) and any(row["dtype"] == "float32" for row in (*facts["inputs"], *facts["outputs"]))
+    """Whether there are float32 values, and weights enough for their products to take time."""
+    return facts.get("weight_bytes", 0) >= 1 << 20 and any(row["dtype"] == "float32" for row in (*facts["inputs"], *facts["outputs"]))
 
 
 def machine_facts() -> dict[str, str]:

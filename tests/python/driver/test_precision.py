@@ -240,3 +240,33 @@ def test_an_unknown_precision_is_named():
         baton.compile(mod, config={"precision": "fp8"})
     with pytest.raises(ValueError, match="say it once"):
         baton.compile(mod, precision="bf16", config={"precision": "f16"})
+
+
+PAIRS = """
+#[version = "0.0.5"]
+def @main(%x: Tensor[(7, 48), bfloat16], %w: Tensor[(3, 24, 16, 2), bfloat16]) -> Tensor[(7, 40), float32] {
+  nn.contrib_dense_pack(%x, %w, units=40)
+}
+"""
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_pairs_have_the_same_bits_on_each_processor(cpu):
+    """The odd element of a pair is added first; products are exact in float32."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((7, 48), (3, 24, 16, 2)))
+    want = np.zeros((7, 48), np.float32)
+    for k in range(24):
+        for odd in (1, 0):
+            want += x[:, 2 * k + odd, None].astype(np.float32) * w[:, k, :, odd].astype(np.float32).reshape(-1)
+    got = baton.compile(baton.parser.fromtext(PAIRS), target=f"llvm -mcpu={cpu}" if cpu else None)(x, w).numpy()
+    np.testing.assert_array_equal(got, want[:, :40])
+
+
+def test_pairs_in_c(tmp_path):
+    """C source has them as two additions."""
+    made = baton.compile(baton.parser.fromtext(PAIRS), target="c")
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((7, 48), (3, 24, 16, 2)))
+    want = baton.compile(baton.parser.fromtext(PAIRS))(x, w).numpy()
+    np.testing.assert_allclose(made(x, w).numpy(), want, rtol=1e-5, atol=1e-5)
