@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half-float and integer models beside the same models in float32 and beside ONNX Runtime.
+"""Half-float and integer models beside the same models in float32, beside ONNX Runtime, and in bfloat16 beside OpenVINO.
 
     python bench/narrow.py                          # for this processor
     python bench/narrow.py --cpu x86-64-v2          # for another one of its kind
@@ -8,7 +8,8 @@
 Engines take turns and sleep between runs; a ratio is of the least times. Bars: half floats take at most 1.2 times what
 their float32 twin takes, integers 1.0; networks whose layers are quantized by ONNX Runtime's tools take at most 0.75 of its time, transformers
 with dynamic scales 0.8 (for this processor, if it has VNNI). An artifact is at most 0.6 times as large for half floats (for processors that
-widen them), 0.3 for integers.
+widen them), 0.3 for integers. Rows named bf16 are float32 models that `precision="bf16"` compiles, beside OpenVINO's bf16 where that is installed
+(and the processor has instructions for it): never above float32.
 """
 
 from __future__ import annotations
@@ -238,8 +239,70 @@ def rows() -> list[Row]:
     return out
 
 
+def _has(*names: str) -> bool:
+    return any(name in Path("/proc/cpuinfo").read_text() for name in names)
+
+
 def _has_vnni() -> bool:
-    return any(name in Path("/proc/cpuinfo").read_text() for name in ("avx512_vnni", "avx_vnni"))
+    return _has("avx512_vnni", "avx_vnni")
+
+
+ASKED = {f"bf16 {name}": make for name, make in (PRODUCTS | CONVOLUTIONS | NETWORKS | TRANSFORMERS).items()}
+
+
+def in_turns(runs: dict[str, Callable], rounds: int) -> dict[str, float]:
+    """The least time of each, in milliseconds."""
+    best = dict.fromkeys(runs, float("inf"))
+    for _ in range(rounds):
+        for which, run in runs.items():
+            time.sleep(0.03)
+            start = time.perf_counter()
+            run()
+            best[which] = min(best[which], (time.perf_counter() - start) * 1e3)
+    return best
+
+
+def _openvino(path: str, inputs: dict[str, np.ndarray], threads: int) -> Callable | None:
+    """A run in bfloat16; None where OpenVINO is not installed."""
+    try:
+        import openvino
+    except ImportError:
+        return None
+    core = openvino.Core()
+    read = core.read_model(path)
+    read.reshape({port.any_name: list(inputs[port.any_name].shape) for port in read.inputs})
+    config = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "bf16"}
+    request = core.compile_model(read, "CPU", config).create_infer_request()
+    return lambda: request.infer(inputs, share_inputs=True, share_outputs=True)
+
+
+def measure_asked(name: str, make: Callable, cpu: str, threads: int, rounds: int) -> list[str]:
+    """Prints a row of a model that is compiled in bfloat16; what misses its bar, in words."""
+    import onnx
+
+    import baton
+
+    proto, inputs = make()
+    runs, target = {}, f"llvm -mcpu={cpu}" if cpu else None
+    in_order = [inputs[i.name] for i in proto.graph.input if i.name in inputs]
+    with tempfile.TemporaryDirectory(prefix="baton-narrow-") as folder:
+        path = str(Path(folder) / "model.onnx")
+        onnx.save(proto, path)
+        shape = {key: x.shape for key, x in inputs.items()}
+        for precision in ("exact", "bf16"):
+            made = baton.compile(path, shape=shape, target=target, precision=precision)
+            runs[precision] = lambda m=made: m(*in_order)
+        if peer := _openvino(path, inputs, threads):
+            runs["peer"] = peer
+    want, got = (y[0] if isinstance(y, (list, tuple)) else y for y in (runs["exact"](), runs["bf16"]()))
+    apart = np.abs(got.numpy() - want.numpy()).max() / np.abs(want.numpy()).max()
+    best = in_turns(runs, rounds)
+    ratio, beside = best["bf16"] / best["exact"], ""
+    if peer:
+        beside = f"  OpenVINO's {best['peer']:8.3f} ms   ratio {best['bf16'] / best['peer']:.2f}"
+    print(f"{name:32} bf16 {best['bf16']:8.3f}  float32 {best['exact']:8.3f} ms   ratio {ratio:.2f}{beside}   apart {apart:.1e}", flush=True)
+    native = not cpu and _has("avx512_bf16")
+    return [f"{name}: {ratio:.2f} times float32, the bar is 1.0"] if native and ratio > 1 else []
 
 
 def measure(row: Row, cpu: str, threads: int, rounds: int) -> list[str]:
@@ -269,13 +332,7 @@ def measure(row: Row, cpu: str, threads: int, rounds: int) -> list[str]:
     got, want = runs["narrow"](), runs["peer"]()[0]
     got = (got[0] if isinstance(got, (list, tuple)) else got).numpy()
     apart = np.abs(got.astype(np.float64) - want).max() / max(np.abs(want.astype(np.float64)).max(), 1e-30)
-    best = dict.fromkeys(runs, float("inf"))
-    for _ in range(rounds):
-        for which, run in runs.items():
-            time.sleep(0.03)
-            start = time.perf_counter()
-            run()
-            best[which] = min(best[which], (time.perf_counter() - start) * 1e3)
+    best = in_turns(runs, rounds)
     ratio, over_peer, size = best["narrow"] / best["float32"], best["narrow"] / best["peer"], sizes["narrow"] / sizes["float32"]
     print(
         f"{row.name:32} narrow {best['narrow']:8.3f}  float32 {best['float32']:8.3f}  ONNX Runtime {best['peer']:8.3f} ms   "
@@ -300,6 +357,9 @@ def main() -> int:
     args = parser.parse_args()
     os.environ["BATON_NUM_THREADS"] = str(args.threads)
     missed = [line for row in rows() if args.only in row.name for line in measure(row, args.cpu, args.threads, args.rounds)]
+    for name, make in ASKED.items():
+        if args.only in name:
+            missed += measure_asked(name, make, args.cpu, args.threads, args.rounds)
     print(*missed, sep="\n")
     return 1 if missed and args.check else 0
 

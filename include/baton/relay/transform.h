@@ -198,7 +198,18 @@ inline constexpr const char* kStateInputs = "state_inputs";
 BATON_DLL Pass StateToBuffers();
 BATON_DLL Pass NarrowWeights();
 BATON_DLL Pass LiftWeightScales();
-BATON_DLL Pass WidenHalfFloats();
+/// float32 in place of half floats, in which processors do not compute.
+struct WidenHalfFloatsOptions : PassOptions<WidenHalfFloatsOptions> {
+  static constexpr auto _type_key = "relay.transform.WidenHalfFloatsOptions";
+  bool asked = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&WidenHalfFloatsOptions::asked>,
+      "Half floats are there because a precision was asked for (ToMixedPrecision): products keep them where the target "
+      "adds products of "
+      "them, so does what lies in memory for those, and other values are not rounded. Weights are.");
+  }
+};
+BATON_DLL Pass WidenHalfFloats(const WidenHalfFloatsOptions& options = {});
 BATON_DLL Pass IntegerProducts();
 BATON_DLL Pass IntegersInFloat();
 

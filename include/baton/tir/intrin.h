@@ -48,6 +48,7 @@ enum class Halves : int32_t {
   kWiden = 0,    ///< they are float32
   kBits = 1,     ///< they stay, for their bits count
   kRefused = 2,  ///< an error: the callee takes none
+  kTaken = 3,    ///< operands stay, the result is of another type
 };
 /// Numbers that the function of an intrinsic (baton::exp) takes.
 enum class Domain : int32_t {
@@ -247,7 +248,7 @@ extern BATON_DLL const Op if_then_else, likely, ret, index_error;
 extern BATON_DLL const Op call_extern, call_packed, tvm_call_trace_packed, tvm_stack_make_array;
 extern BATON_DLL const Op masked_load, masked_store, prefetch, address_of, ptr_offset, load_handle, memcpy,
     tvm_access_ptr;
-extern BATON_DLL const Op vector_sum, vector_prod, vector_min, vector_max, dot4;
+extern BATON_DLL const Op vector_sum, vector_prod, vector_min, vector_max, dot4, dot2;
 extern BATON_DLL const Op tvm_storage_sync, tvm_thread_allreduce;
 }  // namespace intrin
 

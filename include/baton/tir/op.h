@@ -53,6 +53,8 @@ BATON_DLL PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c);
 /// sum[l] + a[4l] * b[4l] + ... + a[4l + 3] * b[4l + 3], exact: `a` is uint8, `b` int8, `sum` int32, and `a` and `b`
 /// have four lanes for each of `sum`. Throws CompileError for others.
 BATON_DLL PrimExpr dot4(PrimExpr a, PrimExpr b, PrimExpr sum);
+/// sum[l] + a[2l + 1] * b[2l + 1] + a[2l] * b[2l], in this order: bfloat16 times bfloat16, added in float32.
+BATON_DLL PrimExpr dot2(PrimExpr a, PrimExpr b, PrimExpr sum);
 BATON_DLL PrimExpr bitwise_and(PrimExpr a, PrimExpr b);
 BATON_DLL PrimExpr bitwise_or(PrimExpr a, PrimExpr b);
 BATON_DLL PrimExpr bitwise_xor(PrimExpr a, PrimExpr b);

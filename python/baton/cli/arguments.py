@@ -229,6 +229,20 @@ def add_fp_option(parser) -> None:
     )  # fmt: skip
 
 
+def add_precision_option(parser) -> None:
+    parser.add_argument(
+        "--precision", choices=("exact", "bf16", "f16"),
+        help="what products and convolutions of float32 are computed in (default: exact, as they are); sums, softmax and norms stay float32",
+    )  # fmt: skip
+
+
+def add_weights_option(parser) -> None:
+    parser.add_argument(
+        "--weights", metavar="FORM",
+        help="how weights of products are stored: exact (default), int8 or int4, in blocks of 32 weights of an output or of 16 to 256 (int4:128)",
+    )  # fmt: skip
+
+
 def add_shape_options(parser, stay_open: bool = False) -> None:
     """--shape and --dim; with `stay_open` dimensions may have bounds instead of a size."""
     more = ("; open ones by name and bounds, as seq:1..512", ", or the bounds of one that stays open, as seq=1..512") if stay_open else ("", "")
@@ -254,6 +268,8 @@ def add_compile_options(parser: Parser, stay_open: bool = False) -> None:
     group.add_argument("--verbose", dest="verbose_compile", action="store_true", help="say which code the kernel cache had, and why it lacked the other")
     add_load_option(group)
     add_fp_option(group)
+    add_precision_option(group)
+    add_weights_option(group)
 
 
 def state_pair(text: str):
@@ -350,6 +366,14 @@ def settle(args: argparse.Namespace) -> None:
         if "fp" in args.pass_config:
             raise UsageError("both --fp and --pass-config fp=... say what may change")
         args.pass_config["fp"] = args.fp
+    if getattr(args, "precision", None):
+        if "precision" in args.pass_config:
+            raise UsageError("both --precision and --pass-config precision=... say what is computed in")
+        args.pass_config["precision"] = args.precision
+    if getattr(args, "weights", None):
+        if "weights" in args.pass_config:
+            raise UsageError("both --weights and --pass-config weights=... say how weights are stored")
+        args.pass_config["weights"] = args.weights
 
 
 def warn_of_passes(*lists: list[str]) -> None:

@@ -135,6 +135,10 @@ def run(args: argparse.Namespace) -> int:
     for name, peer in answer.get("peers", {}).items():
         peer["ratio_median"] = timings["baton"].median / timings[name].median
         peer["ratio_min"] = timings["baton"].min / timings[name].min
+    if offered := narrower(args, inputs, ours):
+        runs, answer["precision"] = {"baton": runs["baton"], "narrow": offered.pop("run")}, offered
+        timings_of_both = interleave(runs, max(1, args.rounds // 2))
+        offered["ratio_min"] = timings_of_both["narrow"].min / timings_of_both["baton"].min
     if args.profile:
         answer["profile"] = taken(executable, inputs, quiet=args.quiet)
     if args.json:
@@ -149,6 +153,25 @@ def run(args: argparse.Namespace) -> int:
         if not peer["difference"] <= _ALARM:
             raise Failure(f"the outputs differ from {name}'s by {peer['difference']:.1e} of the largest value")
     return 0
+
+
+def narrower(args: argparse.Namespace, inputs: dict, ours: dict) -> dict | None:
+    """The model in the precision that this processor offers: a function that runs it, and how far its outputs are from `ours`. None where
+    there is none, another target, or nothing that it changes.
+    """
+    from ..driver import precision
+
+    config = args.pass_config
+    if args.target or args.device or args.precision or "precision" in config or arguments.kind_of_file(args.model) == "artifact":
+        return None
+    offer = precision.offer()
+    if not offer:
+        return None
+    asked = argparse.Namespace(**{**vars(args), "pass_config": {**config, "precision": offer[0]}})
+    executable, _ = obtain(asked)
+    executable, _, _ = prepare(asked, executable, args.quiet)
+    apart = difference(f"--precision {offer[0]}", ours, list(outputs_of(executable, executable(**inputs)).values()))
+    return {"precision": offer[0], "offer": precision.offered(), "difference": apart, "run": lambda: executable(**inputs)} if apart else None
 
 
 def bench_remote(args: argparse.Namespace, executable, inputs, seconds: float) -> int:
@@ -181,6 +204,8 @@ def show(answer: dict, names: list[str]) -> None:
         times = answer[name]
         print(f"{name:<{width}}  min {times['min_ms']:.3f} ms  median {times['median_ms']:.3f} ms  99 % {times['p99_ms']:.3f} ms  ({times['samples']} runs)")
     paint = painter(sys.stdout)
+    if found := answer.get("precision"):
+        print(f"{found['offer']} takes {found['ratio_min']:.2f} times the minimum; outputs differ by {found['difference']:.1e} of the largest value")
     for name, peer in answer.get("peers", {}).items():
         ratio = paint(f"{peer['ratio_median']:.2f}", "green" if peer["ratio_median"] <= 1 else "red")
         print(

@@ -28,6 +28,8 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
     arguments.add_load_option(parser)
     arguments.add_fp_option(parser)
+    arguments.add_precision_option(parser)
+    arguments.add_weights_option(parser)
     parser.set_defaults(run=run)
 
 

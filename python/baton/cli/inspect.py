@@ -109,6 +109,8 @@ def show(facts: dict) -> None:
         print(f"{'needs' if not place else '':<12}{what}")
     if "weights" in facts:
         print(f"{'weights':<12}{facts['weights']} tensors, {facts['weight_bytes'] / 1e6:.1f} MB")
+    if "precision" in facts:
+        print(f"{'precision':<12}{facts['precision']}")
     if "operators" in facts:
         total = sum(facts["operators"].values())
         print(f"{'operators':<12}{total} nodes of {len(facts['operators'])} kinds")

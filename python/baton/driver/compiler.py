@@ -20,6 +20,7 @@ from .kept import Kept
 from .limits import Limits
 from .options import Options, capsule
 from .outside import import_all, made_outside
+from .precision import offered, with_precision, with_weights
 from .session import paired
 
 load_compiler()
@@ -252,6 +253,8 @@ def compile(  # noqa: A001 - the name users expect
     state: bool | Mapping[str, str] | None = None,
     donate: str | Sequence[str] = (),
     fallback: str = "error",
+    precision: str = "exact",
+    weights: str = "exact",
 ) -> Executable:
     """Compiles a model for this machine, or for `target`.
 
@@ -269,10 +272,15 @@ def compile(  # noqa: A001 - the name users expect
     session from call to call, and calls neither take nor give them (`Executable.session`). A map of names, in which `*` stands for
     any text ({"past_*": "present_*"}), or True for the usual names. donate: inputs whose memory an output of as many bytes takes, where a
     call is given them by `baton.give` and nothing else refers to them. fallback: "eager" leaves operators of a program of torch.export that are
-    not supported to PyTorch (`baton.torch.report()` says which); such a model is not saved.
+    not supported to PyTorch (`baton.torch.report()` says which); such a model is not saved. precision: what products and convolutions of
+    float32 are computed in: "exact" leaves them as they are; "bf16" and "f16" keep their weights, and what lies in memory for them, in that type
+    where the processor adds products of it. Sums, softmax and norms are float32, inputs and outputs keep their types. weights: how constant
+    weights of products are stored: "exact", or in few bits ("int8", "int4") with a scale and a zero point for each 32 weights of an output, or
+    for 16 to 256 of them ("int4:128"); they are widened where they are multiplied, so that artifacts and memory hold the bits alone.
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
+    config = with_weights(with_precision(config, precision), weights)
     if fallback != "error":
         others = {"shape": shape, "target": target, "device": device, "state": state, "donate": donate}
         how = {"opt_level": opt_level, "config": config, "disabled_pass": disabled_pass, "instruments": instruments}
@@ -476,7 +484,14 @@ def describe(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> 
             facts["unsupported"] = []
         except UnsupportedError as error:
             facts["unsupported"] = [line.strip() for line in str(error).splitlines()[1:]] or [str(error)]
+    if (line := offered()) and _computes_float32(facts):
+        facts["precision"] = line
     return facts
+
+
+def _computes_float32(facts: dict) -> bool:
+    """Whether there are float32 values, and weights enough for their products to take time."""
+    return facts.get("weight_bytes", 0) >= 1 << 20 and any(row["dtype"] == "float32" for row in (*facts["inputs"], *facts["outputs"]))
 
 
 def machine_facts() -> dict[str, str]:

@@ -55,6 +55,7 @@ class FunctionPrinter final : public source::Printer {
   /// All lanes by `sign`: a sum, a product, the least or the most.
   std::string Reduced(const tir::CallNode* op, char sign);
   std::string Dot4(const tir::CallNode* op);
+  std::string Dot2(const tir::CallNode* op);
   std::string MaskedLoad(const tir::CallNode* op);
   std::string MaskedStore(const tir::CallNode* op);
 

@@ -42,6 +42,7 @@ struct Forms {
   static std::string MaskedLoad(source::Printer& p, const CallNode* op) { return Of(p).MaskedLoad(op); }
   static std::string MaskedStore(source::Printer& p, const CallNode* op) { return Of(p).MaskedStore(op); }
   static std::string Dot4(source::Printer& p, const CallNode* op) { return Of(p).Dot4(op); }
+  static std::string Dot2(source::Printer& p, const CallNode* op) { return Of(p).Dot2(op); }
   static std::string Extern(source::Printer& p, const CallNode* op) { return Of(p).CallExtern(op); }
   template <bool kTraced>
   static std::string Packed(source::Printer& p, const CallNode* op) {
@@ -73,6 +74,7 @@ const IntrinColumn<IntrinText>& Column() {
       {intrin::vector_min, Written(Forms::Reduce<'<'>)},
       {intrin::vector_max, Written(Forms::Reduce<'>'>)},
       {intrin::dot4, Written(Forms::Dot4)},
+      {intrin::dot2, Written(Forms::Dot2)},
       {intrin::call_extern, Written(Forms::Extern)},
       {intrin::call_packed, Written(Forms::Packed<false>)},
       {intrin::tvm_call_trace_packed, Written(Forms::Packed<true>)},

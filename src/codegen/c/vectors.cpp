@@ -141,6 +141,20 @@ std::string FunctionPrinter::Dot4(const tir::CallNode* op) {
   return "(int32_t)(" + sum + ")";
 }
 
+std::string FunctionPrinter::Dot2(const tir::CallNode* op) {
+  const std::string lane = lane_.empty() ? "0" : lane_;
+  std::string sum = op->dtype.lanes() == 1 ? VisitExpr(op->args[2]) : Lane(op->args[2], lane);
+  for (int k = 1; k >= 0; --k) {
+    const std::string at = fmt::format("(2 * {} + {})", lane, k);
+    auto wide = [&](const PrimExpr& x) {
+      return Convert(Lane(x, at), runtime::DataType::BFloat16(), runtime::DataType::Float(32));
+    };
+    const std::string a = wide(op->args[0]), b = wide(op->args[1]);
+    sum += fmt::format(" + {} * {}", a, b);
+  }
+  return "(" + sum + ")";
+}
+
 std::string FunctionPrinter::MaskedLoad(const tir::CallNode* op) {
   const std::string mask = VisitExpr(op->args[1]), name = Fresh("loaded");
   Line(fmt::format("{} {} = 0;", Type(op->dtype), name));

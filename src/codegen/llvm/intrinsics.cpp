@@ -83,6 +83,10 @@ struct Emitter::Forms {
     LLVMValueRef a = Arg(e, op, 0), b = Arg(e, op, 1), sum = Arg(e, op, 2);
     return e.Dot4(a, b, sum, op->dtype.lanes());
   }
+  static LLVMValueRef OfDot2(Emitter& e, const tir::CallNode* op) {
+    LLVMValueRef a = Arg(e, op, 0), b = Arg(e, op, 1), sum = Arg(e, op, 2);
+    return e.Dot2(a, b, sum, op->dtype.lanes());
+  }
   static LLVMValueRef OfLdexp(Emitter& e, const tir::CallNode* op) {
     if (op->dtype.element_of() != DataType::Float(32)) return nullptr;
     LLVMValueRef x = Arg(e, op, 0), k = Arg(e, op, 1);
@@ -263,6 +267,7 @@ const IntrinColumn<Emitter::Forms::Form>& Emitter::Forms::Column() {
       {intrin::vector_min, ReduceToExtreme<false>},
       {intrin::vector_max, ReduceToExtreme<true>},
       {intrin::dot4, OfDot4},
+      {intrin::dot2, OfDot2},
       {intrin::if_then_else, Choice},
       {intrin::likely, First},
       {intrin::call_extern, Extern},

@@ -203,6 +203,32 @@ LLVMValueRef ValueBuilder::Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum
   return LLVMBuildAdd(builder_, sum, v, "");
 }
 
+LLVMValueRef ValueBuilder::Dot2(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum, int lanes) {
+  LLVMTypeRef type = LLVMTypeOf(sum);
+  const bool one =
+      target_->Has("avx512bf16") && (lanes == 16 || ((lanes == 8 || lanes == 4) && target_->Has("avx512vl")));
+  if (one) {
+    const std::string name = "llvm.x86.avx512bf16.dpbf16ps." + std::to_string(lanes * 32);
+    LLVMTypeRef pairs = LLVMVectorType(LLVMBFloatTypeInContext(ctx_), static_cast<unsigned>(2 * lanes));
+    auto halves = [&](LLVMValueRef v) { return LLVMBuildBitCast(builder_, v, pairs, ""); };
+    return Intrinsic(name.c_str(), {}, {sum, halves(a), halves(b)});
+  }
+  // Two halves are the parts of a word: the upper one is a float32 once the lower one is cleared.
+  const DataType words = DataType::Int(32, lanes), floats = DataType::Float(32, lanes);
+  auto odd = [&](LLVMValueRef v) {
+    LLVMValueRef w = LLVMBuildBitCast(builder_, v, TypeFor(ctx_, words), "");
+    return LLVMBuildBitCast(builder_, LLVMBuildAnd(builder_, w, ConstLike(-65536, words), ""), type, "");
+  };
+  auto even = [&](LLVMValueRef v) {
+    LLVMValueRef w = LLVMBuildBitCast(builder_, v, TypeFor(ctx_, words), "");
+    return LLVMBuildBitCast(builder_, LLVMBuildShl(builder_, w, ConstLike(16, words), ""), type, "");
+  };
+  auto add = [&](LLVMValueRef x, LLVMValueRef y, LLVMValueRef s) {
+    return has_fma_ ? MultiplyAdd(x, y, s, floats) : LLVMBuildFAdd(builder_, LLVMBuildFMul(builder_, x, y, ""), s, "");
+  };
+  return add(even(a), even(b), add(odd(a), odd(b), sum));
+}
+
 LLVMValueRef ValueBuilder::DotOfPairs(LLVMValueRef a, LLVMValueRef b, int lanes) {
   const char* pairs = lanes == 16 && target_->Has("avx512bw")                          ? "llvm.x86.avx512.pmaddw.d.512"
                       : lanes == 8 && target_->Has("avx2")                             ? "llvm.x86.avx2.pmadd.wd"

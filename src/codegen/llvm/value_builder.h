@@ -53,6 +53,10 @@ class ValueBuilder {
   LLVMValueRef MultiplyAdd(LLVMValueRef a, LLVMValueRef b, LLVMValueRef c, DataType t);
   /// sum[l] + the products of four neighbours of `a` (uint8) and `b` (int8), by one instruction where there is one.
   LLVMValueRef Dot4(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum, int lanes);
+  /// sum[l] + the products of two neighbours of `a` and `b` (bfloat16), the odd one first, by one instruction where
+  /// there is one. Products are exact in float32, so that both forms round alike; the instruction flushes denormal
+  /// numbers.
+  LLVMValueRef Dot2(LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum, int lanes);
   /// A vector of floats between limits of int32 as integers of up to 32 bits: 0 for NaN.
   LLVMValueRef ClippedToInt(LLVMValueRef v, DataType to);
   /// The four products of each lane, even and odd bytes as 16 bits by pmaddwd: exact, where pmaddubsw saturates. Null

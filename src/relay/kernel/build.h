@@ -86,9 +86,9 @@ inline PrimExpr Repeat(const Buffer& b, const PrimExpr& at, int64_t terms, int64
   for (int64_t i = 0; i < terms * lanes; ++i) index.push_back(i % terms);
   return tir::Shuffle({Read(b, at, terms)}, index);
 }
-/// The sum with a step's products: one for each lane, or four (tir::dot4).
+/// The sum with a step's products: one for each lane, two (tir::dot2) or four (tir::dot4).
 inline PrimExpr AddTerms(bool fused, int64_t terms, const PrimExpr& a, const PrimExpr& b, const PrimExpr& sum) {
-  return terms == 1 ? MultiplyAdd(fused, a, b, sum) : dot4(a, b, sum);
+  return terms == 1 ? MultiplyAdd(fused, a, b, sum) : terms == 2 ? dot2(a, b, sum) : dot4(a, b, sum);
 }
 /// The first `count` lanes of `lanes`; null when that is all of them.
 inline PrimExpr FirstLanes(int64_t count, int64_t lanes) {

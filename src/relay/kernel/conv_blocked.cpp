@@ -28,7 +28,8 @@ struct Conv {
   int64_t rank = 2;        ///< spatial dimensions
   bool in_columns = true;  ///< the only spatial dimension is the width, else the height
   bool depthwise = false;
-  int64_t terms = 1;  ///< input channels that one step of the sum takes; 4: integers (tir::dot4)
+  int64_t terms =
+      1;  ///< input channels that one step of the sum takes: 4 of bytes (tir::dot4), 2 of bfloat16 (tir::dot2)
   /// Planes, rows and columns of the input that the window touches, padding included.
   int64_t padded_depth() const { return (depth - 1) * step_d + (window_d - 1) * dilation_d + 1; }
   int64_t padded_height() const { return (height - 1) * step_h + (window_h - 1) * dilation_h + 1; }
@@ -59,7 +60,8 @@ bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
   if (!split(a.data_layout, images, 1) || !split(out_layout, images, 1) || !split(a.kernel_layout, weights, 2))
     return false;
   std::vector<topi::LayoutDim> k = topi::ParseLayout(a.kernel_layout.view(), "");
-  const bool dots = k[N + 2].axis == 'O' && k[N + 3].axis == 'I' && k[N + 3].factor == 4;
+  const int64_t terms = TermsOf(g);
+  const bool dots = terms > 1 && k[N + 2].axis == 'O' && k[N + 3].axis == 'I' && k[N + 3].factor == terms;
   if (!dots && (k[N + 2].axis != 'I' || k[N + 3].axis != 'O')) return false;
   std::vector<int64_t> x, w, o;
   if (!ShapesOfImages(g, &x, &w, &o, &c->images)) return false;
@@ -97,8 +99,9 @@ bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
   if (in_blocks % a.groups || out_blocks % a.groups) return false;
   c->groups = a.groups, c->in_blocks = in_blocks / a.groups, c->out_blocks = out_blocks / a.groups;
   if (dots) {
-    c->terms = 4;
-    return c->in_lanes % 4 == 0 && w[0] == out_blocks && w[1] * 4 == c->in_blocks * c->in_lanes && w[N + 2] == c->lanes;
+    c->terms = terms;
+    return c->in_lanes % terms == 0 && w[0] == out_blocks && w[1] * terms == c->in_blocks * c->in_lanes &&
+           w[N + 2] == c->lanes;
   }
   return w[0] == out_blocks && w[1] == c->in_blocks && w[N + 2] == c->in_lanes && w[N + 3] == c->lanes;
 }
@@ -322,7 +325,7 @@ class ConvWriter {
           return Loop("kw", I(c_.window_w), [&](const PrimExpr& kw) {
             PrimExpr in = in0 + ic * I(volume) + kd * I(c_.dilation_d * rows_ * row_) + kh * I(c_.dilation_h * row_) +
                           kw * I(c_.dilation_w * c_.in_lanes);
-            // Floats: channels of a block within the window; integers: the window within four channels.
+            // One by one: channels of a block within the window; else the window within the channels of a step.
             const int64_t window = c_.window();
             PrimExpr at_window = (kd * I(c_.window_h) + kh) * I(c_.window_w) + kw;
             PrimExpr w = w0 + (c_.terms == 1 ? (ic * I(window) + at_window) * I(block_steps * line)
@@ -432,7 +435,7 @@ Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
   DataType t = g.anchor_dtype();
   const bool floats = (t == DataType::Float(32) || t == DataType::Float(64)) && g.num_args() == 2 &&
                       g.arg_dtype(0) == t && Widens(g.arg_dtype(1), t);
-  if (!a || (!floats && !IsDot(g))) return Stmt();
+  if (!a || (!floats && TermsOf(g) == 1)) return Stmt();
   Conv c;
   Machine mc = MachineOf(target, t);
   if constexpr (N < 3) {
@@ -440,8 +443,8 @@ Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
     if (x.size() == N + 3 && (Known(x[2]) < 0 || Known(x[N + 1]) < 0)) return WriteOpenConv(g, *a, mc);
   }
   if (!ReadConv(g, *a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
-  // Floats are added one by one, bytes in fours, or one by one where each channel is its own sum.
-  if (floats ? c.terms != 1 : c.terms == 1 && !c.depthwise) return Stmt();
+  // Floats are added one by one, narrow numbers in pairs or fours; bytes one by one where each channel is its own sum.
+  if (floats ? c.terms != 1 : c.terms == 1 && !(c.depthwise && IsDot(g))) return Stmt();
   return c.depthwise ? WriteDepthwise(g, ChannelsAlone(c), mc) : ConvWriter(g, c, mc).Write();
 }
 

@@ -23,7 +23,7 @@ struct OpenConv {
   int64_t top = 0, left = 0, bottom = 0, right = 0;
   bool rows = true;        ///< images have a dimension of rows
   bool depthwise = false;  ///< see conv_depthwise.cpp
-  int64_t terms = 1;       ///< input channels of a step: 4 of bytes
+  int64_t terms = 1;       ///< input channels of a step: 4 of bytes, 2 of bfloat16
   bool padded() const { return top || left || bottom || right; }
   /// The result's pixels are those of the input.
   bool flat() const { return !padded() && window_h * window_w * step_h * step_w == 1; }
@@ -42,7 +42,8 @@ bool IsLayout(const String& layout, std::string_view whole, std::string_view par
 template <int N>
 bool ReadOpenConv(const Group& g, const ConvAttrs<N>& a, OpenConv* c) {
   constexpr const char *kImages = N == 1 ? "NCW" : "NCHW", *kWeights = N == 1 ? "OIW" : "OIHW";
-  const bool dots = IsLayout(a.kernel_layout, kWeights, "OI");
+  const int64_t terms = TermsOf(g);
+  const bool dots = terms > 1 && IsLayout(a.kernel_layout, kWeights, "OI");
   if (!IsLayout(a.data_layout, kImages, "C") || (!dots && !IsLayout(a.kernel_layout, kWeights, "IO"))) return false;
   if (!a.out_layout.empty() && !IsLayout(a.out_layout, kImages, "C")) return false;
   const Array<PrimExpr>&x = g.arg_extents(0), &w = g.arg_extents(1), &o = g.out_extents();
@@ -64,9 +65,9 @@ bool ReadOpenConv(const Group& g, const ConvAttrs<N>& a, OpenConv* c) {
     c->top = number(a.padding, 0), c->bottom = both ? a.padding[2] : c->top;
   }
   if (dots) {
-    c->terms = 4;
-    return a.groups == 1 && c->in_lanes % 4 == 0 && Known(w[0]) == c->out_blocks &&
-           Known(w[1]) * 4 == c->in_blocks * c->in_lanes && Known(w[N + 2]) == c->lanes && Known(w[N + 3]) == 4;
+    c->terms = terms;
+    return a.groups == 1 && c->in_lanes % terms == 0 && Known(w[0]) == c->out_blocks &&
+           Known(w[1]) * terms == c->in_blocks * c->in_lanes && Known(w[N + 2]) == c->lanes && Known(w[N + 3]) == terms;
   }
   const int64_t fan = Known(w[1]), in_part = Known(w[N + 2]), out_part = Known(w[N + 3]);
   c->depthwise = a.groups > 1 && fan == 1 && in_part == 1;
@@ -275,7 +276,7 @@ class OpenConvWriter {
     int64_t u = fmas >= 16 ? 2 : 4;
     while (steps % u) --u;
     if (steps <= 4) u = steps;
-    // Floats: channels of a block within the window; integers: the window within four channels.
+    // One by one: channels of a block within the window; else the window within the channels of a step.
     const int64_t next = c_.terms == 1 ? line : window * line;
     auto tap = [&](const PrimExpr& ic, const PrimExpr& kh, const PrimExpr& kw) {
       Steps t;
@@ -368,8 +369,8 @@ Stmt WriteOpenConv(const Group& g, const ConvAttrs<N>& a, const Machine& mc) {
   if (g.arg_extents(0).size() != N + 3 || g.arg_extents(1).size() != N + 4 || g.out_extents().size() != N + 3)
     return Stmt();
   if (!ReadOpenConv(g, a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
-  // Floats are added one by one, bytes in fours, or one by one where each channel is its own sum.
-  if (g.arg_dtype(0).is_floating() ? c.terms != 1 : c.terms == 1 && !c.depthwise) return Stmt();
+  // Floats are added one by one, narrow numbers in pairs or fours; bytes one by one where each channel is its own sum.
+  if (TermsOf(g) == 1 ? c.terms != 1 : c.terms == 1 && !(c.depthwise && IsDot(g))) return Stmt();
   if (!c.depthwise) return OpenConvWriter(g, c, mc).Write();
   Windows d;
   d.images = c.images, d.in_height = c.in_height, d.in_width = c.in_width, d.height = c.height, d.width = c.width;

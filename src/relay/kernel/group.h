@@ -78,6 +78,14 @@ inline bool IsDot(const Group& g) {
          g.anchor_dtype() == DataType::Int(32);
 }
 
+/// Whether it sums products of bfloat16 in float32.
+inline bool IsHalfDot(const Group& g) {
+  return g.num_args() == 2 && g.arg_dtype(0) == DataType::BFloat16() && g.arg_dtype(1) == DataType::BFloat16() &&
+         g.anchor_dtype() == DataType::Float(32);
+}
+/// Terms of the sum that one step takes: 4 of bytes, 2 of bfloat16, else 1.
+inline int64_t TermsOf(const Group& g) { return IsDot(g) ? 4 : IsHalfDot(g) ? 2 : 1; }
+
 /// What follows the heavy operator cannot be said in vectors.
 struct NoVectorForm {};
 

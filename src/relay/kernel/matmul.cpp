@@ -187,7 +187,7 @@ tir::PrimFunc GenerateDense(const Function& func, const Call& anchor, const Stri
   });
 }
 
-/// data (..., K) x panels (N / columns, K, columns), or (N / columns, K / 4, columns, 4) of integers
+/// data (..., K) x panels (N / columns, K, columns), or (N / columns, K / terms, columns, terms) of narrow numbers
 tir::PrimFunc GenerateDensePack(const Function& func, const Call& anchor, const String&, const Target& target) {
   return GenerateOpen(func, anchor, [&](const Group& g) {
     const Array<PrimExpr>&x = g.arg_extents(0), &w = g.arg_extents(1);
@@ -196,7 +196,7 @@ tir::PrimFunc GenerateDensePack(const Function& func, const Call& anchor, const 
     p.panel_columns = Known(w[2]);
     if (w.size() == 4) p.terms = Known(w[3]);
     if (p.panel_columns < 0 || p.panel_columns % mc.lanes) return Stmt();
-    if (p.terms == 1 ? !FloatRows(g) : !(p.terms == 4 && IsDot(g))) return Stmt();
+    if (p.terms == 1 ? !FloatRows(g) : p.terms != TermsOf(g)) return Stmt();
     p.m = Count(x, 0, x.size() - 1), p.n = g.out_extents().back(), p.k = w[1];
     p.packed = true;
     p.a = {w[1] * I(p.terms), I(p.terms)};

@@ -25,7 +25,7 @@ struct Matmul {
   MatrixStrides a, b;                      ///< of A[m, k], B[k, n]; b is unused when panels are packed
   int64_t panel_columns = 0;               ///< of packed panels
   /// Terms of the sum that one step takes. With 4, A is uint8, B int8 in panels [n / columns][k][columns][4], the sum
-  /// int32; `k` and the strides of A count steps.
+  /// int32; with 2 both are bfloat16 and the sum float32. `k` and the strides of A count steps.
   int64_t terms = 1;
   bool few_rows = false;  ///< A has few rows as a rule: B is then read where it lies
   Buffer a_buffer, b_buffer;

@@ -148,6 +148,9 @@ class LayoutMutator : public MixedModeMutator {
     if (!ImageShape(pre->args[0], &in) || !ImageShape(pre->args[1], &w) || !call->args[1].as<ConstantNode>())
       return post;
     const bool dots = kernel::HasDotKernel(pre, target_);
+    const auto dtype_of = [](const Expr& e) { return e->checked_type_.as<TensorTypeNode>()->dtype; };
+    const int64_t terms =
+        dots ? kernel::DotFormatOf(dtype_of(pre->args[0]), dtype_of(pre->args[1]), target_)->terms : 1;
     if (!dots && !(pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32))) return post;
     if (std::count(in.begin(), in.end(), 0) || std::count(out.begin(), out.end(), 0)) return post;
     bool depthwise = N < 3 && a.groups > 1 && a.groups == in[1] && a.groups == out[1];
@@ -169,8 +172,8 @@ class LayoutMutator : public MixedModeMutator {
     if (groups > 1 && (ob < lanes_ || ib < 4)) return post;
     if (depthwise && !dots && !Find(call->args[0]) && !std::count(a.strides.begin(), a.strides.end(), 2)) return post;
     const std::string outputs = std::to_string(ob) + "o";
-    std::string kernel =
-        dots && !depthwise ? weights + outputs + "4i" : weights + std::to_string(depthwise ? 1 : ib) + "i" + outputs;
+    std::string kernel = dots && !depthwise ? weights + outputs + std::to_string(terms) + "i"
+                                            : weights + std::to_string(depthwise ? 1 : ib) + "i" + outputs;
     Expr data = Get(call->args[0], N + 2, ib);
     const DataType held = call->args[1].as<ConstantNode>()->data.dtype();
     Expr weight = LayoutTransform(FilledUp(call->args[1], held, w, 0, full[1]), weights, kernel);

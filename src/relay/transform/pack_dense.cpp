@@ -43,16 +43,21 @@ NDArray PackPanels(const NDArray& weight, int64_t columns) {
   return out;
 }
 
-/// (units, K) of bytes as panels (units / columns, K / 4, columns, 4); columns that are not there are 0.
+/// The numbers of one step of a format are a word.
+constexpr int64_t kWord = 4;
+
+/// (units, K) of narrow numbers as panels (units / columns, K / terms, columns, terms), `terms` being those in a word;
+/// columns that are not there are 0.
 NDArray PackDots(const NDArray& weight, int64_t columns) {
   const NDArray w = weight.Contiguous();
-  const int64_t n = w.dim(0), k = w.dim(1), panels = (n + columns - 1) / columns, steps = k / 4;
-  NDArray out = NDArray::Empty({panels, steps, columns, 4}, w.dtype());
+  const int64_t n = w.dim(0), k = w.dim(1), panels = (n + columns - 1) / columns;
+  const int64_t terms = kWord / w.dtype().bytes(), steps = k / terms;
+  NDArray out = NDArray::Empty({panels, steps, columns, terms}, w.dtype());
   memset(out.data(), 0, out.nbytes());
   for (int64_t line = 0; line < n; ++line) {
-    const int8_t* from = w.ptr<int8_t>() + line * k;
-    int8_t* to = out.ptr<int8_t>() + (line / columns * steps * columns + line % columns) * 4;
-    for (int64_t i = 0; i < steps; ++i) memcpy(to + i * columns * 4, from + i * 4, 4);
+    const char* from = static_cast<const char*>(w.data()) + line * steps * kWord;
+    char* to = static_cast<char*>(out.data()) + (line / columns * steps * columns + line % columns) * kWord;
+    for (int64_t i = 0; i < steps; ++i) memcpy(to + i * columns * kWord, from + i * kWord, kWord);
   }
   return out;
 }
@@ -116,7 +121,8 @@ class Packer : public MixedModeMutator {
     const bool open = !StaticShape(type->shape, &x);
     if (rows == 0 || n == 0 || k == 0) return 0;
     return open ? kernel::PlanOpenMatmul(machine_).vectors * machine_.lanes
-                : kernel::PlanMatmul(machine_, {1, rows, n, dots ? k / 4 : k, true}).columns(machine_);
+                : kernel::PlanMatmul(machine_, {1, rows, n, dots ? k * w->data.dtype().bytes() / kWord : k, true})
+                      .columns(machine_);
   }
 
   const Constant& Packed(const ConstantNode* w, int64_t columns) {
@@ -124,9 +130,10 @@ class Packer : public MixedModeMutator {
     if (packed.defined()) return packed;
     ConstantNode c;
     const int64_t panels = (w->data.dim(0) + columns - 1) / columns, k = w->data.dim(1);
-    const bool dots = w->data.dtype() == DataType::Int(8);
+    const bool dots = w->data.dtype() != DataType::Float(32);
+    const int64_t terms = kWord / w->data.dtype().bytes();
     const std::vector<int64_t> shape =
-        dots ? std::vector<int64_t>{panels, k / 4, columns, 4} : std::vector<int64_t>{panels, k, columns};
+        dots ? std::vector<int64_t>{panels, k / terms, columns, terms} : std::vector<int64_t>{panels, k, columns};
     c.data = MadeOf(
         w->data, [=](const NDArray& weight) { return dots ? PackDots(weight, columns) : PackPanels(weight, columns); },
         shape, w->data.dtype());

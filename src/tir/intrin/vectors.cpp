@@ -57,6 +57,22 @@ std::string CheckDot4(const CallNode* call) {
   return fmt::format("`tir.dot4` of {} and {} into {}: it takes uint8 and int8, four lanes for each of int32",
                      DataType2String(a), DataType2String(b), DataType2String(t));
 }
+std::string CheckDot2(const CallNode* call) {
+  const DataType t = call->dtype, pairs = DataType::BFloat16(2 * t.lanes());
+  if (t.element_of() == DataType::Float(32) && call->args[0].dtype() == pairs && call->args[1].dtype() == pairs) {
+    return "";
+  }
+  return fmt::format("`tir.dot2` of {} and {} into {}: it takes bfloat16, two lanes for each of float32",
+                     DataType2String(call->args[0].dtype()), DataType2String(call->args[1].dtype()),
+                     DataType2String(t));
+}
+HostNumber InterpretDot2(Machine& machine, const CallNode* call, int lane) {
+  double sum = machine.Eval(call->args[2], lane).f;
+  for (int i = 2 * lane + 1; i >= 2 * lane; --i) {
+    sum = Rounded(sum + machine.Eval(call->args[0], i).f * machine.Eval(call->args[1], i).f, call->dtype);
+  }
+  return {0, sum};
+}
 HostNumber InterpretDot4(Machine& machine, const CallNode* call, int lane) {
   int64_t sum = machine.Eval(call->args[2], lane).i;
   for (int i = 4 * lane; i < 4 * lane + 4; ++i) {
@@ -119,6 +135,20 @@ const Op intrin::dot4 = DefineIntrin({
     .cost = 16,
 });
 
+const Op intrin::dot2 = DefineIntrin({
+    .name = "dot2",
+    .doc = "sum[l] + a[2l + 1] * b[2l + 1] + a[2l] * b[2l], in this order, of bfloat16, bfloat16 and float32: (a, b, "
+           "sum).",
+    .takes = "nnr",
+    .check = CheckDot2,
+    .interpret = InterpretDot2,
+    .derivative = IntrinDerivative::None("products in narrow types are made after differentiation"),
+    .effect = Effect::kPure,
+    .lanes = LaneForm::kNone,
+    .cost = 4,
+    .halves = Halves::kTaken,
+});
+
 namespace {
 PrimExpr OfLanes(const Op& intrin, PrimExpr v) {
   const DataType t = v.dtype();
@@ -150,6 +180,16 @@ PrimExpr dot4(PrimExpr a, PrimExpr b, PrimExpr sum) {
   }
   const DataType t = sum.dtype();
   return tir::Call(t, tir::intrin::dot4, {std::move(a), std::move(b), std::move(sum)});
+}
+
+PrimExpr dot2(PrimExpr a, PrimExpr b, PrimExpr sum) {
+  const DataType t = sum.dtype(), pairs = DataType::BFloat16(2 * t.lanes());
+  if (t.element_of() != DataType::Float(32) || a.dtype() != pairs || b.dtype() != pairs) {
+    using literals::TypeName;
+    literals::Fail(fmt::format("`dot2` takes bfloat16 with two lanes for each of the float32 sum, got {}, {} and {}",
+                               TypeName(a), TypeName(b), TypeName(sum)));
+  }
+  return tir::Call(t, tir::intrin::dot2, {std::move(a), std::move(b), std::move(sum)});
 }
 
 }  // namespace baton

@@ -4,6 +4,9 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
 
+#include <unordered_set>
+#include <utility>
+
 namespace baton::tir {
 namespace {
 
@@ -55,6 +58,11 @@ class Widener : public StmtExprMutator {
       PrimExpr r = Call(op->dtype, op->op, {v});
       return IsHalf(op->dtype) ? PrimExpr(Cast(Wide(op->dtype), r)) : r;
     }
+    if (halves == Halves::kTaken) {
+      Array<PrimExpr> args;
+      for (const PrimExpr& a : op->args) args.push_back(IsHalf(a.dtype()) ? Kept(a) : VisitExpr(a));
+      return Call(op->dtype, op->op, args);
+    }
     if (place == PlaceUse::kReads && IsHalf(op->dtype)) {
       return Cast(Wide(op->dtype), Call(op->dtype, op->op, {PlaceIn(op->args[0]), VisitExpr(op->args[1])}));
     }
@@ -102,14 +110,28 @@ class Widener : public StmtExprMutator {
   }
   Stmt VisitStmt_(const LetStmtNode* op) final {
     LetStmtNode n = *op;
-    n.value = VisitExpr(op->value);
-    n.var = Rebind(op->var, n.value);
+    // A variable that an instruction takes in half width is bound to that; other uses widen it.
+    const bool kept = taken_.count(op->var.get()) != 0;
+    n.value = kept ? Kept(op->value) : VisitExpr(op->value);
+    if (!kept) n.var = Rebind(op->var, n.value);
     n.body = VisitStmt(op->body);
     if (n.value.same_as(op->value) && n.body.same_as(op->body)) return GetRef<Stmt>(op);
     return LetStmt(std::move(n));
   }
 
+  explicit Widener(std::unordered_set<const Object*> taken) : taken_(std::move(taken)) {}
+
  private:
+  /// `e`, of a half type, in that type.
+  PrimExpr Kept(const PrimExpr& e) {
+    if (const auto* v = e.as<VarNode>(); v && !vars_.count(v)) return e;
+    if (const auto* s = e.as<ShuffleNode>()) {
+      Array<PrimExpr> vectors;
+      for (const PrimExpr& v : s->vectors) vectors.push_back(Kept(v));
+      return Shuffle(vectors, s->indices);
+    }
+    return Narrow(VisitExpr(e), e.dtype());
+  }
   PrimExpr PlaceIn(const PrimExpr& e) {
     const auto* load = e.as<BufferLoadNode>();
     return BufferLoad(load->buffer, VisitExprs(load->indices));
@@ -125,16 +147,25 @@ class Widener : public StmtExprMutator {
     vars_[var.get()] = wide;
     return wide;
   }
+  std::unordered_set<const Object*> taken_;  // variables that calls take in half width
   VarMap vars_;
   BufferMap buffers_;
 };
 
 struct HalfFinder : StmtExprVisitor {
   bool found = false;
+  std::unordered_set<const Object*> taken;
   using StmtExprVisitor::VisitStmt_;
   void VisitExpr(const PrimExpr& e) final {
     found = found || IsHalf(e.dtype());
-    if (!found) StmtExprVisitor::VisitExpr(e);
+    if (const auto* call = e.as<CallNode>()) {
+      const IntrinDef* row = IntrinOf(call);
+      for (const PrimExpr& a : call->args) {
+        const auto* v = a.as<VarNode>();
+        if (v && IsHalf(v->dtype) && row && row->halves == Halves::kTaken) taken.insert(v);
+      }
+    }
+    StmtExprVisitor::VisitExpr(e);
   }
   void VisitStmt_(const AllocateNode* op) final {
     found = found || (IsHalf(op->buffer->dtype) && op->buffer->scope() == "local");
@@ -149,7 +180,7 @@ PrimFunc ComputeHalfInFloat(const PrimFunc& f) {
   finder.VisitStmt(f->body);
   if (!finder.found) return f;
   PrimFunc out = f;
-  out.CopyOnWrite()->body = Widener()(f->body);
+  out.CopyOnWrite()->body = Widener(std::move(finder.taken))(f->body);
   return out;
 }
 

@@ -14,7 +14,7 @@ NOT_INTERPRETED = {"address_of", "ptr_offset", "load_handle", "memcpy", "call_ex
 # LowerIntrin leaves none of a floating dtype, and there is none of another.
 EXPANDED = {"sigmoid"}
 # Vectors and pointers of processors: a device's code has neither.
-OF_PROCESSORS = {name for name in COLUMNS if name.startswith(("masked_", "vector_"))} | {"dot4", "address_of", "ptr_offset", "load_handle", "memcpy"}
+OF_PROCESSORS = {name for name in COLUMNS if name.startswith(("masked_", "vector_"))} | {"dot4", "dot2", "address_of", "ptr_offset", "load_handle", "memcpy"}
 INTS = ("popcount", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
 # Arguments within the domains of all but a few.
 SAMPLES = {"acosh": (1.25, 3.5), "atan2": (0.75, 2.5), "fmod": (7.5, 2.0), "pow": (1.75, 2.5), "fma": (1.5, 2.25, -0.75)}
