@@ -177,6 +177,8 @@ ABOUT = {
     "src/relay/transform/flatten_atrous_conv.cpp": {"nn.conv2d", "nn.space_to_batch_nd", "nn.batch_to_space_nd"},
     "src/relay/transform/fold_explicit_padding.cpp": {"nn.pad"},
     "src/relay/transform/pack_dense.cpp": {"nn.dense", "nn.contrib_dense_pack", "nn.contrib_unpack_panels", "take"},
+    "src/relay/transform/pack_few_bits.cpp": {"nn.contrib_matmul_nbits", "nn.contrib_unpack_nbits"},
+    "src/relay/transform/quantize_weights.cpp": {"nn.dense", "nn.contrib_matmul_nbits", "nn.contrib_unpack_nbits", "transpose", "take"},
     "src/relay/transform/lift_weight_scales.cpp": {"qnn.dequantize", "cast", "multiply", "subtract", "transpose"},
     "src/relay/transform/state_to_buffers.cpp": {
         "concatenate",
