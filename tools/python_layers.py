@@ -36,7 +36,7 @@ LAYERS = [
             "baton.testing",
         ],
     ),
-    ("baton", ["baton", "baton.compat", "baton.instrument", "baton.transform"]),
+    ("baton", ["baton", "baton.instrument", "baton.transform", "baton.tvm"]),
     ("programs", ["baton.__main__", "baton.cli", "baton.demo", "baton.describe", "baton.exec"]),
 ]
 ORDER = [name for name, _ in LAYERS]
@@ -53,7 +53,7 @@ NAMESPACES = {
     **{name: name for name in ("ir", "target", "tir", "arith", "te", "topi", "relay", "driver")},
 }
 MODULE_TEXT = re.compile(r"baton(\.\w+)+(:\w+)?")
-COMPAT, FRONT = "baton.compat", "baton"
+COMPAT, TABLES, FRONT = "baton.tvm", "baton.tvm.tables", "baton"
 # Those that may ask for old spellings, besides baton/__init__.py: the package of these itself, and what writes stubs of them.
 MAY_ASK = (COMPAT, "baton.describe")
 
@@ -172,8 +172,8 @@ def cycles(graph):
     return found
 
 
-def check(root, paths):
-    """(path, line, rule, what) of each breach: "python-layer", "python-cycle", "python-compat"."""
+def parsed(root, paths):
+    """(path of each module, syntax tree of each that has one) of python/baton."""
     files = {module_of(p)[0]: p for p in paths if p.startswith("python/baton/") and p.endswith(".py")}
     trees = {}
     for module, path in files.items():
@@ -181,7 +181,13 @@ def check(root, paths):
             trees[module] = ast.parse((root / path).read_text(encoding="utf-8"))
         except SyntaxError:
             continue  # another rule says so
-    old, names = tables(trees[COMPAT]) if COMPAT in trees else ({}, {})
+    return files, trees
+
+
+def check(root, paths):
+    """(path, line, rule, what) of each breach: "python-layer", "python-cycle", "python-compat"."""
+    files, trees = parsed(root, paths)
+    old, names = tables(trees[TABLES]) if TABLES in trees else ({}, {})
     for path, target in old.items():
         parent, _, last = path.rpartition(".")
         names.setdefault(parent, {})[last] = target

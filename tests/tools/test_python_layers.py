@@ -100,9 +100,9 @@ def test_a_package_that_shows_its_modules_is_no_cycle(package):
 @pytest.mark.parametrize(
     "text",
     [
-        "from .. import compat\n",
-        "from ..compat import nvcc\n",
-        "import baton.compat.nvcc\n",
+        "from .. import tvm\n",
+        "from ..tvm import nvcc\n",
+        "import baton.tvm.nvcc\n",
         "from ..relay import vm\n",
         "import baton.relay.vm\n",
         "from ..relay.vm import compile\n",
@@ -113,12 +113,12 @@ def test_a_package_that_shows_its_modules_is_no_cycle(package):
     ],
 )
 def test_nothing_asks_for_old_spellings(package, text):
-    files = {"__init__.py": "", "compat/__init__.py": TABLES, "compat/nvcc.py": "", "relay/__init__.py": "", "cli/__init__.py": ""}
+    files = {"__init__.py": "", "tvm/__init__.py": "", "tvm/tables.py": TABLES, "tvm/nvcc.py": "", "relay/__init__.py": "", "cli/__init__.py": ""}
     assert {rule for _, _, rule in package({**files, "cli/one.py": text})} == {"python-compat"}
 
 
 def test_what_the_tables_name_may_be_used_by_its_own_name(package):
-    files = {"__init__.py": "from . import compat\n", "compat/__init__.py": TABLES, "relay/__init__.py": "", "driver/relay_build.py": "def build(): pass\n"}
+    files = {"__init__.py": "from . import tvm\n", "tvm/__init__.py": "", "tvm/tables.py": TABLES, "relay/__init__.py": "", "driver/relay_build.py": "def build(): pass\n"}
     assert package({**files, "cli/__init__.py": "from ..driver import relay_build\nrelay_build.build()\nbuild = relay_build.build\n"}) == []
 
 

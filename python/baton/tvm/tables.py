@@ -1,78 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and modules under which programs for Relay look for what stands elsewhere here: old spellings, and what stands in a higher layer.
+"""Paths and names of Relay's time, and where they lead. `PACKAGES` has the packages and modules that moved, with all below them; `MODULES` the modules
+that are known by another path; `NAMES` the names that a module shows and does not have; `ABSENT` the modules that do not exist here."""
 
-Three tables say it all. `MODULES` has the modules that are known by another path, `NAMES` the names that a module shows and does not have,
-`ABSENT` the modules of Relay's time that do not exist here.
-One import hook serves both: `import baton.relay.build_module` gives `baton.driver.relay_build`, and `baton.relay.build` is found without
-`baton.relay` knowing of it. The modules beside this file have what exists for such programs alone.
+from importlib.util import find_spec
+from pkgutil import walk_packages
 
-Nothing else in the package imports from here (`tools/check_layers.py`), but for `baton/__init__.py`, whose import sets the hook, and
-`baton.describe`, which writes stubs for it.
-"""
-
-import sys
-from importlib import import_module
-from importlib.machinery import ModuleSpec
+# Path that a package or module had -> where it is, with all below it.
+PACKAGES = {
+    "baton.compat": "baton.tvm",
+}
 
 # Path of a module -> the module.
 MODULES = {
-    "baton._ffi.libinfo": "baton.compat.libinfo",
+    "baton._ffi.libinfo": "baton.tvm.libinfo",
     "baton._ffi.object_generic": "baton.runtime.object",
-    "baton._ffi.runtime_ctypes": "baton.compat.runtime_ctypes",
-    "baton.arith._ffi_api": "baton.compat.ffi_apis",
+    "baton._ffi.runtime_ctypes": "baton.tvm.runtime_ctypes",
+    "baton.arith._ffi_api": "baton.tvm.ffi_apis",
     "baton.arith.pattern": "baton.arith.bound",
+    "baton.compat.type_keys": "baton.ir.attrs",
     "baton.container": "baton.runtime.container",
-    "baton.contrib.cblas": "baton.compat.cblas",
+    "baton.contrib.cblas": "baton.tvm.cblas",
     "baton.contrib.debugger.debug_runtime": "baton.contrib.debugger.debug_executor",
-    "baton.contrib.dnnl": "baton.compat.cblas",
+    "baton.contrib.dnnl": "baton.tvm.cblas",
     "baton.contrib.graph_runtime": "baton.contrib.graph_executor",
-    "baton.contrib.mkl": "baton.compat.cblas",
-    "baton.contrib.mkldnn": "baton.compat.cblas",
-    "baton.contrib.nvcc": "baton.compat.nvcc",
-    "baton.contrib.pipeline_executor": "baton.compat.pipeline_executor",
-    "baton.contrib.random": "baton.compat.contrib_random",
+    "baton.contrib.mkl": "baton.tvm.cblas",
+    "baton.contrib.mkldnn": "baton.tvm.cblas",
+    "baton.contrib.nvcc": "baton.tvm.nvcc",
+    "baton.contrib.pipeline_executor": "baton.tvm.pipeline_executor",
+    "baton.contrib.random": "baton.tvm.contrib_random",
     "baton.contrib.util": "baton.contrib.utils",
     "baton.ir.adt": "baton.relay.adt",
     "baton.ir.affine_type": "baton.ir",
     "baton.ir.container": "baton.runtime.container",
-    "baton.ir._ffi_instrument_api": "baton.compat.ffi_apis",
-    "baton.ir._ffi_transform_api": "baton.compat.ffi_apis",
+    "baton.ir._ffi_instrument_api": "baton.tvm.ffi_apis",
+    "baton.ir._ffi_transform_api": "baton.tvm.ffi_apis",
     "baton.ir.json_compact": "baton.ir.json_upgrade",
     "baton.ndarray": "baton.runtime.ndarray",
     "baton.parser": "baton.relay.parser",
     "baton.relay.analysis.analysis": "baton.relay.analysis",
     "baton.relay.analysis.annotated_regions": "baton.relay.annotated_regions",
     "baton.relay.analysis.call_graph": "baton.relay.call_graph",
-    "baton.relay.analysis.sparse_dense": "baton.compat.sparse_dense",
-    "baton.relay.analysis._ffi_api": "baton.compat.relay_analysis_api",
-    "baton.relay._build_module": "baton.compat.relay_backend",
-    "baton.relay._ffi_api": "baton.compat.relay_backend",
+    "baton.relay.analysis.sparse_dense": "baton.tvm.sparse_dense",
+    "baton.relay.analysis._ffi_api": "baton.tvm.relay_analysis_api",
+    "baton.relay._build_module": "baton.tvm.relay_backend",
+    "baton.relay._ffi_api": "baton.tvm.relay_backend",
     "baton.relay._make": "baton.relay.op",
-    "baton.relay.backend._aot": "baton.compat.relay_backend",
-    "baton.relay.backend._backend": "baton.compat.relay_backend",
-    "baton.relay.backend._vm": "baton.compat.relay_backend",
-    "baton.relay.backend.runtime": "baton.compat.backend_options",
+    "baton.relay.backend._aot": "baton.tvm.relay_backend",
+    "baton.relay.backend._backend": "baton.tvm.relay_backend",
+    "baton.relay.backend._vm": "baton.tvm.relay_backend",
+    "baton.relay.backend.runtime": "baton.tvm.backend_options",
     "baton.relay.backend.compile_engine": "baton.driver.te_compiler",
     "baton.relay.backend.executor": "baton.driver.executors",
-    "baton.relay.backend.executor_factory": "baton.compat.executor_factory",
+    "baton.relay.backend.executor_factory": "baton.tvm.executor_factory",
     "baton.relay.backend.graph_executor_codegen": "baton.driver.graph_executor_codegen",
     "baton.relay.backend.graph_runtime_codegen": "baton.driver.graph_executor_codegen",
-    "baton.relay.backend.name_transforms": "baton.compat.name_transforms",
-    "baton.relay.backend.options": "baton.compat.backend_options",
+    "baton.relay.backend.name_transforms": "baton.tvm.name_transforms",
+    "baton.relay.backend.options": "baton.tvm.backend_options",
     "baton.relay.backend.te_compiler": "baton.driver.te_compiler",
-    "baton.relay.backend.utils": "baton.compat.backend_utils",
+    "baton.relay.backend.utils": "baton.tvm.backend_utils",
     "baton.relay.backend.vm": "baton.driver.vm",
     "baton.relay.build_module": "baton.driver.relay_build",
     "baton.relay.feature": "baton.relay.analysis",
-    "baton.relay.frontend.change_datatype": "baton.compat.change_datatype",
-    "baton.relay.frontend.common": "baton.compat.frontend_common",
+    "baton.relay.frontend.change_datatype": "baton.tvm.change_datatype",
+    "baton.relay.frontend.common": "baton.tvm.frontend_common",
     "baton.relay.op._make": "baton.relay.op",
     "baton.relay.op._reduce": "baton.relay.op",
     "baton.relay.op._tensor": "baton.relay.op",
     "baton.relay.op._transform": "baton.relay.op",
     "baton.relay.op.algorithm": "baton.relay.op",
     "baton.relay.op.reduce": "baton.relay.op",
-    "baton.relay.op.strategy": "baton.compat.op_strategy",
+    "baton.relay.op.strategy": "baton.tvm.op_strategy",
     "baton.relay.op.tensor": "baton.relay.op",
     "baton.relay.op.transform": "baton.relay.op",
     "baton.relay.param_dict": "baton.runtime.params",
@@ -81,65 +78,65 @@ MODULES = {
     "baton.relay.qnn.op.layout_conversions": "baton.relay.qnn.op",
     "baton.relay.qnn.op.legalizations": "baton.relay.qnn.op",
     "baton.relay.qnn.op.qnn": "baton.relay.qnn.op",
-    "baton.relay.testing.byoc": "baton.compat.byoc",
+    "baton.relay.testing.byoc": "baton.tvm.byoc",
     "baton.relay.transform.fake_quantization_to_integer": "baton.relay.op",
-    "baton.relay.transform.infer_layout_utils": "baton.compat.infer_layout_utils",
-    "baton.relay.transform.mixed_precision": "baton.compat.mixed_precision",
+    "baton.relay.transform.infer_layout_utils": "baton.tvm.infer_layout_utils",
+    "baton.relay.transform.mixed_precision": "baton.tvm.mixed_precision",
     "baton.relay.vm": "baton.driver.vm",
-    "baton.runtime._ffi_api": "baton.compat.ffi_apis",
-    "baton.runtime._ffi_node_api": "baton.compat.ffi_apis",
+    "baton.runtime._ffi_api": "baton.tvm.ffi_apis",
+    "baton.runtime._ffi_node_api": "baton.tvm.ffi_apis",
     "baton.runtime.object_generic": "baton.runtime.object",
-    "baton.support": "baton.compat.support",
+    "baton.support": "baton.tvm.support",
     "baton.target.tag": "baton.target",
     "baton.te.tag": "baton.te.operation",
-    "baton.te.tensor_intrin": "baton.compat.te_absent",
+    "baton.te.tensor_intrin": "baton.tvm.te_absent",
     "baton.testing._ffi_api": "baton.testing",
     "baton.testing.popen_pool": "baton.testing",
     "baton.testing.utils": "baton.testing",
-    "baton.tir.generic": "baton.compat.tir_generic",
-    "baton.topi.arm_cpu": "baton.compat.topi_targets",
-    "baton.topi.bifrost": "baton.compat.topi_targets",
+    "baton.tir.generic": "baton.tvm.tir_generic",
+    "baton.topi.arm_cpu": "baton.tvm.topi_targets",
+    "baton.topi.bifrost": "baton.tvm.topi_targets",
     "baton.topi.broadcast": "baton.topi",
-    "baton.topi.cuda": "baton.compat.topi_targets",
-    "baton.topi.cuda.conv2d_nhwc_winograd": "baton.compat.topi_winograd_tiles",
-    "baton.topi.cuda.conv2d_winograd": "baton.compat.topi_winograd_tiles",
-    "baton.topi.cuda.conv3d_winograd": "baton.compat.topi_winograd_tiles",
-    "baton.topi.generic": "baton.compat.topi_targets",
-    "baton.topi.hexagon": "baton.compat.topi_targets",
-    "baton.topi.hls": "baton.compat.topi_targets",
-    "baton.topi.intel_graphics": "baton.compat.topi_targets",
-    "baton.topi.mali": "baton.compat.topi_targets",
+    "baton.topi.cuda": "baton.tvm.topi_targets",
+    "baton.topi.cuda.conv2d_nhwc_winograd": "baton.tvm.topi_winograd_tiles",
+    "baton.topi.cuda.conv2d_winograd": "baton.tvm.topi_winograd_tiles",
+    "baton.topi.cuda.conv3d_winograd": "baton.tvm.topi_winograd_tiles",
+    "baton.topi.generic": "baton.tvm.topi_targets",
+    "baton.topi.hexagon": "baton.tvm.topi_targets",
+    "baton.topi.hls": "baton.tvm.topi_targets",
+    "baton.topi.intel_graphics": "baton.tvm.topi_targets",
+    "baton.topi.mali": "baton.tvm.topi_targets",
     "baton.topi.math": "baton.topi",
-    "baton.topi.nn.qnn": "baton.compat.topi_qnn",
-    "baton.topi.nn.utils": "baton.compat.topi_nn_utils",
-    "baton.topi.nn.winograd_util": "baton.compat.topi_winograd",
+    "baton.topi.nn.qnn": "baton.tvm.topi_qnn",
+    "baton.topi.nn.utils": "baton.tvm.topi_nn_utils",
+    "baton.topi.nn.winograd_util": "baton.tvm.topi_winograd",
     "baton.topi.reduction": "baton.topi",
-    "baton.topi.rocm": "baton.compat.topi_targets",
-    "baton.topi.sparse.utils": "baton.compat.topi_sparse_utils",
+    "baton.topi.rocm": "baton.tvm.topi_targets",
+    "baton.topi.sparse.utils": "baton.tvm.topi_sparse_utils",
     "baton.topi.tensor": "baton.topi",
     "baton.topi.transform": "baton.topi",
-    "baton.topi.vision.rcnn": "baton.compat.topi_vision",
-    "baton.topi.vision.ssd": "baton.compat.topi_vision",
-    "baton.topi.x86": "baton.compat.topi_targets",
+    "baton.topi.vision.rcnn": "baton.tvm.topi_vision",
+    "baton.topi.vision.ssd": "baton.tvm.topi_vision",
+    "baton.topi.x86": "baton.tvm.topi_targets",
 }
 
 # Module -> name -> "module:name" of what it is, or the path of a module.
 NAMES = {
     "baton": {
-        "context": "baton.compat.names:context",
+        "context": "baton.tvm.names:context",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
     },
     "baton._ffi.base": {
         "__version__": "baton:__version__",
-        "c_str": "baton.compat.ffi_base:c_str",
-        "integer_types": "baton.compat.ffi_base:integer_types",
-        "numeric_types": "baton.compat.ffi_base:numeric_types",
-        "py_str": "baton.compat.ffi_base:py_str",
-        "string_types": "baton.compat.ffi_base:string_types",
+        "c_str": "baton.tvm.ffi_base:c_str",
+        "integer_types": "baton.tvm.ffi_base:integer_types",
+        "numeric_types": "baton.tvm.ffi_base:numeric_types",
+        "py_str": "baton.tvm.ffi_base:py_str",
+        "string_types": "baton.tvm.ffi_base:string_types",
     },
-    "baton.driver.relay_build": {"build_config": "baton.compat.names:build_config"},
+    "baton.driver.relay_build": {"build_config": "baton.tvm.names:build_config"},
     "baton.ir": {
         "Constructor": "baton.relay.adt:Constructor",
         "Node": "baton.runtime:Object",
@@ -153,7 +150,7 @@ NAMES = {
         "TypeConstraint": "baton.ir:TypeConstraint",
         "bind_params_by_name": "baton.driver.relay_build:bind_params_by_name",
         "build": "baton.driver.relay_build:build",
-        "build_config": "baton.compat.names:build_config",
+        "build_config": "baton.tvm.names:build_config",
         "create_executor": "baton.driver.relay_build:create_executor",
         "debug": "baton.relay.op:debug",
         "feature": "baton.relay.analysis",
@@ -167,12 +164,12 @@ NAMES = {
     "baton.relay.analysis": {
         "AnnotatedRegion": "baton.relay.annotated_regions:AnnotatedRegion",
         "AnnotatedRegionSet": "baton.relay.annotated_regions:AnnotatedRegionSet",
-        "_ffi_api": "baton.compat.relay_analysis_api",
+        "_ffi_api": "baton.tvm.relay_analysis_api",
         "get_calibration_data": "baton.driver.calibration:get_calibration_data",
     },
     "baton.relay.backend": {
-        "Executor": "baton.compat.backend_options:Executor",
-        "Runtime": "baton.compat.backend_options:Runtime",
+        "Executor": "baton.tvm.backend_options:Executor",
+        "Runtime": "baton.tvm.backend_options:Runtime",
     },
     "baton.relay.backend.interpreter": {
         "Executor": "baton.driver.executors:Executor",
@@ -202,17 +199,17 @@ NAMES = {
     "baton.target.codegen": {"build_module": "baton.driver:build"},
     "baton.target": {
         "VirtualDevice": "baton.target:SEScope",
-        "build_config": "baton.compat.names:build_config",
+        "build_config": "baton.tvm.names:build_config",
     },
     "baton.te": {
-        "BaseComputeOp": "baton.compat.te_absent:BaseComputeOp",
-        "HybridOp": "baton.compat.te_absent:HybridOp",
-        "ScanOp": "baton.compat.te_absent:ScanOp",
+        "BaseComputeOp": "baton.tvm.te_absent:BaseComputeOp",
+        "HybridOp": "baton.tvm.te_absent:HybridOp",
+        "ScanOp": "baton.tvm.te_absent:ScanOp",
         "SpecializedCondition": "baton.te.specialized:SpecializedCondition",
-        "TensorComputeOp": "baton.compat.te_absent:TensorComputeOp",
-        "TensorIntrin": "baton.compat.te_absent:TensorIntrin",
-        "TensorIntrinCall": "baton.compat.te_absent:TensorIntrinCall",
-        "decl_tensor_intrin": "baton.compat.te_absent:decl_tensor_intrin",
+        "TensorComputeOp": "baton.tvm.te_absent:TensorComputeOp",
+        "TensorIntrin": "baton.tvm.te_absent:TensorIntrin",
+        "TensorIntrinCall": "baton.tvm.te_absent:TensorIntrinCall",
+        "decl_tensor_intrin": "baton.tvm.te_absent:decl_tensor_intrin",
     },
     "baton.te.operation": {
         "create_schedule": "baton.te:create_schedule",
@@ -220,39 +217,39 @@ NAMES = {
         "thread_axis": "baton.te:thread_axis",
     },
     "baton.relay.testing": {"Prelude": "baton.relay.prelude:Prelude"},
-    "baton.testing": {"FrontendTestModule": "baton.compat.support:FrontendTestModule"},
+    "baton.testing": {"FrontendTestModule": "baton.tvm.support:FrontendTestModule"},
     "baton.topi": {
         "InvalidShapeError": "baton.topi.utils:InvalidShapeError",
         "const_vector": "baton.topi.utils:const_vector",
         "extern": "baton.te:extern",
     },
     "baton.topi.nn": {
-        "conv2d_winograd_weight_transform": "baton.compat.topi_winograd:conv2d_winograd_weight_transform",
-        "conv3d_winograd_weight_transform": "baton.compat.topi_winograd:conv3d_winograd_weight_transform",
+        "conv2d_winograd_weight_transform": "baton.tvm.topi_winograd:conv2d_winograd_weight_transform",
+        "conv3d_winograd_weight_transform": "baton.tvm.topi_winograd:conv3d_winograd_weight_transform",
         "concatenate": "baton.topi:concatenate",
         "equal_const_int": "baton.topi.utils:equal_const_int",
         "get_const_int": "baton.topi.utils:get_const_int",
         "get_const_tuple": "baton.topi.utils:get_const_tuple",
-        "get_pad_tuple": "baton.compat.topi_nn_utils:get_pad_tuple",
-        "get_pad_tuple1d": "baton.compat.topi_nn_utils:get_pad_tuple1d",
-        "get_pad_tuple3d": "baton.compat.topi_nn_utils:get_pad_tuple3d",
+        "get_pad_tuple": "baton.tvm.topi_nn_utils:get_pad_tuple",
+        "get_pad_tuple1d": "baton.tvm.topi_nn_utils:get_pad_tuple1d",
+        "get_pad_tuple3d": "baton.tvm.topi_nn_utils:get_pad_tuple3d",
         "add": "baton.topi:add",
         "simplify": "baton.topi.utils:simplify",
-        "simulated_dequantize": "baton.compat.topi_qnn:simulated_dequantize",
-        "simulated_quantize": "baton.compat.topi_qnn:simulated_quantize",
+        "simulated_dequantize": "baton.tvm.topi_qnn:simulated_dequantize",
+        "simulated_quantize": "baton.tvm.topi_qnn:simulated_quantize",
         "strided_slice": "baton.topi:strided_slice",
     },
-    "baton.topi.testing": {"compare_numpy_tvm": "baton.compat.topi_testing:compare_numpy_tvm"},
-    "baton.topi.vision": {"reorg": "baton.compat.topi_vision:reorg"},
+    "baton.topi.testing": {"compare_numpy_tvm": "baton.tvm.topi_testing:compare_numpy_tvm"},
+    "baton.topi.vision": {"reorg": "baton.tvm.topi_vision:reorg"},
     "baton.tir": {
         "comm_reducer": "baton.te:comm_reducer",
         "sum": "baton.te:sum",
     },
     "baton.runtime": {
         "TVMContext": "baton.runtime.devices:Device",
-        "context": "baton.compat.names:context",
+        "context": "baton.tvm.names:context",
         "const": "baton.tir:const",
-        "TypeCode": "baton.compat.runtime_ctypes:ArgTypeCode",
+        "TypeCode": "baton.tvm.runtime_ctypes:ArgTypeCode",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
@@ -264,11 +261,11 @@ NAMES = {
     },
     "baton.runtime.ndarray": {
         "TVMContext": "baton.runtime.devices:Device",
-        "context": "baton.compat.names:context",
+        "context": "baton.tvm.names:context",
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
         "mtl": "baton.runtime.devices:metal",
-        "numpyasarray": "baton.compat.names:numpyasarray",
+        "numpyasarray": "baton.tvm.names:numpyasarray",
     },
 }
 # Modules that are not there, with what is below them -> what to use instead. They import; using what they have is an UnsupportedError.
@@ -376,7 +373,7 @@ ABSENT = {
     "baton.tir.usmp": "memory is planned by the compiler",
     "baton.vta": _NO_SUCH_DEVICE,
 }
-NAMES["baton.relay.frontend"] = {"ChangeDatatype": "baton.compat.change_datatype:ChangeDatatype"} | {
+NAMES["baton.relay.frontend"] = {"ChangeDatatype": "baton.tvm.change_datatype:ChangeDatatype"} | {
     f"from_{_name}": f"baton.relay.frontend.{_path}:from_{_name}"
     for _name, _path in {
         "caffe": "caffe",
@@ -392,6 +389,44 @@ NAMES["baton.relay.frontend"] = {"ChangeDatatype": "baton.compat.change_datatype
     }.items()
 }
 
+# Module -> one that registers what programs of it call by name.
+REGISTERS = {"baton.te": "baton.tvm.packed_functions"}
+# Packages whose files have paths: `deep_paths` has them.
+WITH_FILES = frozenset(
+    "baton.tvm.op_strategy baton.tvm.topi_targets baton.tvm.topi_vision baton.ir.diagnostics baton.relay baton.relay.analysis baton.relay.data_dep_optimization "
+    "baton.relay.dataflow_pattern baton.relay.op baton.relay.qnn.op baton.relay.quantize baton.relay.testing baton.rpc baton.target baton.te.hybrid "
+    "baton.tir.analysis baton.tir.transform baton.topi baton.topi.image baton.topi.nn baton.topi.random baton.topi.sparse baton.topi.testing "
+    "baton.topi.vision".split()
+)
+
+
+def current(path):
+    """The path that a module of `PACKAGES`, or one below it, has today; any other path as it is."""
+    head = path
+    while head:
+        if head in PACKAGES:
+            return PACKAGES[head] + path[len(head) :]
+        head = head.rpartition(".")[0]
+    return path
+
+
+def former(path):
+    """The path by which programs know a module; the inverse of `current`. The floor's own package is known by its own path."""
+    known = [(new, old) for old, new in PACKAGES.items() if new != "baton.tvm" and (path == new or path.startswith(new + "."))]
+    new, old = max(known, default=("", ""))
+    return old + path[len(new) :]
+
+
+def paths():
+    """(path, module) of every path by which a program may import a module that has another."""
+    yield from MODULES.items()
+    for old, new in PACKAGES.items():
+        yield old, new
+        found = find_spec(new)
+        for _, name, _ in walk_packages(found.submodule_search_locations or (), new + "."):
+            if former(name) not in MODULES:
+                yield old + name.removeprefix(new), name
+
 
 def instead_of(module):
     """What to use instead of a module that is not there, or of the one that it is in; None for others."""
@@ -400,151 +435,8 @@ def instead_of(module):
     return ABSENT.get(module)
 
 
-# Module -> one that registers what programs of it call by name.
-_REGISTERS = {"baton.te": "baton.compat.packed_functions"}
-# Packages whose files have paths: `deep_paths` has them.
-_WITH_FILES = frozenset(
-    "baton.compat.op_strategy baton.compat.topi_targets baton.compat.topi_vision baton.ir.diagnostics baton.relay baton.relay.analysis baton.relay.data_dep_optimization "
-    "baton.relay.dataflow_pattern baton.relay.op baton.relay.qnn.op baton.relay.quantize baton.relay.testing baton.rpc baton.target baton.te.hybrid "
-    "baton.tir.analysis baton.tir.transform baton.topi baton.topi.image baton.topi.nn baton.topi.random baton.topi.sparse baton.topi.testing "
-    "baton.topi.vision".split()
-)
-for _path in _WITH_FILES:
+for _path in WITH_FILES:
     NAMES.setdefault(_path, {})
-for _path in (*MODULES, *ABSENT):
+for _path in (*PACKAGES, *MODULES, *ABSENT):
     _parent, _, _last = _path.rpartition(".")
-    NAMES.setdefault(_parent, {})[_last] = _path
-
-
-def find(module, name):
-    """What a module has under an old name. Raises KeyError where it has none."""
-    path, _, attribute = NAMES[module][name].partition(":")
-    found = import_module(path)
-    return getattr(found, attribute) if attribute else found
-
-
-def _show_names(module):
-    """Lets a module find its old names. What it has itself comes first, as always; its own `__getattr__` last."""
-    old, own_getattr, own_dir = NAMES[module.__name__], module.__dict__.get("__getattr__"), module.__dict__.get("__dir__")
-
-    def __getattr__(name):
-        if name in old:
-            value = find(module.__name__, name)
-            setattr(module, name, value)
-            return value
-        try:
-            if own_getattr is None:
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-            return own_getattr(name)
-        except AttributeError:
-            found = import_module("baton.compat.deep_paths").below(module, name) if module.__name__ in _WITH_FILES else None
-            if found is None:
-                raise
-            return found
-
-    def __dir__():
-        return sorted({*(vars(module) if own_dir is None else own_dir()), *old})
-
-    module.__getattr__, module.__dir__ = __getattr__, __dir__
-
-
-class _Alias:
-    """Loads a module by another path: it stays the one object that it is."""
-
-    @staticmethod
-    def create_module(spec):
-        module = import_module(MODULES[spec.name])
-        spec.loader_state = module.__spec__
-        return module
-
-    @staticmethod
-    def exec_module(module):
-        # Importing has put the alias's spec on the module.
-        module.__spec__ = module.__spec__.loader_state
-
-
-class _WithNames:
-    """Loads a module as its own loader does, then adds its old names."""
-
-    def __init__(self, loader):
-        self.loader = loader
-
-    def create_module(self, spec):
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self.loader
-        self.loader.exec_module(module)
-        if not hasattr(module, "__path__") and any(path.rpartition(".")[0] == module.__name__ for path in (*MODULES, *ABSENT)):
-            module.__path__ = []  # an old path goes through it
-        _show_names(module)
-        if module.__name__ in _WITH_FILES:
-            import_module("baton.compat.deep_paths").enter(module)
-        if module.__name__ in _REGISTERS:
-            import_module(_REGISTERS[module.__name__])
-
-
-class _Shared:
-    """Loads a module of the package by its path under another name of the package: it stays the one object that it is."""
-
-    @staticmethod
-    def create_module(spec):
-        module = import_module("baton" + spec.name[spec.name.index(".") :])
-        spec.loader_state = module.__spec__
-        return module
-
-    @staticmethod
-    def exec_module(module):
-        name = module.__spec__.name
-        _Alias.exec_module(module)
-        # Paths that are no attributes of the module would become such if they were loaded, and hide what it has by that name.
-        own = f"baton{name[name.index('.') :]}."
-        for path, found in list(sys.modules.items()):
-            if path.startswith(own):
-                sys.modules.setdefault(f"{name}.{path.removeprefix(own)}", found)
-
-
-def serve(name="tvm"):
-    """Lets `import tvm`, and any path below it, give this package, of which no module is loaded twice. For programs that are run unchanged, and
-    packages that import them: call it before. `sys.modules["tvm"] = baton` does the same. Raises ImportError where another package of that name
-    is in use."""
-    found = sys.modules.setdefault(name, import_module("baton"))
-    if found is not import_module("baton"):
-        raise ImportError(f"the package `{name}` is loaded already, from {getattr(found, '__file__', 'memory')}; baton.compat.serve comes before it")
-    return found
-
-
-class _Finder:
-    """Finds modules by their old paths, and adds the old names to modules as they are loaded."""
-
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        head, _, rest = name.partition(".")
-        if rest and head != "baton" and sys.modules.get(head) is sys.modules["baton"]:
-            return cls._shared(name, rest)
-        if name in MODULES:
-            return ModuleSpec(name, _Alias, is_package=True)
-        if instead_of(name) is not None:
-            return ModuleSpec(name, import_module("baton.compat.absent"), is_package=True)
-        if name not in NAMES:
-            return None
-        for finder in sys.meta_path:
-            spec = finder.find_spec(name, path, target) if finder is not cls and hasattr(finder, "find_spec") else None
-            if spec is not None:
-                spec.loader = _WithNames(spec.loader)
-                return spec
-        return None
-
-    @staticmethod
-    def _shared(name, rest):
-        try:
-            module = import_module("baton." + rest)
-        except ModuleNotFoundError as e:
-            if e.name is None or not f"baton.{rest}".startswith(e.name):
-                raise  # another module is missing, of which this one knows
-            return None
-        return ModuleSpec(name, _Shared, is_package=hasattr(module, "__path__"))
-
-
-# Before all others: modules are to be found with their old names.
-sys.meta_path.insert(0, _Finder)
+    NAMES.setdefault(current(_parent), {})[_last] = _path

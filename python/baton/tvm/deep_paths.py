@@ -4,6 +4,8 @@ package itself, which has all its functions."""
 
 import sys
 
+from .tables import former
+
 _OF_TARGETS = "arm_cpu bifrost cuda generic hexagon hls intel_graphics mali rocm x86"
 # Files of the targets' packages, those of all of them together.
 _TARGET = """argwhere batch_matmul batch_matmul_tensorcore binarize_pack binary_dense bitserial_conv2d bitserial_dense conv1d conv1d_transpose
@@ -23,9 +25,9 @@ slice_axis_python softmax_python space_to_batch_nd space_to_depth strided_slice_
 
 # Module -> names below it -> the module that they stand for: it itself for "", else one below it.
 PATHS = {
-    "baton.compat.topi_targets": {"": _TARGET},
-    "baton.compat.topi_vision": {"": "multibox proposal roi_align roi_pool"},
-    "baton.compat.op_strategy": {"": "adreno arm_cpu bifrost cuda generic hexagon hls intel_graphics mali rocm x86"},
+    "baton.tvm.topi_targets": {"": _TARGET},
+    "baton.tvm.topi_vision": {"": "multibox proposal roi_align roi_pool"},
+    "baton.tvm.op_strategy": {"": "adreno arm_cpu bifrost cuda generic hexagon hls intel_graphics mali rocm x86"},
     "baton.ir.diagnostics": {"": "_ffi_api"},
     "baton.relay": {"": "debug"},
     "baton.relay.analysis": {"": "count_layers feature"},
@@ -67,15 +69,15 @@ pad pooling softmax space_to_batch_nd space_to_depth sparse upsampling"""
 }
 # The targets' packages are one module, by several paths.
 ALSO = {
-    "baton.compat.op_strategy": ["baton.relay.op.strategy"],
-    "baton.compat.topi_targets": [f"baton.topi.{name}" for name in _OF_TARGETS.split()],
-    "baton.compat.topi_vision": ["baton.topi.vision.rcnn", "baton.topi.vision.ssd"],
+    "baton.tvm.op_strategy": ["baton.relay.op.strategy"],
+    "baton.tvm.topi_targets": [f"baton.topi.{name}" for name in _OF_TARGETS.split()],
+    "baton.tvm.topi_vision": ["baton.topi.vision.rcnn", "baton.topi.vision.ssd"],
 }
 
 
 def _homes(module, below):
     """The packages in which files of a module have paths: the module, or that below it, by all its paths."""
-    return ALSO.get(module.__name__, [f"{module.__name__}.{below}".rstrip(".")])
+    return ALSO.get(module.__name__, [f"{former(module.__name__)}.{below}".rstrip(".")])
 
 
 def below(module, name):
