@@ -18,9 +18,8 @@ LAYERS = [
     ("tir", ["baton.tir"]),
     ("arith", ["baton.arith"]),
     ("te", ["baton.te"]),
-    ("topi", ["baton.topi"]),
     ("relay", ["baton.relay"]),
-    ("driver", ["baton.driver", "baton.relay.quantize"]),
+    ("driver", ["baton.driver"]),
     ("rpc", ["baton.rpc"]),
     (
         "tools",
@@ -32,7 +31,6 @@ LAYERS = [
             "baton.explorer",
             "baton.guard",
             "baton.history",
-            "baton.relay.testing",
             "baton.testing",
         ],
     ),
@@ -48,9 +46,10 @@ NAMESPACES = {
     "instrument": "ir",
     "diagnostics": "ir",
     "schedule": "te",
+    "topi": "relay",
     "parser": "relay",
     "codegen": "driver",
-    **{name: name for name in ("ir", "target", "tir", "arith", "te", "topi", "relay", "driver")},
+    **{name: name for name in ("ir", "target", "tir", "arith", "te", "relay", "driver")},
 }
 MODULE_TEXT = re.compile(r"baton(\.\w+)+(:\w+)?")
 COMPAT, TABLES, FRONT = "baton.tvm", "baton.tvm.tables", "baton"
@@ -110,12 +109,12 @@ def global_functions(tree):
 
 
 def tables(tree):
-    """(MODULES, NAMES) of baton/compat: the old paths of modules; by module, the names that it shows and does not have."""
+    """(paths, NAMES) of the floor's tables: the old paths of modules and packages; by module, the names that it shows and does not have."""
     found = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("MODULES", "NAMES"):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("PACKAGES", "MODULES", "NAMES"):
             found[node.targets[0].id] = ast.literal_eval(node.value)
-    return found.get("MODULES", {}), found.get("NAMES", {})
+    return found.get("PACKAGES", {}) | found.get("MODULES", {}), found.get("NAMES", {})
 
 
 def old_names(tree, module, is_package, names):
@@ -207,7 +206,7 @@ def check(root, paths):
         for line, other, name in () if may_ask else sorted(old_names(tree, module, is_package, names)):
             yield path, line, "python-compat", f"`{other}` has `{name}` by a table of {COMPAT} alone: {names[other][name]}"
         for line, other, is_import in sorted(imports(tree, module, is_package, known)):
-            if (other == COMPAT or other.startswith(COMPAT + ".") or other in old) and not may_ask:
+            if (other == COMPAT or any(other == path or other.startswith(path + ".") for path in (COMPAT, *old))) and not may_ask:
                 yield path, line, "python-compat", f"`{module}` asks for {other}, which is there for programs alone"
             while other not in files and other != "baton._core" and "." in other:
                 other = other.rpartition(".")[0]  # a name of a package

@@ -85,9 +85,6 @@ _answer(
         "runtime.read_archive": "baton.driver.archive:read",
         "runtime.graph_of": "baton.driver.graph_executor_codegen:graph_of",
         "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
-        "topi.find_operator": "baton.relay.op:find",
-        "topi.operator_names": "baton.relay.op:names_in",
-        "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
         "driver.torch_program": "baton.contrib.torch:load_program",
         "driver.torch_parts": "baton.contrib.torch:compile_parts",
         "driver.torch_nodes": "baton.contrib.torch:nodes_of",
@@ -128,7 +125,6 @@ _MODULES = frozenset(
         "te",
         "testing",
         "tir",
-        "topi",
         "transform",
     ]
 )

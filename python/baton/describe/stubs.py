@@ -129,8 +129,11 @@ class ModuleStub:
         """`name` is what `module` has as `original`."""
         if name == original and original.islower() and f"{module}.{original}" == f"{self.name}.{original}":
             self.imports.add(f"from . import {name} as {name}")
-        else:
+        elif name == original:
             self.imports.add(f"from {module} import {original} as {name}")
+        else:  # an import by another name is private to a stub
+            self.imports.add(f"from {module} import {original} as _{name}")
+            self.body.append(f"{name} = _{name}")
         self.names.add(name)
 
     def text(self):

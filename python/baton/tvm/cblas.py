@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from .. import topi
+from . import topi
 from .._ffi import register_func
 
 

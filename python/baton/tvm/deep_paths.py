@@ -45,27 +45,27 @@ PATHS = {
         "vm": "_ffi_api vm",
     },
     "baton.relay.qnn.op": {"": "_make _qnn _requantize op"},
-    "baton.relay.quantize": {"": "_annotate _calibrate _partition _partition_conversions _quantize kl_divergence quantize"},
-    "baton.relay.testing": {"": "config"},
+    "baton.tvm.quantize": {"": "_annotate _calibrate _partition _partition_conversions _quantize kl_divergence quantize"},
+    "baton.tvm.relay_testing": {"": "config"},
     "baton.rpc": {"": "_ffi_api base client minrpc tornado_util"},
     "baton.target": {"": "_ffi_api generic_func se_scope target virtual_device"},
     "baton.te.hybrid": {"": "calls parser preprocessor runtime utils"},
     "baton.tir.analysis": {"": "_ffi_api analysis"},
     "baton.tir.transform": {"": "_ffi_api function_pass transform"},
-    "baton.topi": {
+    "baton.tvm.topi": {
         "": """argwhere cpp cpp.cuda cpp.generic cpp.impl cpp.nn cpp.rocm cpp.utils cpp.vision cpp.vision.yolo cpp.x86 einsum elemwise generic_op_impl scan
 scatter scatter_add searchsorted sort sparse_fill_empty_rows sparse_reshape unique""",
     },
-    "baton.topi.image": {"": "dilation2d grid_sample resize"},
-    "baton.topi.nn": {
+    "baton.tvm.topi.image": {"": "dilation2d grid_sample resize"},
+    "baton.tvm.topi.nn": {
         "": """batch_matmul batch_to_space_nd bitserial_conv2d bitserial_dense bitserial_util bnn conv1d conv1d_transpose conv2d conv2d_transpose conv3d
 conv3d_transpose correlation deformable_conv2d dense depth_to_space depthwise_conv2d dilate elemwise fifo_buffer flatten local_response_norm loss mapping
 pad pooling softmax space_to_batch_nd space_to_depth sparse upsampling"""
     },
-    "baton.topi.random": {"": "kernel"},
-    "baton.topi.sparse": {"": "csrmm csrmv dense"},
-    "baton.topi.testing": {"": _TESTING},
-    "baton.topi.vision": {"": "nms nms_util reorg yolo"},
+    "baton.tvm.topi.random": {"": "kernel"},
+    "baton.tvm.topi.sparse": {"": "csrmm csrmv dense"},
+    "baton.tvm.topi.testing": {"": _TESTING},
+    "baton.tvm.topi.vision": {"": "nms nms_util reorg yolo"},
 }
 # The targets' packages are one module, by several paths.
 ALSO = {

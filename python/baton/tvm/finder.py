@@ -64,7 +64,19 @@ class _Alias:
     @staticmethod
     def exec_module(module):
         # Importing has put the alias's spec on the module.
+        name = module.__spec__.name
         module.__spec__ = module.__spec__.loader_state
+        new = current(name)
+        if new != name:
+            _enter(new, name)
+
+
+def _enter(own, name):
+    """Makes the modules that are loaded below `own` known below `name`: loading them by that path would set them as attributes of their package, and
+    hide what it has by their names."""
+    for path, found in list(sys.modules.items()):
+        if path.startswith(own + "."):
+            sys.modules.setdefault(name + path.removeprefix(own), found)
 
 
 class _WithNames:
@@ -95,11 +107,7 @@ class _Shared:
     def exec_module(module):
         name = module.__spec__.name
         _Alias.exec_module(module)
-        # Paths that are no attributes of the module would become such if they were loaded, and hide what it has by that name.
-        own = f"baton{name[name.index('.') :]}."
-        for path, found in list(sys.modules.items()):
-            if path.startswith(own):
-                sys.modules.setdefault(f"{name}.{path.removeprefix(own)}", found)
+        _enter(f"baton{name[name.index('.') :]}", name)
 
 
 class _Finder:

@@ -8,6 +8,9 @@ from pkgutil import walk_packages
 # Path that a package or module had -> where it is, with all below it.
 PACKAGES = {
     "baton.compat": "baton.tvm",
+    "baton.relay.quantize": "baton.tvm.quantize",
+    "baton.relay.testing": "baton.tvm.relay_testing",
+    "baton.topi": "baton.tvm.topi",
 }
 
 # Path of a module -> the module.
@@ -96,7 +99,7 @@ MODULES = {
     "baton.tir.generic": "baton.tvm.tir_generic",
     "baton.topi.arm_cpu": "baton.tvm.topi_targets",
     "baton.topi.bifrost": "baton.tvm.topi_targets",
-    "baton.topi.broadcast": "baton.topi",
+    "baton.topi.broadcast": "baton.tvm.topi",
     "baton.topi.cuda": "baton.tvm.topi_targets",
     "baton.topi.cuda.conv2d_nhwc_winograd": "baton.tvm.topi_winograd_tiles",
     "baton.topi.cuda.conv2d_winograd": "baton.tvm.topi_winograd_tiles",
@@ -106,15 +109,15 @@ MODULES = {
     "baton.topi.hls": "baton.tvm.topi_targets",
     "baton.topi.intel_graphics": "baton.tvm.topi_targets",
     "baton.topi.mali": "baton.tvm.topi_targets",
-    "baton.topi.math": "baton.topi",
+    "baton.topi.math": "baton.tvm.topi",
     "baton.topi.nn.qnn": "baton.tvm.topi_qnn",
     "baton.topi.nn.utils": "baton.tvm.topi_nn_utils",
     "baton.topi.nn.winograd_util": "baton.tvm.topi_winograd",
-    "baton.topi.reduction": "baton.topi",
+    "baton.topi.reduction": "baton.tvm.topi",
     "baton.topi.rocm": "baton.tvm.topi_targets",
     "baton.topi.sparse.utils": "baton.tvm.topi_sparse_utils",
-    "baton.topi.tensor": "baton.topi",
-    "baton.topi.transform": "baton.topi",
+    "baton.topi.tensor": "baton.tvm.topi",
+    "baton.topi.transform": "baton.tvm.topi",
     "baton.topi.vision.rcnn": "baton.tvm.topi_vision",
     "baton.topi.vision.ssd": "baton.tvm.topi_vision",
     "baton.topi.x86": "baton.tvm.topi_targets",
@@ -156,10 +159,8 @@ NAMES = {
         "feature": "baton.relay.analysis",
         "load_param_dict": "baton.runtime.params:load_param_dict",
         "optimize": "baton.driver.relay_build:optimize",
-        "quantize": "baton.relay.quantize",
         "save_param_dict": "baton.runtime.params:save_param_dict",
         "setrecursionlimit": "sys:setrecursionlimit",
-        "testing": "baton.relay.testing",
     },
     "baton.relay.analysis": {
         "AnnotatedRegion": "baton.relay.annotated_regions:AnnotatedRegion",
@@ -216,31 +217,31 @@ NAMES = {
         "scan": "baton.te:scan",
         "thread_axis": "baton.te:thread_axis",
     },
-    "baton.relay.testing": {"Prelude": "baton.relay.prelude:Prelude"},
+    "baton.tvm.relay_testing": {"Prelude": "baton.relay.prelude:Prelude"},
     "baton.testing": {"FrontendTestModule": "baton.tvm.support:FrontendTestModule"},
-    "baton.topi": {
-        "InvalidShapeError": "baton.topi.utils:InvalidShapeError",
-        "const_vector": "baton.topi.utils:const_vector",
+    "baton.tvm.topi": {
+        "InvalidShapeError": "baton.tvm.topi.utils:InvalidShapeError",
+        "const_vector": "baton.tvm.topi.utils:const_vector",
         "extern": "baton.te:extern",
     },
-    "baton.topi.nn": {
+    "baton.tvm.topi.nn": {
         "conv2d_winograd_weight_transform": "baton.tvm.topi_winograd:conv2d_winograd_weight_transform",
         "conv3d_winograd_weight_transform": "baton.tvm.topi_winograd:conv3d_winograd_weight_transform",
-        "concatenate": "baton.topi:concatenate",
-        "equal_const_int": "baton.topi.utils:equal_const_int",
-        "get_const_int": "baton.topi.utils:get_const_int",
-        "get_const_tuple": "baton.topi.utils:get_const_tuple",
+        "concatenate": "baton.tvm.topi:concatenate",
+        "equal_const_int": "baton.tvm.topi.utils:equal_const_int",
+        "get_const_int": "baton.tvm.topi.utils:get_const_int",
+        "get_const_tuple": "baton.tvm.topi.utils:get_const_tuple",
         "get_pad_tuple": "baton.tvm.topi_nn_utils:get_pad_tuple",
         "get_pad_tuple1d": "baton.tvm.topi_nn_utils:get_pad_tuple1d",
         "get_pad_tuple3d": "baton.tvm.topi_nn_utils:get_pad_tuple3d",
-        "add": "baton.topi:add",
-        "simplify": "baton.topi.utils:simplify",
+        "add": "baton.tvm.topi:add",
+        "simplify": "baton.tvm.topi.utils:simplify",
         "simulated_dequantize": "baton.tvm.topi_qnn:simulated_dequantize",
         "simulated_quantize": "baton.tvm.topi_qnn:simulated_quantize",
-        "strided_slice": "baton.topi:strided_slice",
+        "strided_slice": "baton.tvm.topi:strided_slice",
     },
-    "baton.topi.testing": {"compare_numpy_tvm": "baton.tvm.topi_testing:compare_numpy_tvm"},
-    "baton.topi.vision": {"reorg": "baton.tvm.topi_vision:reorg"},
+    "baton.tvm.topi.testing": {"compare_numpy_tvm": "baton.tvm.topi_testing:compare_numpy_tvm"},
+    "baton.tvm.topi.vision": {"reorg": "baton.tvm.topi_vision:reorg"},
     "baton.tir": {
         "comm_reducer": "baton.te:comm_reducer",
         "sum": "baton.te:sum",
@@ -394,9 +395,9 @@ REGISTERS = {"baton.te": "baton.tvm.packed_functions"}
 # Packages whose files have paths: `deep_paths` has them.
 WITH_FILES = frozenset(
     "baton.tvm.op_strategy baton.tvm.topi_targets baton.tvm.topi_vision baton.ir.diagnostics baton.relay baton.relay.analysis baton.relay.data_dep_optimization "
-    "baton.relay.dataflow_pattern baton.relay.op baton.relay.qnn.op baton.relay.quantize baton.relay.testing baton.rpc baton.target baton.te.hybrid "
-    "baton.tir.analysis baton.tir.transform baton.topi baton.topi.image baton.topi.nn baton.topi.random baton.topi.sparse baton.topi.testing "
-    "baton.topi.vision".split()
+    "baton.relay.dataflow_pattern baton.relay.op baton.relay.qnn.op baton.tvm.quantize baton.tvm.relay_testing baton.rpc baton.target baton.te.hybrid "
+    "baton.tir.analysis baton.tir.transform baton.tvm.topi baton.tvm.topi.image baton.tvm.topi.nn baton.tvm.topi.random baton.tvm.topi.sparse baton.tvm.topi.testing "
+    "baton.tvm.topi.vision".split()
 )
 
 
@@ -424,7 +425,7 @@ def paths():
         yield old, new
         found = find_spec(new)
         for _, name, _ in walk_packages(found.submodule_search_locations or (), new + "."):
-            if former(name) not in MODULES:
+            if former(name) not in MODULES and (old != "baton.compat" or former(name) == name):
                 yield old + name.removeprefix(new), name
 
 
@@ -439,4 +440,4 @@ for _path in WITH_FILES:
     NAMES.setdefault(_path, {})
 for _path in (*PACKAGES, *MODULES, *ABSENT):
     _parent, _, _last = _path.rpartition(".")
-    NAMES.setdefault(current(_parent), {})[_last] = _path
+    NAMES.setdefault(_parent if _parent in MODULES else current(_parent), {})[_last] = _path

@@ -2,7 +2,7 @@
 """Quantized tensors of tensor expressions, simulated in floats."""
 
 from ..relay.qnn import op as qnn
-from ..topi import apply
+from .topi import apply
 
 SQNN_DISABLE, SQNN_INT8, SQNN_UINT8, SQNN_INT32 = 0, 1, 2, 3
 SQNN_DTYPE_TO_CODE = {"disable": SQNN_DISABLE, "int8": SQNN_INT8, "uint8": SQNN_UINT8, "int32": SQNN_INT32}

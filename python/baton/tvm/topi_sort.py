@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sorting by keys and sums of all elements in front, under the names that they had for GPUs."""
 
-from .. import topi
+from . import topi
 from ..error import UnsupportedError
 from ..te import add, multiply
-from ..topi.functions import apply, find_operator
+from .topi.functions import apply, find_operator
 
 
 def sort_by_key(keys, values, for_scatter=False):

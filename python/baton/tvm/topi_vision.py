@@ -2,7 +2,7 @@
 """Operators of vision under the names of `topi.vision.ssd` and `topi.vision.rcnn`."""
 
 from .. import relay
-from ..topi.functions import apply
+from .topi.functions import apply
 
 
 def multibox_prior(data, sizes=(1,), ratios=(1,), steps=(-1, -1), offsets=(0.5, 0.5), clip=False):

@@ -3,7 +3,7 @@
 
 from .. import te
 from ..relay.op.winograd import matrices
-from ..topi.utils import const_matrix
+from .topi.utils import const_matrix
 
 
 def winograd_transform_matrices(tile_size, kernel_size, out_dtype):

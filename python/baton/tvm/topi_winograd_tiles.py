@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How large the tiles of a Winograd convolution are, under the names of programs that choose convolutions themselves."""
 
-from ..topi.utils import get_const_int
+from .topi.utils import get_const_int
 from .topi_targets import __getattr__  # noqa: F401 - the operators of the package
 
 

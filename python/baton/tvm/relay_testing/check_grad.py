@@ -3,7 +3,7 @@
 
 from ...driver.relay_build import create_executor
 from ...testing import assert_allclose, enabled_targets
-from .. import transform
+from ...relay import transform
 from .opt_pass import run_infer_type
 
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ...ir import TensorType
-from ..expr import Constant, Tuple, const
+from ...relay.expr import Constant, Tuple, const
 from . import affine as ints
 from .affine import ROOM, Affine
 from .config import QAnnotateKind

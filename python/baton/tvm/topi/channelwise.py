@@ -2,7 +2,7 @@
 """Gradients of depthwise convolutions, and the rest of what `baton.topi.nn` has of convolutions: blocks of channels, groups, and what transposed ones are
 made of."""
 
-from .. import te, tir
+from ... import te, tir
 from .convolutions import conv2d_NCHWc, margins
 from .functions import apply, find_operator
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain schedules of tensors, by the names that programs ask for. The compiler schedules kernels itself."""
 
-from .. import te
+from ... import te
 
 
 def plain_schedule(outs, *_, **__):
@@ -17,7 +17,7 @@ def of_target(target=None):
 
 def dispatch(target, dispatch_map):
     """What a map from keys of targets, and "generic", has for a target."""
-    from ..target import Target
+    from ...target import Target
 
     keys = (Target(target) if not isinstance(target, Target) else target).keys
     return next((dispatch_map[key] for key in keys if key in dispatch_map), None) or dispatch_map["generic"]

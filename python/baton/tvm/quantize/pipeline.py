@@ -5,8 +5,8 @@ from ... import error as errors
 from ...driver.relay_build import bind_params_by_name
 from ...ir import IRModule
 from ...ir.transform import PassContext, Sequential
-from .. import transform
-from ..function import Function
+from ...relay import transform
+from ...relay.function import Function
 from .annotate import annotate, partition
 from .calibrate import calibrate
 from .config import current_qconfig

@@ -4,7 +4,7 @@
 from ... import relay
 from ...runtime import ndarray
 from ...testing import enabled_targets
-from ..transform import gradient
+from ...relay.transform import gradient
 from . import (
     dcgan,
     densenet,

@@ -2,8 +2,8 @@
 """The walk that partition, annotate and realize share: by the rules of operators, everything else computes on floats."""
 
 from ...ir import Op
-from ..expr import Constant, Tuple, TupleGetItem
-from ..expr_functor import ExprMutator
+from ...relay.expr import Constant, Tuple, TupleGetItem
+from ...relay.expr_functor import ExprMutator
 from .config import current_qconfig
 from .rules import rule_of
 

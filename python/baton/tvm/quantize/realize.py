@@ -2,8 +2,8 @@
 """A program that simulates integers as one that computes with them."""
 
 from ... import error as errors
-from ..expr import Constant
-from ..transform import function_pass
+from ...relay.expr import Constant
+from ...relay.transform import function_pass
 from . import affine as ints
 from .affine import Affine
 from .config import QAnnotateKind

@@ -2,8 +2,8 @@
 """An expression after a pass."""
 
 from ...ir import IRModule
-from .. import transform
-from ..function import Function
+from ...relay import transform
+from ...relay.function import Function
 
 
 def run_opt_pass(expr, opt_pass, import_prelude=False):

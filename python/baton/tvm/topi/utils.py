@@ -8,7 +8,7 @@ class InvalidShapeError(ValueError):
 
 def is_target(names):
     """Whether the current target is of a kind, or of one of several."""
-    from ..target import Target
+    from ...target import Target
 
     return str(Target.current(allow_none=False).kind) in ([names] if isinstance(names, str) else list(names))
 
@@ -73,7 +73,7 @@ def get_max_power2_factor(n, max_value=None):
 
 def simplify(expr):
     """An equal expression that is simpler; numbers stay."""
-    from ..arith import Analyzer
+    from ...arith import Analyzer
 
     return Analyzer().simplify(expr) if hasattr(expr, "dtype") else expr
 
@@ -97,8 +97,8 @@ def unravel_index(idx, shape):
 
 def const_matrix(matrix, name="const_matrix"):
     """A tensor of expressions that has the elements of an array of two dimensions."""
-    from .. import te
-    from ..tir import Select, const
+    from ... import te
+    from ...tir import Select, const
 
     rows, columns = matrix.shape
     dtype = str(matrix.dtype)
@@ -119,8 +119,8 @@ def const_matrix(matrix, name="const_matrix"):
 
 def const_vector(vector, name="const_vector"):
     """A tensor of expressions that has the elements of an array of one dimension."""
-    from .. import te
-    from ..tir import Select, const
+    from ... import te
+    from ...tir import Select, const
 
     dtype = str(vector.dtype)
 
@@ -186,7 +186,7 @@ def nchw_xc_layout(layout_info):
 
 def within_index(b, e, s, i):
     """Whether `i` is one of the indices from `b` up to `e` (not included) in steps of `s`."""
-    from .. import tir
+    from ... import tir
 
     forward = tir.all(i >= b, i < e)
     backward = tir.all(i <= b, i > e)
@@ -195,7 +195,7 @@ def within_index(b, e, s, i):
 
 def make_idx(b, e, s, z, i):
     """Which index of a slice `b:e:s` of `z` elements `i` is; that of the nearest element for one that is no part of it."""
-    from .. import tir
+    from ... import tir
 
     lower, upper = tir.min(tir.op.convert(b), tir.op.convert(e)), tir.max(tir.op.convert(b), tir.op.convert(e))
     return tir.if_then_else(tir.any(i < lower, i >= upper), z, tir.if_then_else(tir.op.convert(s) > 0, tir.floordiv(i - b, s), tir.floordiv(b - i, -s)))

@@ -9,8 +9,8 @@ from ... import relay
 from ...driver.relay_build import create_executor
 from ...ir import GlobalVar, IRModule, Op, TensorType, TupleType
 from ...runtime import NDArray, tuple_object
-from ..backend.interpreter import ConstructorValue, RefValue
-from ..expr_functor import ExprFunctor
+from ...relay.backend.interpreter import ConstructorValue, RefValue
+from ...relay.expr_functor import ExprFunctor
 
 
 class _Ref:

@@ -3,20 +3,17 @@
 
 import inspect
 
-from .. import tir
-from .._ffi.hook import Hook
-from ..error import UnsupportedError
+from ... import tir
+from ...error import UnsupportedError
+from ...relay.op import find as find_operator
+from ...relay.op import names_in as operator_names
+from ...relay.op.on_tensors import on_tensors
 from .signatures import SIGNATURES
-
-# Relay defines what operators compute: here are their names and forms on tensors.
-find_operator = Hook("topi.find_operator")
-operator_names = Hook("topi.operator_names")
-_on_tensors = Hook("topi.on_tensors")
 
 
 def apply(function, *args, **kwargs):
     """The result of an operator of Relay for tensors anywhere among its arguments: a tensor, or a list of several."""
-    return _on_tensors(function, args, kwargs)
+    return on_tensors(function, args, kwargs)
 
 
 # Operators on expressions that are no tensors: what they are in `tir`.

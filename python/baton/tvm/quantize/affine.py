@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from .. import op as _op
-from ..expr import Call, const
+from ...relay import op as _op
+from ...relay.expr import Call, const
 
 # Sums stay below half of what int32 holds: there is room for rounding before a shift.
 ROOM = 2**30

@@ -4,11 +4,11 @@
 from ... import error as errors
 from ...ir import GlobalVar, IRModule, Op, TensorType
 from ...ir.transform import PassContext
-from ..analysis import post_order_visit
-from ..expr import Call, Constant, Tuple, TupleGetItem, Var
-from ..expr_functor import ExprMutator
-from ..function import Function
-from ..transform import InferType
+from ...relay.analysis import post_order_visit
+from ...relay.expr import Call, Constant, Tuple, TupleGetItem, Var
+from ...relay.expr_functor import ExprMutator
+from ...relay.function import Function
+from ...relay.transform import InferType
 
 PREFIX, MIDDLE, SUFFIX = "quantize_inputs", "quantized_main", "dequantize_outputs"
 # What conversions are written with: factors, offsets, rounding, bounds.

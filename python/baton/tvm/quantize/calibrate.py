@@ -9,11 +9,11 @@ from ... import error as errors
 from ...driver.relay_build import create_executor
 from ...ir import IRModule, Op
 from ...ir.transform import PassContext, module_pass
-from ..analysis import post_order_visit
-from ..expr import Call, Constant, Tuple
-from ..expr_functor import ExprMutator
-from ..function import Function
-from ..transform import InferType
+from ...relay.analysis import post_order_visit
+from ...relay.expr import Call, Constant, Tuple
+from ...relay.expr_functor import ExprMutator
+from ...relay.function import Function
+from ...relay.transform import InferType
 from . import scales
 from .annotate import simulated_quantize
 from .config import QAnnotateKind, current_qconfig

@@ -2,7 +2,7 @@
 """A long short-term memory over a fixed number of steps (Hochreiter and Schmidhuber, 1997)."""
 
 from ... import relay
-from ..scope_builder import ScopeBuilder
+from ...relay.scope_builder import ScopeBuilder
 from . import layers
 from .init import create_workload
 

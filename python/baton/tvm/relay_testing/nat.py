@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Natural numbers as a data type: Z and S(n). `prelude.mod.import_from_std("nat.rly")` brings it."""
 
-from ..backend.interpreter import ConstructorValue
-from ..expr import Call
+from ...relay.backend.interpreter import ConstructorValue
+from ...relay.expr import Call
 
 
 def _parts(prelude):

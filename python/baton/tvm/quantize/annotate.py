@@ -2,9 +2,9 @@
 """Marks where a program of floats becomes one of integers: `partition` where sums become operands again, `annotate` every operand."""
 
 from ...ir import make_node
-from .. import op as _op
-from ..expr import Call, const
-from ..transform import function_pass
+from ...relay import op as _op
+from ...relay.expr import Call, const
+from ...relay.transform import function_pass
 from .affine import call as make_call
 from .config import QAnnotateKind, current_qconfig
 from .rules import SIMULATED

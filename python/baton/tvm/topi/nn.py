@@ -310,8 +310,8 @@ def binarize_pack(data, axis=None, name="PackedInput"):
 
 def binary_dense(data, weight):
     """`dense` of packed signs (`binarize_pack`): how many agree less how many differ."""
-    from .. import te
-    from ..tir import popcount
+    from ... import te
+    from ...tir import popcount
 
     rows, words = _dims(data)
     units, _ = _dims(weight)

@@ -6,7 +6,7 @@ import numpy as np
 from ...ir import IRModule
 from ...runtime import ndarray as nd
 from ...runtime.data_type import numpy_dtype
-from ..transform import InferType
+from ...relay.transform import InferType
 
 
 class Initializer:
