@@ -31,7 +31,7 @@ PATHS = {
     "baton.ir.diagnostics": {"": "_ffi_api"},
     "baton.relay": {"": "debug"},
     "baton.relay.analysis": {"": "count_layers feature"},
-    "baton.relay.data_dep_optimization": {"": "bsr_conv2d bsr_dense simplify_fc_transpose utils"},
+    "baton.tvm.data_dep_optimization": {"": "bsr_conv2d bsr_dense simplify_fc_transpose utils"},
     "baton.relay.dataflow_pattern": {"": "_ffi"},
     "baton.relay.op": {
         "": "_algorithm _math _tensor _tensor_grad _transform_grad",

@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 
-from .tables import ABSENT, MODULES, NAMES, PACKAGES, REGISTERS, WITH_FILES, current, instead_of
+from .tables import ABSENT, INSTEAD, MODULES, NAMES, PACKAGES, REGISTERS, WITH_FILES, current, instead_of
 
 
 def find(module, name):
@@ -18,6 +18,7 @@ def find(module, name):
 
 def _show_names(module):
     """Lets a module find its old names. What it has itself comes first, as always; its own `__getattr__` last."""
+    refused = INSTEAD.get(module.__name__, {})
     old, own_getattr, own_dir = NAMES[module.__name__], module.__dict__.get("__getattr__"), module.__dict__.get("__dir__")
 
     def __getattr__(name):
@@ -25,6 +26,8 @@ def _show_names(module):
             value = find(module.__name__, name)
             setattr(module, name, value)
             return value
+        if name in refused:
+            raise AttributeError(f"{module.__name__}.{name} is not there: {refused[name]}")
         try:
             if own_getattr is None:
                 raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")

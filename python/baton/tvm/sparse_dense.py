@@ -3,7 +3,7 @@
 
 import typing
 
-from ..relay.data_dep_optimization import sparse_weights
+from .data_dep_optimization import sparse_weights
 
 
 class SparseAnalysisResult(typing.NamedTuple):

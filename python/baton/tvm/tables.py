@@ -8,8 +8,23 @@ from pkgutil import walk_packages
 # Path that a package or module had -> where it is, with all below it.
 PACKAGES = {
     "baton.compat": "baton.tvm",
+    "baton.contrib.clang": "baton.tvm.contrib.clang",
+    "baton.contrib.cuda_graph": "baton.tvm.contrib.cuda_graph",
+    "baton.contrib.debugger": "baton.tvm.contrib.debugger",
+    "baton.contrib.dlpack": "baton.tvm.contrib.dlpack",
+    "baton.contrib.download": "baton.tvm.contrib.download",
+    "baton.contrib.graph_executor": "baton.tvm.contrib.graph_executor",
+    "baton.contrib.ndk": "baton.tvm.contrib.ndk",
+    "baton.contrib.pickle_memoize": "baton.tvm.contrib.pickle_memoize",
+    "baton.contrib.popen_pool": "baton.tvm.contrib.popen_pool",
+    "baton.contrib.popen_worker": "baton.tvm.contrib.popen_worker",
+    "baton.contrib.sparse": "baton.tvm.contrib.sparse",
+    "baton.contrib.utils": "baton.tvm.contrib.utils",
+    "baton.relay.annotated_regions": "baton.tvm.annotated_regions",
+    "baton.relay.data_dep_optimization": "baton.tvm.data_dep_optimization",
     "baton.relay.quantize": "baton.tvm.quantize",
     "baton.relay.testing": "baton.tvm.relay_testing",
+    "baton.tir.absent": "baton.tvm.tir_absent",
     "baton.topi": "baton.tvm.topi",
 }
 
@@ -23,15 +38,15 @@ MODULES = {
     "baton.compat.type_keys": "baton.ir.attrs",
     "baton.container": "baton.runtime.container",
     "baton.contrib.cblas": "baton.tvm.cblas",
-    "baton.contrib.debugger.debug_runtime": "baton.contrib.debugger.debug_executor",
+    "baton.contrib.debugger.debug_runtime": "baton.tvm.contrib.debugger.debug_executor",
     "baton.contrib.dnnl": "baton.tvm.cblas",
-    "baton.contrib.graph_runtime": "baton.contrib.graph_executor",
+    "baton.contrib.graph_runtime": "baton.tvm.contrib.graph_executor",
     "baton.contrib.mkl": "baton.tvm.cblas",
     "baton.contrib.mkldnn": "baton.tvm.cblas",
     "baton.contrib.nvcc": "baton.tvm.nvcc",
     "baton.contrib.pipeline_executor": "baton.tvm.pipeline_executor",
     "baton.contrib.random": "baton.tvm.contrib_random",
-    "baton.contrib.util": "baton.contrib.utils",
+    "baton.contrib.util": "baton.tvm.contrib.utils",
     "baton.ir.adt": "baton.relay.adt",
     "baton.ir.affine_type": "baton.ir",
     "baton.ir.container": "baton.runtime.container",
@@ -41,7 +56,7 @@ MODULES = {
     "baton.ndarray": "baton.runtime.ndarray",
     "baton.parser": "baton.relay.parser",
     "baton.relay.analysis.analysis": "baton.relay.analysis",
-    "baton.relay.analysis.annotated_regions": "baton.relay.annotated_regions",
+    "baton.relay.analysis.annotated_regions": "baton.tvm.annotated_regions",
     "baton.relay.analysis.call_graph": "baton.relay.call_graph",
     "baton.relay.analysis.sparse_dense": "baton.tvm.sparse_dense",
     "baton.relay.analysis._ffi_api": "baton.tvm.relay_analysis_api",
@@ -163,8 +178,8 @@ NAMES = {
         "setrecursionlimit": "sys:setrecursionlimit",
     },
     "baton.relay.analysis": {
-        "AnnotatedRegion": "baton.relay.annotated_regions:AnnotatedRegion",
-        "AnnotatedRegionSet": "baton.relay.annotated_regions:AnnotatedRegionSet",
+        "AnnotatedRegion": "baton.tvm.annotated_regions:AnnotatedRegion",
+        "AnnotatedRegionSet": "baton.tvm.annotated_regions:AnnotatedRegionSet",
         "_ffi_api": "baton.tvm.relay_analysis_api",
         "get_calibration_data": "baton.driver.calibration:get_calibration_data",
     },
@@ -243,6 +258,20 @@ NAMES = {
     "baton.tvm.topi.testing": {"compare_numpy_tvm": "baton.tvm.topi_testing:compare_numpy_tvm"},
     "baton.tvm.topi.vision": {"reorg": "baton.tvm.topi_vision:reorg"},
     "baton.tir": {
+        "Block": "baton.tvm.tir_absent:Block",
+        "BlockRealize": "baton.tvm.tir_absent:BlockRealize",
+        "BlockScope": "baton.tvm.tir_absent:BlockScope",
+        "BufferRealize": "baton.tvm.tir_absent:BufferRealize",
+        "BufferRegion": "baton.tvm.tir_absent:BufferRegion",
+        "DataProducer": "baton.tvm.tir_absent:DataProducer",
+        "MatchBufferRegion": "baton.tvm.tir_absent:MatchBufferRegion",
+        "Prefetch": "baton.tvm.tir_absent:Prefetch",
+        "ProducerRealize": "baton.tvm.tir_absent:ProducerRealize",
+        "ProducerStore": "baton.tvm.tir_absent:ProducerStore",
+        "Schedule": "baton.tvm.tir_absent:Schedule",
+        "ScheduleState": "baton.tvm.tir_absent:ScheduleState",
+        "StmtSRef": "baton.tvm.tir_absent:StmtSRef",
+        "TensorIntrin": "baton.tvm.tir_absent:TensorIntrin",
         "comm_reducer": "baton.te:comm_reducer",
         "sum": "baton.te:sum",
     },
@@ -390,11 +419,19 @@ NAMES["baton.relay.frontend"] = {"ChangeDatatype": "baton.tvm.change_datatype:Ch
     }.items()
 }
 
+# Module -> name that it does not have -> what to use instead.
+INSTEAD = {
+    "baton.arith": {
+        "inverse_affine_iter_map": "detect_iter_map gives scales, factors and extents",
+        "iter_map_simplify": "Analyzer().simplify() cancels divisions and remainders",
+        "subspace_divide": "detect_iter_map says whether indices are independent",
+    },
+}
 # Module -> one that registers what programs of it call by name.
 REGISTERS = {"baton.te": "baton.tvm.packed_functions"}
 # Packages whose files have paths: `deep_paths` has them.
 WITH_FILES = frozenset(
-    "baton.tvm.op_strategy baton.tvm.topi_targets baton.tvm.topi_vision baton.ir.diagnostics baton.relay baton.relay.analysis baton.relay.data_dep_optimization "
+    "baton.tvm.op_strategy baton.tvm.topi_targets baton.tvm.topi_vision baton.ir.diagnostics baton.relay baton.relay.analysis baton.tvm.data_dep_optimization "
     "baton.relay.dataflow_pattern baton.relay.op baton.relay.qnn.op baton.tvm.quantize baton.tvm.relay_testing baton.rpc baton.target baton.te.hybrid "
     "baton.tir.analysis baton.tir.transform baton.tvm.topi baton.tvm.topi.image baton.tvm.topi.nn baton.tvm.topi.random baton.tvm.topi.sparse baton.tvm.topi.testing "
     "baton.tvm.topi.vision".split()
@@ -436,7 +473,7 @@ def instead_of(module):
     return ABSENT.get(module)
 
 
-for _path in WITH_FILES:
+for _path in (*WITH_FILES, *INSTEAD):
     NAMES.setdefault(_path, {})
 for _path in (*PACKAGES, *MODULES, *ABSENT):
     _parent, _, _last = _path.rpartition(".")

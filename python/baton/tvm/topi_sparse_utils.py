@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse matrices for tests of sparse operators."""
 
-from ..relay.data_dep_optimization import *  # noqa: F403 - what makes the dense layers of a model sparse
+from .data_dep_optimization import *  # noqa: F403 - what makes the dense layers of a model sparse
 
 
 def random_bsr_matrix(m, n, bs_r, bs_c, density, dtype):

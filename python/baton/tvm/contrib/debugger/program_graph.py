@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The values between the operators of a program, computed one by one."""
 
-from ...driver.relay_build import create_executor
-from ...ir import IRModule, Op
-from ...relay import Call, Constant, Function, Tuple, TupleGetItem, Var, analysis, transform
-from ...relay.expr import var
+from ....driver.relay_build import create_executor
+from ....ir import IRModule, Op
+from ....relay import Call, Constant, Function, Tuple, TupleGetItem, Var, analysis, transform
+from ....relay.expr import var
 
 
 class ProgramGraph:

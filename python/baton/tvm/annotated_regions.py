@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Regions of a program between annotations."""
 
-from .analysis import post_order_visit
-from .expr import Call
+from ..relay.analysis import post_order_visit
+from ..relay.expr import Call
 
 
 class AnnotatedRegion:

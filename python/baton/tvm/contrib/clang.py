@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 
-from ..error import RuntimeError
+from ...error import RuntimeError
 
 
 def find_clang(required=True):

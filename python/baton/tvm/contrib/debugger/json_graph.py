@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 
-from ... import runtime
-from ...runtime import ndarray as nd
-from ...runtime.values import fitted
+from .... import runtime
+from ....runtime import ndarray as nd
+from ....runtime.values import fitted
 
 
 class JsonGraph:

@@ -6,10 +6,10 @@ import os
 import shutil
 import time
 
-from ... import runtime
-from ...error import UnsupportedError
-from ...runtime.profiling import Report
-from ...runtime.steps import times_of_steps
+from .... import runtime
+from ....error import UnsupportedError
+from ....runtime.profiling import Report
+from ....runtime.steps import times_of_steps
 from .. import graph_executor
 from .json_graph import is_graph
 from .program_graph import ProgramGraph

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that take arrays of other projects."""
 
-from ..runtime.ndarray import from_dlpack
+from ...runtime.ndarray import from_dlpack
 
 
 def convert_func(tvm_func, tensor_type, to_dlpack_func=None):

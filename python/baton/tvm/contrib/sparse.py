@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse matrices in compressed rows: as arrays, and as placeholders of tensor expressions."""
 
-from .. import te
-from ..runtime import NDArray, cpu, ndarray
+from ... import te
+from ...runtime import NDArray, cpu, ndarray
 
 itype = "int32"
 

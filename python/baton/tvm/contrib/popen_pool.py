@@ -52,7 +52,7 @@ class PopenWorker:
         from_child, to_parent = os.pipe()
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "baton.contrib.popen_worker", str(to_child), str(to_parent)], pass_fds=(to_child, to_parent), env=env
+            [sys.executable, "-m", "baton.tvm.contrib.popen_worker", str(to_child), str(to_parent)], pass_fds=(to_child, to_parent), env=env
         )
         os.close(to_child), os.close(to_parent)
         self._reader, self._writer = os.fdopen(from_child, "rb"), os.fdopen(from_parent, "wb")

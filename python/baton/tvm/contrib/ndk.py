@@ -4,7 +4,7 @@
 import os
 import subprocess
 
-from ..error import RuntimeError
+from ...error import RuntimeError
 
 
 def _compiler():

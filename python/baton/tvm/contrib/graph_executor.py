@@ -4,9 +4,9 @@
 import re
 import warnings
 
-from .. import runtime
-from ..error import UnsupportedError
-from ..runtime.values import fitted
+from ... import runtime
+from ...error import UnsupportedError
+from ...runtime.values import fitted
 from .debugger.json_graph import JsonGraph, is_graph
 
 # Names of constants in the graph that `relay.build` tells of.
@@ -161,7 +161,7 @@ class GraphModule:
         times. With `end_to_end`, copying inputs in and outputs out counts too."""
         import time
 
-        from ..runtime.module import BenchmarkResult
+        from ...runtime.module import BenchmarkResult
 
         self.set_input(**kwargs)
         if not end_to_end:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graph executor over CUDA's graphs; there is no code for NVIDIA's GPUs, so it is the plain one, and says so for a GPU."""
 
-from ...error import UnsupportedError, ValueError
+from ....error import UnsupportedError, ValueError
 from ..graph_executor import GraphModule
 from ..graph_executor import create as _create
 

@@ -10,10 +10,10 @@ from ..ir import IRModule, Op
 from ..ir.transform import Sequential
 from ..runtime import NDArray
 from ..runtime import ndarray as nd
-from . import transform
-from .analysis import post_order_visit, search_fc_transpose
-from .expr import Call, Var
-from .op.composed import CONVOLUTION
+from ..relay import transform
+from ..relay.analysis import post_order_visit, search_fc_transpose
+from ..relay.expr import Call, Var
+from ..relay.op.composed import CONVOLUTION
 
 
 def _numpy(value):
