@@ -32,7 +32,9 @@ def test_a_path_leads_to_a_module_and_its_parent_leads_there_too(path):
 
 
 def test_a_path_of_a_file_does_not_hide_the_function_of_its_name():
-    text = "import baton.relay.quantize.realize, baton.topi.nn.conv2d; from baton import relay, topi; assert relay.quantize.realize() and topi.nn.conv2d.__name__"
+    text = (
+        "import baton.relay.quantize.realize, baton.topi.nn.conv2d; from baton import relay, topi; assert relay.quantize.realize() and topi.nn.conv2d.__name__"
+    )
     subprocess.run([sys.executable, "-c", text], check=True)
 
 

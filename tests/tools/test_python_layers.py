@@ -122,7 +122,13 @@ def test_nothing_asks_for_old_spellings(package, text):
 
 
 def test_what_the_tables_name_may_be_used_by_its_own_name(package):
-    files = {"__init__.py": "from . import tvm\n", "tvm/__init__.py": "", "tvm/tables.py": TABLES, "relay/__init__.py": "", "driver/relay_build.py": "def build(): pass\n"}
+    files = {
+        "__init__.py": "from . import tvm\n",
+        "tvm/__init__.py": "",
+        "tvm/tables.py": TABLES,
+        "relay/__init__.py": "",
+        "driver/relay_build.py": "def build(): pass\n",
+    }
     assert package({**files, "cli/__init__.py": "from ..driver import relay_build\nrelay_build.build()\nbuild = relay_build.build\n"}) == []
 
 

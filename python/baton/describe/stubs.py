@@ -644,7 +644,9 @@ def package_stubs():
         is_package = name in found and stub.is_package or any(n.startswith(name + ".") for n in operator_groups)
         out[path + ("/__init__.pyi" if is_package else ".pyi")] = stub.text()
     for path, module in old_paths().items():
-        names = [public for public, value in public_names(_module(module)) if public not in tvm.NAMES.get(module, ()) and not isinstance(value, types.ModuleType)]
+        names = [
+            public for public, value in public_names(_module(module)) if public not in tvm.NAMES.get(module, ()) and not isinstance(value, types.ModuleType)
+        ]
         below = [other.rpartition(".")[2] for other in old_paths() if other.rpartition(".")[0] == path] if path in tvm.PACKAGES else []
         text = _HEADER + "".join(f"from {module} import {n} as {n}\n" for n in names) + "".join(f"from . import {n} as {n}\n" for n in below if n not in names)
         out[path.replace(".", "/") + ("/__init__.pyi" if below else ".pyi")] = text

@@ -4,8 +4,8 @@
 
 import numpy as np
 
-from . import topi
 from .._ffi import register_func
+from . import topi
 
 
 def matmul(lhs, rhs, transa=False, transb=False, **kwargs):

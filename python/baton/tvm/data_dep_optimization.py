@@ -8,12 +8,12 @@ import numpy as np
 
 from ..ir import IRModule, Op
 from ..ir.transform import Sequential
-from ..runtime import NDArray
-from ..runtime import ndarray as nd
 from ..relay import transform
 from ..relay.analysis import post_order_visit, search_fc_transpose
 from ..relay.expr import Call, Var
 from ..relay.op.composed import CONVOLUTION
+from ..runtime import NDArray
+from ..runtime import ndarray as nd
 
 
 def _numpy(value):

@@ -4,7 +4,6 @@
 import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 
 from .tables import ABSENT, INSTEAD, MODULES, NAMES, PACKAGES, REGISTERS, WITH_FILES, current, instead_of
 
@@ -151,6 +150,8 @@ class _Finder:
 
 def _exists(name):
     """Whether a module is there. Loads the packages that it is in."""
+    from importlib.util import find_spec
+
     try:
         return name in sys.modules or find_spec(name) is not None
     except ModuleNotFoundError:

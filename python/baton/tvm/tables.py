@@ -2,9 +2,6 @@
 """Paths and names of Relay's time, and where they lead. `PACKAGES` has the packages and modules that moved, with all below them; `MODULES` the modules
 that are known by another path; `NAMES` the names that a module shows and does not have; `ABSENT` the modules that do not exist here."""
 
-from importlib.util import find_spec
-from pkgutil import walk_packages
-
 # Path that a package or module had -> where it is, with all below it.
 PACKAGES = {
     "baton.compat": "baton.tvm",
@@ -457,6 +454,9 @@ def former(path):
 
 def paths():
     """(path, module) of every path by which a program may import a module that has another."""
+    from importlib.util import find_spec
+    from pkgutil import walk_packages
+
     yield from MODULES.items()
     for old, new in PACKAGES.items():
         yield old, new

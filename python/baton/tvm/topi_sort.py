@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sorting by keys and sums of all elements in front, under the names that they had for GPUs."""
 
-from . import topi
 from ..error import UnsupportedError
 from ..te import add, multiply
+from . import topi
 from .topi.functions import apply, find_operator
 
 

@@ -2,9 +2,8 @@
 """Operators and schedules that were one for each kind of target: `topi.generic`, `topi.x86`, `topi.cuda` and their like. Operators are those of
 `baton.topi`; a schedule is the plain one, since the compiler schedules kernels itself."""
 
-from . import topi
+from . import topi, topi_sort, topi_vision
 from .topi.schedules import plain_schedule
-from . import topi_sort, topi_vision
 
 # Names of a target's own that are operators of all.
 _OTHERS = {

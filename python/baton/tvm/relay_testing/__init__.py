@@ -2,9 +2,9 @@
 """Helps for testing passes and operators."""
 
 from ... import relay
+from ...relay.transform import gradient
 from ...runtime import ndarray
 from ...testing import enabled_targets
-from ...relay.transform import gradient
 from . import (
     dcgan,
     densenet,

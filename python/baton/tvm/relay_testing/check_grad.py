@@ -2,8 +2,8 @@
 """Gradients beside finite differences."""
 
 from ...driver.relay_build import create_executor
-from ...testing import assert_allclose, enabled_targets
 from ...relay import transform
+from ...testing import assert_allclose, enabled_targets
 from .opt_pass import run_infer_type
 
 

@@ -4,9 +4,9 @@
 import numpy as np
 
 from ...ir import IRModule
+from ...relay.transform import InferType
 from ...runtime import ndarray as nd
 from ...runtime.data_type import numpy_dtype
-from ...relay.transform import InferType
 
 
 class Initializer:

@@ -8,9 +8,9 @@ import re
 from ... import relay
 from ...driver.relay_build import create_executor
 from ...ir import GlobalVar, IRModule, Op, TensorType, TupleType
-from ...runtime import NDArray, tuple_object
 from ...relay.backend.interpreter import ConstructorValue, RefValue
 from ...relay.expr_functor import ExprFunctor
+from ...runtime import NDArray, tuple_object
 
 
 class _Ref:
