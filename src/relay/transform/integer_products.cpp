@@ -334,10 +334,9 @@ class Maker : public MixedModeMutator {
   }
 
   /// int32 of operands that are bytes, less a zero point.
-  Expr OfIntegers(const CallNode* pre, const CallNode& call, const Product& product, const Expr& post) {
-    const auto* w = pre->args[1].as<ConstantNode>();
+  Expr OfIntegers(const CallNode* pre, const CallNode& call, Product product, const Expr& post) {
     Expr x = pre->args[0], made = call.args[0], zero;
-    if (!w || kernel::HasDotKernel(pre, target_)) return post;
+    if (kernel::HasDotKernel(pre, target_)) return post;
     // Products of more than two dimensions take a view of the widened bytes: it becomes one of the bytes.
     const CallNode* view = ViewOf(x);
     if (view) x = view->args[0], made = Downcast<Call>(made)->args[0];
@@ -358,7 +357,7 @@ class Maker : public MixedModeMutator {
       viewed.shape = TensorTypeAt(pre->args[0])->shape;
       bytes = &viewed;
     }
-    ByteWeights weight = SignedBytes(w->data, NDArray(), product.transpose);
+    ByteWeights weight = IntegerWeight(pre->args[1], &product);
     if (!weight.values.defined()) return post;
     std::optional<double> point = zero.defined() ? NumberOf(zero) : std::optional<double>(0);
     const bool is_unsigned = bytes->dtype == kUInt8;
@@ -442,6 +441,33 @@ class Maker : public MixedModeMutator {
       if (DimOf(d) != 1) return false;
     }
     return true;
+  }
+  /// The constant that casts and reshapes are made of; null for other values.
+  static const ConstantNode* ConstantBehind(const Expr& e) {
+    const auto* call = e.as<CallNode>();
+    const bool widens = call && (call->op == op::cast || ViewOf(e));
+    return widens ? ConstantBehind(call->args[0]) : e.as<ConstantNode>();
+  }
+  /// The weight of a product of integers: a constant, or bytes that are widened, moved by a zero point and transposed,
+  /// before they are folded into integers of 32 bits. `product` follows the transposition.
+  static ByteWeights IntegerWeight(Expr w, Product* product) {
+    const auto* turned = w.as<CallNode>();
+    if (const auto* a = turned ? turned->attrs.as<TransposeAttrs>() : nullptr; a && product->op == op::dense) {
+      w = turned->args[0];
+      if (!a->axes.defined() || (a->axes[0] != 0 && a->axes[0] != -2)) product->transpose = !product->transpose;
+    }
+    NDArray zeros;
+    if (const CallNode* less = CallOf(w, op::subtract)) {
+      const auto* t = TensorTypeAt(less->args[1]);
+      const ConstantNode* zero = ConstantBehind(less->args[1]);
+      if (!t || !IsOne(t) || !zero) return {};
+      zeros = zero->data.Contiguous();
+      w = less->args[0];
+    }
+    const CallNode* wide = CallOf(w, op::cast);
+    const auto* values = (wide ? wide->args[0] : w).as<ConstantNode>();
+    if (!values || (wide && values->data.dtype().bits() != 8) || values->data.ndim() < 1) return {};
+    return SignedBytes(values->data, zeros, product->transpose);
   }
   static ByteWeights RestoredWeight(const CallNode* w, const Product& product) {
     const auto* values = w->args[0].as<ConstantNode>();

@@ -336,3 +336,32 @@ def test_a_value_from_outside_is_computed_once():
     np.testing.assert_allclose(got.numpy(), 5 * want, rtol=1e-5, atol=1e-5)
     steps = made.profile(x, np.float32(5), rounds=1)["steps"]
     assert [step["count"] for step in steps if "nn.softmax" in step["operators"]] == [1]
+
+
+def test_a_long_loop_whose_counter_is_known_stays_a_loop(tmp_path):
+    """A decoder of PaddlePaddle: a counter is compared in each round, and all 400 rounds are known to run. Its weights are stored once."""
+    ends = [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])]
+    nodes = [helper.make_node("MatMul", ["h", "w"], ["h0"])]
+    nodes += [helper.make_node(("Tanh", "Neg")[k % 2], [f"h{k}"], [f"h{k + 1}"]) for k in range(60)]
+    nodes += [helper.make_node("Add", ["count", "one"], ["count2"]), helper.make_node("Less", ["count2", "end"], ["on"])]
+    counter = helper.make_tensor_value_info("count", TensorProto.INT64, [])
+    outs = [helper.make_tensor_value_info("on", TensorProto.BOOL, []), helper.make_tensor_value_info("count2", TensorProto.INT64, []), floats("h60", 4)]
+    body = helper.make_graph(nodes, "body", [*ends, counter, floats("h", 4)], outs)
+    w = RNG.standard_normal((4, 4), "float32")
+    made = compiled(
+        [helper.make_node("Loop", ["n", "t", "zero", "x"], ["rounds", "y"], body=body)],
+        [floats("x", 4)],
+        [helper.make_tensor_value_info("rounds", TensorProto.INT64, []), floats("y", 4)],
+        n=np.int64(1024), t=np.array(True), zero=np.int64(0), one=np.int64(1), end=np.int64(400), w=w,
+    )  # fmt: skip
+    x = RNG.standard_normal(4, "float32")
+    rounds, y = made(x)
+    want = x
+    for _ in range(400):
+        want = want @ w
+        for k in range(60):
+            want = (np.tanh, np.negative)[k % 2](want)
+    assert rounds.numpy() == 400
+    np.testing.assert_allclose(y.numpy(), want, rtol=1e-3, atol=1e-4)
+    made.save(tmp_path / "loop.so")
+    assert (tmp_path / "loop.so").stat().st_size < 200_000

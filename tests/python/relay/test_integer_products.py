@@ -50,6 +50,27 @@ def test_dense(cpu, dtype, ends):
         np.testing.assert_array_equal(run([xv], body, [x], target), want)
 
 
+@pytest.mark.parametrize("dtype, zero", [("int8", 0), ("int8", 3), ("uint8", 128), ("uint8", 7)])
+def test_weights_are_taken_as_bytes(dtype, zero):
+    """Widened, moved and transposed bytes of a file are not folded into four times their memory first."""
+    rng = np.random.default_rng(2)
+    x, w = some(rng, "uint8", (8, 64)), some(rng, dtype, (64, 48), ends=True)
+    xv = relay.var("x", shape=x.shape, dtype="uint8")
+    weight = int32(relay.const(w))
+    weight = relay.subtract(weight, int32(relay.const(np.array(zero, dtype)))) if zero else weight
+    body = relay.nn.dense(relay.subtract(int32(xv), relay.const(5)), relay.transpose(weight, axes=[1, 0]))
+    with baton.target.Target("llvm -mcpu=cascadelake"):
+        mod = relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([xv], body)))
+        mod = relay.transform.InferType()(baton.transform.GetPass("IntegerProducts")(mod))
+    text = mod.astext(show_meta_data=False)
+    assert "transpose" not in text, text
+    types = []
+    relay.analysis.post_order_visit(mod["main"], lambda e: types.append(e.data) if isinstance(e, relay.Constant) else None)
+    assert {str(t.dtype) for t in types if t.shape == (48, 64)} == {"int8"}
+    want = (x.astype(np.int64) - 5) @ (w.astype(np.int64) - zero)
+    np.testing.assert_array_equal(run([xv], body, [x], baton.target.Target("llvm")), want)
+
+
 @pytest.mark.parametrize("cpu", PROCESSORS)
 def test_dense_of_open_rows(cpu):
     target, rng = on(cpu), np.random.default_rng(1)

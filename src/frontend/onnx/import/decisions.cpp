@@ -58,7 +58,7 @@ void Importer::LeaveOpen(size_t which, const Value& condition) {
 }
 
 Importer::Way Importer::Explore(const Path& taken, bool main, const std::function<Values()>& import) {
-  if (--ways_ < 0) throw NodeUnsupported{"too many Ifs whose branches differ in type or rank"};
+  if (!taken.empty() && --ways_ < 0) throw NodeUnsupported{"too many Ifs whose branches differ in type or rank"};
   Way way;
   const size_t problems = problems_.size();
   const Array<Any> guards = guards_;

@@ -169,7 +169,7 @@ class Importer {
   /// Values that look like `like`, whose computation is an error.
   Values Refused(const Value& condition, const Values& like, const std::string& text);
   Decisions* deciding_ = nullptr;
-  int ways_ = 256;  ///< how often a graph may still be imported
+  int ways_ = 256;  ///< how often a graph may still be imported for a branch of an If that another branch differs from
   std::vector<relay::Var> params_;
   Map<String, NDArray> weights_;
   Env* env_ = nullptr;

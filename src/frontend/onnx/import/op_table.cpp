@@ -23,6 +23,8 @@ const OpRow* FindOperator(std::string_view domain, std::string_view op) {
     AddQuantization(&rows);
     AddImages(&rows);
     AddControl(&rows);
+    AddLoops(&rows);
+    AddScan(&rows);
     AddSequences(&rows);
     AddStrings(&rows);
     AddRecurrent(&rows);

@@ -43,8 +43,9 @@ inline Dims Iota(int64_t n, int64_t from = 0) {
 /// Shape both broadcast to; empty optional-like flag where unknown.
 bool BroadcastDims(const Dims& a, const Dims& b, Dims* out);
 
-/// x, with an error of the call where a length that is open now is 1: the rank of what is squeezed is known that way.
-Value WithoutOpenOnes(Ctx& c, const Value& x);
+/// Axes of one element, which `Squeeze` takes away where it is given none. An open length is one of them where the file's shape of the
+/// result says so; either way x gets a check of the call, so that the rank of the result is known.
+Dims OnesOf(Ctx& c, Value* x);
 
 /// A reduction of `v` over `axes`; handles empty extents. `op` is "sum", "prod", "max", "min", "mean", "all", "any".
 Value Reduce(Ctx& c, const char* op, const Value& v, const Dims& axes, bool keepdims);
@@ -103,6 +104,8 @@ void AddNormalization(OpTable* table);
 void AddQuantization(OpTable* table);
 void AddImages(OpTable* table);
 void AddControl(OpTable* table);
+void AddLoops(OpTable* table);
+void AddScan(OpTable* table);
 void AddSequences(OpTable* table);
 void AddStrings(OpTable* table);
 /// Whether an operand is a tensor of strings that comes with a call, and Equal of such.

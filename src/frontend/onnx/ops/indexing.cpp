@@ -42,27 +42,6 @@ Value CheckedLater(Ctx& c, const Value& index, const Value& x, int64_t axis, int
                              {{"extents", IntsAny(extents)}, {"axis", axis}, {"place", place}}));
 }
 
-}  // namespace
-
-Value WithoutOpenOnes(Ctx& c, const Value& x) {
-  Value checks;
-  for (int64_t i = 0; i < c.Rank(x); ++i) {
-    if (x.dims[static_cast<size_t>(i)] >= 0) continue;
-    const DataType i64 = DataType::Int(64);
-    Value one = c.Cast(c.Call("equal", {c.Reshape(c.Slice(c.ShapeOf(x), 0, i, i + 1), {}), c.Int64(1)}), i64);
-    const String place(NodeLabel(c.node()) + " without axes, whose operand has an open length that is 1 now");
-    Value check = c.Call("contrib_check_index", {one}, {{"extents", IntsAny({1})}, {"axis", i}, {"place", place}});
-    checks = checks ? c.Add(checks, check) : check;
-  }
-  if (!checks) return x;
-  if (x.dtype.is_bool()) c.Fixed(x);  // refuses
-  Value y = c.Add(x, c.Cast(checks, x.dtype));
-  y.dims = x.dims;
-  return y;
-}
-
-namespace {
-
 /// Refuses indices that are known and lie outside an axis of n elements; n < 0: it is not known. Of index tuples every
 /// `stride`-th number from `first` on is one.
 void CheckKnown(Ctx& c, const Value& index, int64_t n, int64_t axis, int64_t first = 0, int64_t stride = 1) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <set>
 
 #include "common.h"
 
@@ -71,7 +72,9 @@ Value ProductOfTwo(Ctx& c, const std::vector<std::string>& terms, const Values& 
       plain = at == std::string::npos || operands[i].dims[at] == length.at(ch) || operands[i].dims[at] != 1;
     }
   }
-  if (plain && !inner.empty()) {
+  const bool sized =
+      std::all_of(length.begin(), length.end(), [](const auto& l) { return l.second >= 0 || Ctx::IsSymbol(l.second); });
+  if (plain && !inner.empty() && sized) {
     auto arrange = [&](size_t i, const std::string& order, const Dims& shape) {
       Dims perm;
       for (char ch : order) perm.push_back(static_cast<int64_t>(terms[i].find(ch)));
@@ -90,6 +93,17 @@ Value ProductOfTwo(Ctx& c, const std::vector<std::string>& terms, const Values& 
     for (char ch : order) shape.push_back(length.at(ch));
     for (char ch : out) perm.push_back(static_cast<int64_t>(order.find(ch)));
     return c.Transpose(c.Reshape(y, shape), perm);
+  }
+  if (plain && !inner.empty() && rows.size() == 1 && columns.size() == 1 && inner.size() == 1) {
+    auto matrix = [&](size_t i, const std::string& order) {
+      Dims perm;
+      for (char ch : order) perm.push_back(static_cast<int64_t>(terms[i].find(ch)));
+      return c.Transpose(operands[i], perm);
+    };
+    const std::string order = batch + rows + columns;
+    Dims perm;
+    for (char ch : out) perm.push_back(static_cast<int64_t>(order.find(ch)));
+    return c.Transpose(c.MatMul(matrix(0, batch + rows + inner), matrix(1, batch + inner + columns)), perm);
   }
   return Value();
 }
@@ -149,14 +163,15 @@ Values Einsum(Ctx& c) {
   Values operands;
   for (size_t i = 0; i < terms.size(); ++i) {
     Value v = c.T(i);
-    Dims shape = c.Lengths(v);
     std::string term = terms[i];
+    const bool repeats = std::set<char>(term.begin(), term.end()).size() != term.size();
+    Dims shape = repeats ? c.Lengths(v) : v.dims;
     v = Diagonal(c, v, &term, &shape);
     for (size_t k = 0; k < term.size(); ++k) {
       const auto [it, fresh] = length.try_emplace(term[k], shape[k]);
-      if (int64_t& n = it->second; !fresh && shape[k] != 1) {
-        if (n != 1 && !c.AssumeEqual(n, shape[k])) c.Fail("a letter has two lengths");
-        if (n == 1 || Ctx::IsSymbol(n)) n = shape[k];
+      if (int64_t& n = it->second; !fresh && shape[k] != 1 && shape[k] != -1) {
+        if (n != 1 && n != -1 && !c.AssumeEqual(n, shape[k])) c.Fail("a letter has two lengths");
+        if (n == 1 || n == -1 || Ctx::IsSymbol(n)) n = shape[k];
       }
       if (all.find(term[k]) == std::string::npos) all += term[k];
     }
@@ -172,13 +187,16 @@ Values Einsum(Ctx& c) {
   }
   Value product;
   for (size_t i = 0; i < operands.size(); ++i) {
-    Dims perm, shape;
-    for (char ch : all) {
-      size_t at = terms[i].find(ch);
-      shape.push_back(at == std::string::npos ? 1 : operands[i].dims[at]);
-      if (at != std::string::npos) perm.push_back(static_cast<int64_t>(at));
+    Dims perm, fresh;
+    for (size_t k = 0; k < all.size(); ++k) {
+      size_t at = terms[i].find(all[k]);
+      if (at == std::string::npos) {
+        fresh.push_back(static_cast<int64_t>(k));
+      } else {
+        perm.push_back(static_cast<int64_t>(at));
+      }
     }
-    Value v = c.Reshape(c.Transpose(operands[i], perm), shape);
+    Value v = c.Unsqueeze(c.Transpose(operands[i], perm), fresh);
     product = i == 0 ? v : c.Mul(product, v);
   }
   return {Reduce(c, "sum", product,

@@ -161,12 +161,14 @@ Values TopK(Ctx& c) {
   if (c.since() < 10) {
     k = c.Int("k");
   } else {
-    Dims given = c.KnownInts(c.T(1));
+    Dims given = c.KnownLengths(c.T(1));
     if (given.size() != 1) c.Fail("`K` must be one number");
     k = given[0];
   }
   int64_t n = c.Length(x, axis);
-  if (k < 0 || (n >= 0 && k > n))
+  const bool all = k == n;
+  if (Ctx::IsSymbol(k) && !all) throw NeedsValue{"`K`"};
+  if (!all && (k < 0 || (n >= 0 && k > n)))
     c.Fail("`K` is " + std::to_string(k) + ", but the axis has " + std::to_string(n) + " elements");
   if (k == 0) {
     // To Relay, a k of 0 means all.
@@ -174,9 +176,12 @@ Values TopK(Ctx& c) {
     none[static_cast<size_t>(axis)] = 0;
     return {c.Full(x.dtype, 0, none), c.Full(DataType::Int(64), 0, none)};
   }
-  Value both =
-      c.Call("topk", {x},
-             {{"k", k}, {"axis", axis}, {"ret_type", "both"}, {"is_ascend", !largest}, {"dtype", DataType::Int(64)}});
+  Value both = c.Call("topk", {x},
+                      {{"k", all ? 0 : k},
+                       {"axis", axis},
+                       {"ret_type", "both"},
+                       {"is_ascend", !largest},
+                       {"dtype", DataType::Int(64)}});
   return {c.Item(both, 0), c.Item(both, 1)};
 }
 

@@ -155,12 +155,7 @@ Values Squeeze(Ctx& c) {
   bool given = false;
   Dims axes = AxesOf(c, 13, 1, &given);
   int rank = c.Rank(x);
-  if (!given) {
-    x = WithoutOpenOnes(c, x);
-    for (int i = 0; i < rank; ++i) {
-      if (x.dims[static_cast<size_t>(i)] == 1) axes.push_back(i);
-    }
-  }
+  if (!given) axes = OnesOf(c, &x);
   for (int64_t& a : axes) {
     a = c.Axis(a, rank);
     int64_t n = x.dims[static_cast<size_t>(a)];
