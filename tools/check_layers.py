@@ -5,7 +5,7 @@
 python3 tools/check_layers.py             all rules that need no compiler
 python3 tools/check_layers.py --headers   also compiles every public header alone
 python3 tools/check_layers.py --rules     lists the rules
-python3 tools/check_layers.py --names     lowers the lists of tools/: operator_names.txt, intrinsic_names.txt, element_names.txt, trials.txt
+python3 tools/check_layers.py --names     lowers the lists of tools/: operator_names.txt, intrinsic_names.txt, element_names.txt, trials.txt, floor.txt
 """
 
 import argparse
@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import code_sizes  # noqa: E402
+import python_floor  # noqa: E402
 import python_layers  # noqa: E402
 
 from devtool import places  # noqa: E402
@@ -30,9 +31,11 @@ RULES = {
     "layer": "includes point one way: support <- runtime <- host <- opencl <- rpc <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
     "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
     "python-layer": "modules of python/baton ask one way, in functions and by name too: _ffi <- runtime <- ir <- target <- tir <- arith <- te <- "
-    "topi <- relay <- driver <- rpc <- tools <- baton <- programs (tools/python_layers.py)",
+    "relay <- driver <- rpc <- tools <- baton <- programs (tools/python_layers.py)",
+    "floor": "python/baton works without baton.tvm, which serves programs written for Relay: one line of baton/__init__.py loads it, no hook is answered "
+    "by it, and import hooks are its own; tools/floor.txt counts hooks by text and `__getattr__` of modules elsewhere, which may only fall",
     "python-cycle": "no modules of python/baton import each other, in functions or not",
-    "python-compat": "nothing in python/baton but its __init__.py, and baton.describe, asks for baton.compat or by an old spelling",
+    "python-compat": "nothing in python/baton but its __init__.py, and baton.describe, asks for baton.tvm or by an old spelling",
     "llvm": "LLVM and lld headers are included in src/codegen/llvm alone",
     "python": "Python headers are included in src/python alone, and in what bench/ffi.py compiles",
     "heavy": "public headers include none of <iostream>, <ranges>, <functional>, <sstream>, <algorithm>, <regex>",
@@ -516,6 +519,7 @@ def lower_names(root):
         rows = [f"{min(number, len(found[path])):3} {path}\n" for path, number in sorted(names_left(root, listing).items()) if path in found]
         if rows or (root / listing).is_file():
             (root / listing).write_text(head + "".join(rows), encoding="utf-8")
+    python_floor.lower(root, paths)
 
 
 def compile_alone(root, path, compiler):
@@ -578,7 +582,7 @@ def check(root=ROOT):
     found += check_sizes(root, paths)
     found += check_names(root, paths)
     found += check_tricks(root, paths)
-    found += [Breach(*one) for one in python_layers.check(root, paths)]
+    found += [Breach(*one) for one in (*python_layers.check(root, paths), *python_floor.check(root, paths))]
     return found
 
 

@@ -18,9 +18,8 @@ LAYERS = [
     ("tir", ["baton.tir"]),
     ("arith", ["baton.arith"]),
     ("te", ["baton.te"]),
-    ("topi", ["baton.topi"]),
     ("relay", ["baton.relay"]),
-    ("driver", ["baton.driver", "baton.relay.quantize"]),
+    ("driver", ["baton.driver"]),
     ("rpc", ["baton.rpc"]),
     (
         "tools",
@@ -32,11 +31,10 @@ LAYERS = [
             "baton.explorer",
             "baton.guard",
             "baton.history",
-            "baton.relay.testing",
             "baton.testing",
         ],
     ),
-    ("baton", ["baton", "baton.compat", "baton.instrument", "baton.transform"]),
+    ("baton", ["baton", "baton.instrument", "baton.transform", "baton.tvm"]),
     ("programs", ["baton.__main__", "baton.cli", "baton.demo", "baton.describe", "baton.exec"]),
 ]
 ORDER = [name for name, _ in LAYERS]
@@ -48,12 +46,13 @@ NAMESPACES = {
     "instrument": "ir",
     "diagnostics": "ir",
     "schedule": "te",
+    "topi": "relay",
     "parser": "relay",
     "codegen": "driver",
-    **{name: name for name in ("ir", "target", "tir", "arith", "te", "topi", "relay", "driver")},
+    **{name: name for name in ("ir", "target", "tir", "arith", "te", "relay", "driver")},
 }
 MODULE_TEXT = re.compile(r"baton(\.\w+)+(:\w+)?")
-COMPAT, FRONT = "baton.compat", "baton"
+COMPAT, TABLES, FRONT = "baton.tvm", "baton.tvm.tables", "baton"
 # Those that may ask for old spellings, besides baton/__init__.py: the package of these itself, and what writes stubs of them.
 MAY_ASK = (COMPAT, "baton.describe")
 
@@ -110,12 +109,12 @@ def global_functions(tree):
 
 
 def tables(tree):
-    """(MODULES, NAMES) of baton/compat: the old paths of modules; by module, the names that it shows and does not have."""
+    """(paths, NAMES) of the floor's tables: the old paths of modules and packages; by module, the names that it shows and does not have."""
     found = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("MODULES", "NAMES"):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("PACKAGES", "MODULES", "NAMES"):
             found[node.targets[0].id] = ast.literal_eval(node.value)
-    return found.get("MODULES", {}), found.get("NAMES", {})
+    return found.get("PACKAGES", {}) | found.get("MODULES", {}), found.get("NAMES", {})
 
 
 def old_names(tree, module, is_package, names):
@@ -172,8 +171,8 @@ def cycles(graph):
     return found
 
 
-def check(root, paths):
-    """(path, line, rule, what) of each breach: "python-layer", "python-cycle", "python-compat"."""
+def parsed(root, paths):
+    """(path of each module, syntax tree of each that has one) of python/baton."""
     files = {module_of(p)[0]: p for p in paths if p.startswith("python/baton/") and p.endswith(".py")}
     trees = {}
     for module, path in files.items():
@@ -181,7 +180,13 @@ def check(root, paths):
             trees[module] = ast.parse((root / path).read_text(encoding="utf-8"))
         except SyntaxError:
             continue  # another rule says so
-    old, names = tables(trees[COMPAT]) if COMPAT in trees else ({}, {})
+    return files, trees
+
+
+def check(root, paths):
+    """(path, line, rule, what) of each breach: "python-layer", "python-cycle", "python-compat"."""
+    files, trees = parsed(root, paths)
+    old, names = tables(trees[TABLES]) if TABLES in trees else ({}, {})
     for path, target in old.items():
         parent, _, last = path.rpartition(".")
         names.setdefault(parent, {})[last] = target
@@ -201,7 +206,7 @@ def check(root, paths):
         for line, other, name in () if may_ask else sorted(old_names(tree, module, is_package, names)):
             yield path, line, "python-compat", f"`{other}` has `{name}` by a table of {COMPAT} alone: {names[other][name]}"
         for line, other, is_import in sorted(imports(tree, module, is_package, known)):
-            if (other == COMPAT or other.startswith(COMPAT + ".") or other in old) and not may_ask:
+            if (other == COMPAT or any(other == path or other.startswith(path + ".") for path in (COMPAT, *old))) and not may_ask:
                 yield path, line, "python-compat", f"`{module}` asks for {other}, which is there for programs alone"
             while other not in files and other != "baton._core" and "." in other:
                 other = other.rpartition(".")[0]  # a name of a package

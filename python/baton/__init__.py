@@ -17,7 +17,7 @@ Importing this loads the runtime library alone; the compiler is loaded by the fi
 import importlib
 import importlib.util
 
-from . import _core, compat, error  # noqa: F401 - old spellings first: their hook has to see the modules that follow
+from . import _core, error  # noqa: F401
 from ._ffi import get_global_func, list_global_func_names, register_extension, register_func, register_object
 from ._ffi.base import BatonError, Error, TVMError
 from ._ffi.hook import answer as _answer
@@ -71,7 +71,6 @@ _answer(
         "ir.annotated_text": "baton.relay.expr:annotated_text",
         "ir.typed_text": "baton.relay.expr:typed_text",
         "ir.arithmetic": "baton.tir.op:arithmetic",
-        "ir.current_key": "baton.compat.type_keys:current_key",
         "ir.make_call": "baton.relay.expr:Call",
         "ir.function_of": "baton.relay.function:function_of",
         "ir.import_std": "baton.relay.prelude:import_std",
@@ -86,9 +85,6 @@ _answer(
         "runtime.read_archive": "baton.driver.archive:read",
         "runtime.graph_of": "baton.driver.graph_executor_codegen:graph_of",
         "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
-        "topi.find_operator": "baton.relay.op:find",
-        "topi.operator_names": "baton.relay.op:names_in",
-        "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
         "driver.torch_program": "baton.contrib.torch:load_program",
         "driver.torch_parts": "baton.contrib.torch:compile_parts",
         "driver.torch_nodes": "baton.contrib.torch:nodes_of",
@@ -109,7 +105,6 @@ _MODULES = frozenset(
         "cache",
         "capsule",
         "cli",
-        "compat",
         "config",
         "contrib",
         "demo",
@@ -130,7 +125,6 @@ _MODULES = frozenset(
         "te",
         "testing",
         "tir",
-        "topi",
         "transform",
     ]
 )
@@ -164,8 +158,6 @@ def __getattr__(name):
         value = getattr(importlib.import_module("baton." + _NAMES[name]), name)
     elif name == "__version__":
         value = importlib.import_module("baton.config").version()
-    elif name in compat.NAMES["baton"]:
-        value = compat.find("baton", name)
     else:
         from .error import did_you_mean
 
@@ -176,7 +168,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_NAMES, *compat.NAMES["baton"], "__version__", *(m for m in _MODULES if importlib.util.find_spec("baton." + m))})
+    return sorted({*globals(), *_NAMES, "__version__", *(m for m in _MODULES if importlib.util.find_spec("baton." + m))})
 
 
 __all__ = [
@@ -214,3 +206,5 @@ __all__ = [
     "webgpu",
     *_errors,
 ]
+
+from . import tvm  # noqa: E402, F401 - old spellings, for programs written for Relay; nothing else asks for it

@@ -441,7 +441,7 @@ def test_every_rule_is_tried_here():
         "trick",
         "kind",
     }
-    tried |= {"python-layer", "python-cycle", "python-compat"}  # in test_python_layers.py
+    tried |= {"python-layer", "python-cycle", "python-compat", "floor"}  # in test_python_layers.py and test_python_floor.py
     assert tried == set(check_layers.RULES)
 
 

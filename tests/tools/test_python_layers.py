@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import check_layers  # noqa: E402
 import python_layers  # noqa: E402
 
-TABLES = 'MODULES = {"baton.relay.vm": "baton.driver.vm"}\nNAMES = {"baton.relay": {"build": "baton.driver.relay_build:build"}}\n'
+TABLES = 'PACKAGES = {"baton.relay.moved": "baton.tvm.moved"}\nMODULES = {"baton.relay.vm": "baton.driver.vm"}\nNAMES = {"baton.relay": {"build": "baton.driver.relay_build:build"}}\n'
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def package(tmp_path):
     return write
 
 
-PACKAGES = ["_ffi", "runtime", "ir", "target", "tir", "arith", "te", "topi", "relay", "driver", "guard", "cli"]
+PACKAGES = ["_ffi", "runtime", "ir", "target", "tir", "arith", "te", "relay", "driver", "guard", "cli"]
 
 
 @pytest.mark.parametrize("lower, higher", list(zip(PACKAGES, PACKAGES[1:], strict=False)))
@@ -76,7 +76,8 @@ def test_the_top_of_the_package_is_above_all_layers_but_programs(package):
     assert package({**files, "cli/__init__.py": "", "guard/__init__.py": "import baton\n"}) == [("guard/__init__.py", 1, "python-layer")]
 
 
-def test_a_folder_can_stand_in_another_layer_than_its_package(package):
+def test_a_folder_can_be_in_another_layer_than_its_package(package, monkeypatch):
+    monkeypatch.setitem(python_layers.LAYER_OF, "baton.relay.testing", "tools")
     files = {"testing/__init__.py": "", "relay/__init__.py": "", "relay/testing/__init__.py": "from ... import testing\n"}
     assert package(files) == []
     assert package({**files, "relay/one.py": "from . import testing\n"}) == [("relay/one.py", 1, "python-layer")]
@@ -100,9 +101,9 @@ def test_a_package_that_shows_its_modules_is_no_cycle(package):
 @pytest.mark.parametrize(
     "text",
     [
-        "from .. import compat\n",
-        "from ..compat import nvcc\n",
-        "import baton.compat.nvcc\n",
+        "from .. import tvm\n",
+        "from ..tvm import nvcc\n",
+        "import baton.tvm.nvcc\n",
         "from ..relay import vm\n",
         "import baton.relay.vm\n",
         "from ..relay.vm import compile\n",
@@ -110,15 +111,24 @@ def test_a_package_that_shows_its_modules_is_no_cycle(package):
         "from .. import relay; relay.build()\n",
         "import baton.relay; baton.relay.build()\n",
         "from .. import relay as r; r.vm.compile\n",
+        "import baton.relay.moved\n",
+        "import baton.relay.moved.below\n",
+        "from ..relay import moved\n",
     ],
 )
 def test_nothing_asks_for_old_spellings(package, text):
-    files = {"__init__.py": "", "compat/__init__.py": TABLES, "compat/nvcc.py": "", "relay/__init__.py": "", "cli/__init__.py": ""}
+    files = {"__init__.py": "", "tvm/__init__.py": "", "tvm/tables.py": TABLES, "tvm/nvcc.py": "", "relay/__init__.py": "", "cli/__init__.py": ""}
     assert {rule for _, _, rule in package({**files, "cli/one.py": text})} == {"python-compat"}
 
 
 def test_what_the_tables_name_may_be_used_by_its_own_name(package):
-    files = {"__init__.py": "from . import compat\n", "compat/__init__.py": TABLES, "relay/__init__.py": "", "driver/relay_build.py": "def build(): pass\n"}
+    files = {
+        "__init__.py": "from . import tvm\n",
+        "tvm/__init__.py": "",
+        "tvm/tables.py": TABLES,
+        "relay/__init__.py": "",
+        "driver/relay_build.py": "def build(): pass\n",
+    }
     assert package({**files, "cli/__init__.py": "from ..driver import relay_build\nrelay_build.build()\nbuild = relay_build.build\n"}) == []
 
 

@@ -11,7 +11,7 @@ from .step import ROOT, StepFailed
 FOLDERS = ("src", "include", "python")
 SUFFIXES = (".cpp", ".h", ".py")
 # Names of functions of `topi`, which are spelt as operators are.
-TABLES_OF_OTHERS = {"python/baton/topi/signatures.py"}
+TABLES_OF_OTHERS = {"python/baton/tvm/topi/signatures.py"}
 # Rules of PyTorch's converter make calls by an operator's name, as programs do.
 CALLERS = "python/baton/contrib/torch/ops/"
 INTRINSICS_IN = ("src/tir/intrin",)

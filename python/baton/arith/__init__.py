@@ -17,19 +17,6 @@ from .iter_affine_map import (
     normalize_iter_map_to_expr,
 )
 
-_INSTEAD = {
-    "subspace_divide": "detect_iter_map says whether indices are independent",
-    "inverse_affine_iter_map": "detect_iter_map gives scales, factors and extents",
-    "iter_map_simplify": "Analyzer().simplify() cancels divisions and remainders",
-}
-
-
-def __getattr__(name):
-    if name in _INSTEAD:
-        raise AttributeError(f"baton.arith.{name} is not there: {_INSTEAD[name]}")
-    raise AttributeError(f"module 'baton.arith' has no attribute {name!r}")
-
-
 __all__ = [
     "Analyzer",
     "ConstIntBound",

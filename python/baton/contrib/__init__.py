@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bridges to other projects' interfaces, and what programs of old look for in this place."""
+"""Bridges to the interfaces of other projects."""
 
 import importlib
 import importlib.util

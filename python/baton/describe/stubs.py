@@ -12,7 +12,7 @@ from pathlib import Path
 
 import baton
 
-from .. import _core, compat
+from .. import _core, tvm
 from .._ffi.registry import _Float, _Int
 from . import model
 from .model import is_identifier
@@ -129,8 +129,11 @@ class ModuleStub:
         """`name` is what `module` has as `original`."""
         if name == original and original.islower() and f"{module}.{original}" == f"{self.name}.{original}":
             self.imports.add(f"from . import {name} as {name}")
-        else:
+        elif name == original:
             self.imports.add(f"from {module} import {original} as {name}")
+        else:  # an import by another name is private to a stub
+            self.imports.add(f"from {module} import {original} as _{name}")
+            self.body.append(f"{name} = _{name}")
         self.names.add(name)
 
     def text(self):
@@ -430,9 +433,15 @@ def optional_type(words):
     return kind if kind == "_t.Any" or words in ("int", "float", "bool", "str", "dtype") else f"{kind} | None"
 
 
+@functools.cache
+def old_paths():
+    """Path of Relay's time -> the module that it leads to."""
+    return dict(tvm.paths())
+
+
 def public_home(cls):
     """(module, name) that a class is defined in, in the stubs."""
-    return compat.MODULES.get(cls.__module__, cls.__module__), cls.__qualname__
+    return tvm.MODULES.get(cls.__module__, cls.__module__), cls.__qualname__
 
 
 def _operator_home(op):
@@ -450,7 +459,7 @@ def _value_home(value, module):
         return _operator_home(value), value.name.rsplit(".", 1)[-1]
     if isinstance(value, (type, PassFunction)) or inspect.isfunction(value) or inspect.isbuiltin(value):
         home = getattr(value, "__module__", "") or ""
-        home = compat.MODULES.get(home, home)
+        home = tvm.MODULES.get(home, home)
         name = getattr(value, "__qualname__", "")
         if home.startswith("baton.") and home != module and name.isidentifier():
             found = getattr(_module(home), name, None) if _module(home) else None
@@ -488,7 +497,7 @@ def public_names(module):
         if isinstance(value, types.ModuleType) and (not value.__name__.startswith("baton") or value.__name__.startswith(model.PROGRAMS)):
             continue
         home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-        if isinstance(home, str) and compat.instead_of(home) is not None:
+        if isinstance(home, str) and tvm.instead_of(home) is not None:
             continue  # not there
         home = getattr(value, "__module__", None)
         foreign = isinstance(home, str) and home.split(".")[0] not in ("baton", "builtins") and (isinstance(value, type) or callable(value))
@@ -526,7 +535,7 @@ def module_stub(name):
         seen.add(public)
         home = _value_home(value, name)
         if isinstance(value, types.ModuleType):
-            if f"{name}.{public}" in compat.MODULES:
+            if f"{name}.{public}" in old_paths():
                 stub.export(public, name, public)
             else:
                 parent, _, last = value.__name__.rpartition(".")
@@ -634,11 +643,13 @@ def package_stubs():
         stub = module_stub(name)
         is_package = name in found and stub.is_package or any(n.startswith(name + ".") for n in operator_groups)
         out[path + ("/__init__.pyi" if is_package else ".pyi")] = stub.text()
-    for path, module in compat.MODULES.items():
+    for path, module in old_paths().items():
         names = [
-            public for public, value in public_names(_module(module)) if public not in compat.NAMES.get(module, ()) and not isinstance(value, types.ModuleType)
+            public for public, value in public_names(_module(module)) if public not in tvm.NAMES.get(module, ()) and not isinstance(value, types.ModuleType)
         ]
-        out[path.replace(".", "/") + ".pyi"] = _HEADER + "".join(f"from {module} import {n} as {n}\n" for n in names)
+        below = [other.rpartition(".")[2] for other in old_paths() if other.rpartition(".")[0] == path] if path in tvm.PACKAGES else []
+        text = _HEADER + "".join(f"from {module} import {n} as {n}\n" for n in names) + "".join(f"from . import {n} as {n}\n" for n in below if n not in names)
+        out[path.replace(".", "/") + ("/__init__.pyi" if below else ".pyi")] = text
     return out
 
 

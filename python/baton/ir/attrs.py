@@ -5,10 +5,14 @@ import typing
 
 from .. import _core
 from .._core import Object
-from .._ffi.hook import Hook
 
-# Types that are known here under another key.
-_current_key = Hook("ir.current_key")
+# Type keys that programs and files write without the name of their IR.
+_WITHOUT_IR = {"Tensor": "te.Tensor", "PlaceholderOp": "te.PlaceholderOp", "ComputeOp": "te.ComputeOp", "TensorType": "relay.TensorType"}
+
+
+def current_key(type_key):
+    """Returns the key that a type has here, by the key that a program or a file has for it."""
+    return _WITHOUT_IR.get(type_key, type_key)
 
 
 class AttrFieldInfo(typing.NamedTuple):
@@ -129,4 +133,4 @@ def make_node(type_key, **kwargs):
     for name, value in kwargs.items():
         if isinstance(value, str) and not value and name.endswith("dtype"):
             kwargs[name] = "void"  # of attributes: it is not given
-    return _core.make_node(type_key if _core.type_known(type_key) else _current_key(type_key), **kwargs)
+    return _core.make_node(type_key if _core.type_known(type_key) else current_key(type_key), **kwargs)

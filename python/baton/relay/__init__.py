@@ -64,7 +64,7 @@ from .ty import (
 )
 from .type_functor import TypeFunctor, TypeMutator, TypeVisitor
 
-_MODULES = frozenset(["backend", "data_dep_optimization", "dataflow_pattern", "frontend", "loops", "prelude", "qnn"])
+_MODULES = frozenset(["backend", "dataflow_pattern", "frontend", "loops", "prelude", "qnn"])
 astext = _ir.base.astext
 
 

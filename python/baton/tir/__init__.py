@@ -4,9 +4,7 @@
 from .. import ir as _ir  # noqa: F401
 from .._ffi.object import attach_classes
 from ..ir import PrimExpr, Range
-from . import absent, analysis, expr, function, ir_builder, op, stmt, stmt_functor, transform
-from .absent import *  # noqa: F403
-from .absent import __all__ as _absent_names
+from . import analysis, expr, function, ir_builder, op, stmt, stmt_functor, transform
 from .buffer import Buffer, decl_buffer
 from .data_layout import BijectiveLayout, Layout, bijective_layout, layout
 from .expr import (
@@ -134,7 +132,6 @@ __all__ = [
     "Sub",
     "Var",
     "While",
-    "absent",
     "analysis",
     "bijective_layout",
     "decl_buffer",
@@ -148,6 +145,5 @@ __all__ = [
     "stmt_list",
     "stmt_seq",
     "transform",
-    *_absent_names,
     *_ops,
 ]

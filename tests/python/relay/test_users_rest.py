@@ -80,10 +80,9 @@ def test_paths_of_files(line):
 
 
 def test_packages_with_files_are_known():
-    from baton import compat
-    from baton.compat import deep_paths
+    from baton.tvm import deep_paths, tables
 
-    assert set(deep_paths.PATHS) == compat._WITH_FILES
+    assert set(deep_paths.PATHS) == tables.WITH_FILES
 
 
 def test_functions_keep_their_names_behind_such_paths():

@@ -14,8 +14,11 @@ from baton.ir import load_json, save_json, structural_equal
 def test_te_gradient():
     x = te.placeholder((3,))
     y = te.compute((3,), lambda i: x[i] * x[i])
-    g = te.gradient(y, [x])
-    assert len(g) == 1
+    (g,) = te.gradient(y, [x])
+    f = tvm.build(te.create_schedule(g.op), [x, g], 'llvm')
+    d = tvm.nd.empty((3, 3))
+    f(tvm.nd.array(np.array([1, 2, 3], 'float32')), d)
+    assert d.numpy().tolist() == [[2, 0, 0], [0, 4, 0], [0, 0, 6]]
 
 
 def test_gemm_sym():
