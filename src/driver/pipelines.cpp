@@ -10,8 +10,11 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/with.h>
+#include <relay/transform/quantize_weights.h>
 
+#include <map>
 #include <optional>
+#include <string>
 
 namespace baton::driver {
 namespace {
@@ -38,9 +41,8 @@ const transform::RegisterPass<DecomposeAll> registered_decompose;
 
 BATON_REGISTER_PASS_CONFIG_OPTION(
     "precision", String,
-    "What products of float32 are computed in: \"exact\", which is the default and leaves them as they are, \"bf16\" "
-    "or "
-    "\"f16\". Sums, softmax and norms are float32 in each, inputs and outputs keep their types.");
+    "What products of float32 are computed in: \"exact\", which is the default and leaves them as they are, "
+    "\"bf16\" or \"f16\". Sums, softmax and norms are float32 in each, inputs and outputs keep their types.");
 
 /// The narrow type that was asked for; null where none was.
 std::optional<DataType> AskedPrecision() {
@@ -49,6 +51,34 @@ std::optional<DataType> AskedPrecision() {
   if (asked == "bf16") return DataType::BFloat16();
   if (asked == "f16") return DataType::Float(16);
   throw runtime::ValueError("precision is \"" + asked.str() + "\"; it is \"exact\", \"bf16\" or \"f16\"");
+}
+
+BATON_REGISTER_PASS_CONFIG_OPTION(
+    "weights", String,
+    "How constant weights of products are stored: \"exact\", which is the default and leaves them as they are, "
+    "\"int8\" or \"int4\", with a "
+    "scale and a zero point for each 32 weights of an output, or for another power of two: \"int4:128\".");
+
+/// The bits and the block that were asked for; nothing where none were.
+std::optional<relay::transform::QuantizeWeightsOptions> AskedWeights() {
+  const std::string asked = transform::PassContext::Current()->GetConfig<String>("weights", "exact").str();
+  if (asked == "exact") return {};
+  relay::transform::QuantizeWeightsOptions options;
+  const std::string kind = asked.substr(0, asked.find(':'));
+  options.bits = kind == "int8" ? 8 : 4;
+  if (kind.size() < asked.size()) {
+    const std::string block = asked.substr(kind.size() + 1);
+    static const std::map<std::string, int64_t> kBlocks = {
+        {"16", 16}, {"32", 32}, {"64", 64}, {"128", 128}, {"256", 256}};
+    const auto it = kBlocks.find(block);
+    options.block = it == kBlocks.end() ? 0 : it->second;
+  }
+  if ((kind != "int8" && kind != "int4") || options.block == 0) {
+    throw runtime::ValueError("weights is \"" + asked +
+                              "\"; it is \"exact\", \"int8\" or \"int4\", with the weights of a block (16, 32, 64, "
+                              "128 or 256) behind a colon where they are not 32: \"int4:128\"");
+  }
+  return options;
 }
 
 /// `plan`: the device of what no annotation decides, in a program for several devices.
@@ -100,6 +130,8 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   add(EliminateCommonSubexpr());
   // From here on attention is one operator.
   add(FuseAttention());
+  // From here on weights are stored in as few bits as were asked for.
+  if (const auto asked = AskedWeights()) add(QuantizeWeights(*asked));
   if (const std::optional<DataType> asked = AskedPrecision()) {
     // From here on products are of the type that was asked for, and so is what lies in memory for them.
     ToMixedPrecisionOptions mixed;
@@ -116,6 +148,7 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   // From here on states are memory that is appended to.
   add(StateToBuffers());
   add(PackDense());
+  add(PackFewBits());
   add(SplitArgs());  // code of functions with thousands of parameters takes the square of them to make
   add(FoldConstant());
   add(NarrowWeights());

@@ -188,6 +188,8 @@ BATON_DLL Pass FuseAttention();
 
 /// Puts constant weights of nn.dense into the panels that kernels of the current target read.
 BATON_DLL Pass PackDense();
+/// Puts constant weights of few bits (`nn.contrib_matmul_nbits`) into panels, as the kernel reads them.
+BATON_DLL Pass PackFewBits();
 /// Attribute of main: by the name of an input, that of the output which is the input with new elements behind it.
 inline constexpr const char* kState = "state";
 /// What StateToBuffers leaves of it: the numbers of the inputs that are states, in order. As many results, the last

@@ -107,6 +107,24 @@ struct DenseAttrs : AttrsNode<DenseAttrs> {
     d(F<&DenseAttrs::out_dtype>, "Dtype of sum and result; not given: that of data.");
   }
 };
+struct MatmulNBitsAttrs : AttrsNode<MatmulNBitsAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MatmulNBitsAttrs";
+  int64_t bits = 4;
+  int64_t block = 32;
+  int64_t panel = 0;
+  int64_t units = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&MatmulNBitsAttrs::bits>, "Bits of an element of the weight. R3: 2, 4 or 8.", AtLeast(2));
+    d(F<&MatmulNBitsAttrs::block>, "Rows of the weight with one scale. R3: a multiple of the elements of a byte.",
+      AtLeast(1));
+    d(F<&MatmulNBitsAttrs::panel>,
+      "Columns that are side by side in memory: weight, scale and zero are (N / panel, rows, panel) then. 0: they are "
+      "(rows, N).",
+      AtLeast(0));
+    d(F<&MatmulNBitsAttrs::units>, "N of a weight in panels, the last of which may have columns that are not there.",
+      AtLeast(0));
+  }
+};
 struct MatmulAttrs : AttrsNode<MatmulAttrs> {
   static constexpr auto _type_key = "relay.attrs.MatmulAttrs";
   PrimExpr units;
@@ -267,8 +285,8 @@ struct UpSamplingAttrs : AttrsNode<UpSamplingAttrs> {
 
 namespace op {
 extern BATON_DLL const Op conv1d, conv2d, conv3d, conv2d_nchwc, depthwise_conv2d_nchwc, conv1d_transpose,
-    conv2d_transpose, conv3d_transpose, deformable_conv2d, dense, dense_pack, unpack_panels, matmul, matmul_permuted,
-    recurrence, batch_matmul, einsum, attention;
+    conv2d_transpose, conv3d_transpose, deformable_conv2d, dense, dense_pack, unpack_panels, matmul, matmul_nbits,
+    matmul_permuted, unpack_nbits, recurrence, batch_matmul, einsum, attention;
 extern BATON_DLL const Op batch_norm, instance_norm, layer_norm, group_norm, rms_norm, l2_normalize, lp_normalize, lrn,
     log_softmax, hardmax, dropout;
 extern BATON_DLL const Op max_pool1d, max_pool2d, max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d,

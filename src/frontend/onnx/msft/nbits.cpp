@@ -32,9 +32,6 @@ Value ZeroPoints(Ctx& c, const Value& given, int64_t rows, int64_t blocks, int64
   return c.Unsqueeze(c.Cast(c.Slice(z, 1, 0, blocks), t), {2});
 }
 
-/// Up to so many rows the product unpacks as it goes; for more the weight is unpacked once for each call.
-constexpr int64_t kFewRows = 4;
-
 /// Matrices of fewer elements are as well off in float32.
 constexpr int64_t kFewElements = 4096;
 
@@ -42,15 +39,7 @@ constexpr int64_t kFewElements = 4096;
 
 Value TimesPacked(Ctx& c, const Value& a, const Value& bytes, const Value& scale, const Value& zero, int64_t bits,
                   int64_t block) {
-  Dims shape = c.Lengths(a);
-  const int64_t rows = c.Volume(shape, 0, shape.size() - 1);
-  const Value x = c.Reshape(a, {rows, shape.back()});
-  shape.back() = bytes.dims[1];
-  const std::vector<std::pair<const char*, Any>> bits_of_block = {{"bits", bits}, {"block", block}};
-  if (Ctx::IsSymbol(rows) || rows <= kFewRows)
-    return c.Reshape(c.CallWith("nn.contrib_matmul_nbits", {x, bytes, scale, zero}, bits_of_block), shape);
-  Value w = c.CallWith("nn.contrib_unpack_nbits", {bytes, scale, zero}, bits_of_block);
-  return c.Reshape(c.Call("nn.matmul", {x, w}), shape);
+  return c.CallWith("nn.contrib_matmul_nbits", {a, bytes, scale, zero}, {{"bits", bits}, {"block", block}});
 }
 
 Value TimesFewBits(Ctx& c, const Value& a, const FewBits& b) {
@@ -94,11 +83,14 @@ Values MatMulNBits(Ctx& c) {
   if (k % 8 == 0 && t == DataType::Float(32) && (bits == 2 || bits == 4 || bits == 8)) {
     // The bytes of a column side by side with those of the next, so that neighbours of the result read neighbours.
     Value bytes = c.Transpose(c.Reshape(packed, {n, blocks * block * bits / 8}), {1, 0});
-    Value zeros = ZeroPoints(c, c.Opt(3), n, blocks, bits, t);
-    zeros = c.Rank(zeros) == 0 ? c.Call("full", {zeros}, {{"shape", IntsAny({blocks, n})}, {"dtype", t}})
+    // Zero points stay bytes where they are whole numbers, and scales half floats.
+    const DataType z = c.Has(3) && IsFloat(c.T(3).dtype) ? t : DataType::UInt(8);
+    Value zeros = ZeroPoints(c, c.Opt(3), n, blocks, bits, z);
+    zeros = c.Rank(zeros) == 0 ? c.Call("full", {zeros}, {{"shape", IntsAny({blocks, n})}, {"dtype", z}})
                                : c.Transpose(c.Squeeze(zeros, {2}), {1, 0});
     bytes = c.Slice(bytes, 0, 0, k * bits / 8);
-    Value scale = c.Transpose(c.Cast(c.Reshape(scales, {n, blocks}), t), {1, 0});
+    const bool half = scales.dtype == DataType::Float(16) && z != t;
+    Value scale = c.Transpose(c.Cast(c.Reshape(scales, {n, blocks}), half ? scales.dtype : t), {1, 0});
     y = TimesPacked(c, c.Cast(a, t), bytes, scale, zeros, bits, block);
     if (c.Has(5)) y = c.Add(y, c.Cast(c.T(5), t));
     return {c.Cast(y, a.dtype)};

@@ -13,71 +13,69 @@
 namespace baton::relay {
 namespace {
 
-struct MatmulNBitsAttrs : AttrsNode<MatmulNBitsAttrs> {
-  static constexpr auto _type_key = "relay.attrs.MatmulNBitsAttrs";
-  int64_t bits = 4;
-  int64_t block = 32;
-  static constexpr void Describe(auto& d) {
-    d(F<&MatmulNBitsAttrs::bits>, "Bits of an element of the weight. R3: 2, 4 or 8.", AtLeast(2));
-    d(F<&MatmulNBitsAttrs::block>, "Rows of the weight with one scale. R3: a multiple of the elements of a byte.",
-      AtLeast(1));
-  }
-};
-
 /// What is asked of weight, scale and zero, which are operands `first` and the two behind it. Elements of a byte.
 int64_t CheckWeight(const MatmulNBitsAttrs& a, const TypeArgs& in, int first) {
   in.Floating(first + 1, "R1");
-  in.SameDtype(first + 1, first + 2, "R1");
-  for (int i = first; i < first + 3; ++i) in.Rank(i, 2, "R2");
+  if (in.dtype(first + 2) != DataType::UInt(8)) in.SameDtype(first + 1, first + 2, "R1");
+  const int64_t rank = a.panel > 0 ? 3 : 2, line = rank - 2;
+  for (int i = first; i < first + 3; ++i) in.Rank(i, static_cast<int>(rank), "R2");
   if (a.bits != 2 && a.bits != 4 && a.bits != 8) in.Fail("R3", "bits is " + Str(a.bits) + "; it is 2, 4 or 8");
   const int64_t each = 8 / a.bits;
   if (a.block % each != 0) in.Fail("R3", "block is " + Str(a.block) + ", where a byte has " + Str(each) + " elements");
   const Shape &w = in.shape(first), &s = in.shape(first + 1), &z = in.shape(first + 2);
-  const PrimExpr blocks = floordiv(w[0] + PrimExpr(a.block / each - 1), PrimExpr(a.block / each));
-  if (in.dtype(first) != DataType::UInt(8) || !in.Same(w[1], s[1]) || !in.Same(s[1], z[1]) || !in.Same(s[0], z[0]) ||
-      !in.Same(s[0], blocks)) {
-    in.Fail("R4", in.Show(first) + " does not fit " + in.Show(first + 1) + " and " + in.Show(first + 2));
-  }
+  const PrimExpr blocks = floordiv(w[line] + PrimExpr(a.block / each - 1), PrimExpr(a.block / each));
+  bool fits = in.dtype(first) == DataType::UInt(8) && in.Same(s[line], z[line]) && in.Same(s[line], blocks);
+  for (int64_t i = 0; i < rank; ++i) fits = fits && (i == line || (in.Same(w[i], s[i]) && in.Same(s[i], z[i])));
+  if (a.panel > 0)
+    fits = fits && in.Same(w[2], PrimExpr(a.panel)) && in.Same(w[0], PrimExpr((a.units + a.panel - 1) / a.panel));
+  if (!fits) in.Fail("R4", in.Show(first) + " does not fit " + in.Show(first + 1) + " and " + in.Show(first + 2));
   return each;
 }
 
 Type MatmulNBitsType(const MatmulNBitsAttrs& a, const TypeArgs& in) {
-  in.SameDtype(0, 2, "R1");
+  if (in.dtype(2) != DataType::Float(16)) in.SameDtype(0, 2, "R1");
   in.MinRank(0, 1, "R2");
-  const int64_t each = CheckWeight(a, in, 1);
+  const int64_t each = CheckWeight(a, in, 1), line = a.panel > 0 ? 1 : 0;
   Shape out = in.shape(0);
   const int64_t last = static_cast<int64_t>(out.size()) - 1;
-  if (!in.Same(out[last], in.shape(1)[0] * PrimExpr(each)))
+  if (!in.Same(out[last], in.shape(1)[line] * PrimExpr(each)))
     in.Fail("R4", in.Show(0) + " and " + in.Show(1) + ": the sum runs over other numbers of elements");
-  out.Set(last, in.shape(1)[1]);
+  out.Set(last, a.panel > 0 ? PrimExpr(a.units) : in.shape(1)[1]);
   return TensorType(out, in.dtype(0));
 }
 
 Type UnpackNBitsType(const MatmulNBitsAttrs& a, const TypeArgs& in) {
-  const int64_t each = CheckWeight(a, in, 0);
-  return TensorType(Shape{in.shape(0)[0] * PrimExpr(each), in.shape(0)[1]}, in.dtype(1));
+  const int64_t each = CheckWeight(a, in, 0), line = a.panel > 0 ? 1 : 0;
+  return TensorType(Shape{in.shape(0)[line] * PrimExpr(each), a.panel > 0 ? PrimExpr(a.units) : in.shape(0)[1]},
+                    in.dtype(1) == DataType::Float(16) ? DataType::Float(32) : in.dtype(1));
 }
 
 Tensor LowerUnpackNBits(const MatmulNBitsAttrs& a, const Tensors& in, const Type& out_type) {
   const Tensor &w = in[0], &scale = in[1], &zero = in[2];
   const int64_t each = 8 / a.bits;
-  const DataType i32 = DataType::Int(32);
+  const DataType i32 = DataType::Int(32), t = AsTensor(out_type)->dtype;
+  auto at = [&](const Tensor& from, const PrimExpr& row, const PrimExpr& n) {
+    if (a.panel == 0) return from(Shape{row, n});
+    return from(Shape{floordiv(n, PrimExpr(a.panel)), row, floormod(n, PrimExpr(a.panel))});
+  };
   return te::Compute(
       AsTensor(out_type)->shape,
       [&](Indices i) {
         const PrimExpr block = floordiv(i[0], PrimExpr(a.block)), n = i[1];
-        PrimExpr bits = cast(i32, w(Shape{floordiv(i[0], PrimExpr(each)), n}));
+        PrimExpr bits = cast(i32, at(w, floordiv(i[0], PrimExpr(each)), n));
         if (each > 1) {
           bits = shift_right(bits, cast(i32, floormod(i[0], PrimExpr(each)) * PrimExpr(a.bits)));
           bits = bitwise_and(bits, cast(i32, PrimExpr((int64_t{1} << a.bits) - 1)));
         }
-        return (cast(scale.dtype(), bits) - zero(Shape{block, n})) * scale(Shape{block, n});
+        return (cast(t, bits) - cast(t, at(zero, block, n))) * cast(t, at(scale, block, n));
       },
       "unpack_nbits", "injective");
 }
 
-/// The loops of a product: a tile of columns at a time, and of it a block of the weight, which is unpacked once into
-/// memory of the first cache for all rows. An element's sum runs over k in order, whatever the number of rows is.
+/// The loops of a product: so many columns at a time, and of them a step of rows of the weight, which has one scale.
+/// Few rows of data are multiplied by numbers that are unpacked in registers; for more, a step is unpacked once into
+/// memory of the first cache. Either way an element is the same sum of the same numbers: of each step, over k in order,
+/// times its scale, added in order.
 class NBitsLoops {
  public:
   NBitsLoops(const MatmulNBitsAttrs& a, const Array<tir::Buffer>& in, const tir::Buffer& out)
@@ -86,36 +84,55 @@ class NBitsLoops {
         scale_(in[2]),
         zero_(in[3]),
         out_(out),
+        type_(out->dtype),
         bits_(a.bits),
         each_(8 / a.bits),
-        block_(a.block) {
+        block_(a.block),
+        panel_(a.panel) {
     lead_ = Shape(out->shape.begin(), out->shape.end() - 1);
     rows_ = topi::Product(lead_);
     // Of a longer block, parts: so many rows of the weight are unpacked at a time.
     step_ = block_ <= kMostRows ? block_ : std::gcd(block_, kMostRows);
     step_ = std::max(step_, each_);
+    depth_ = w_->shape[panel_ > 0 ? 1 : 0] * PrimExpr(each_);
   }
 
   tir::Stmt Loops() const {
-    const PrimExpr n = out_->shape[out_->shape.size() - 1], tiles = floordiv(n, PrimExpr(kColumns));
-    tir::Var tile("tile");
-    tir::ForNode loop;
-    loop.loop_var = tile, loop.min = 0, loop.extent = tiles, loop.kind = tir::ForKind::kParallel;
-    loop.body = Tile(tile * PrimExpr(kColumns), kColumns);
-    const PrimExpr work = (rows_ + PrimExpr(2)) * w_->shape[0] * n;
-    Array<tir::Stmt> all{tir::ParallelIf(PrimExpr(kParallelWork) <= work, tir::For(std::move(loop)))};
+    const PrimExpr n = out_->shape[out_->shape.size() - 1], work = (rows_ + PrimExpr(2)) * depth_ * n;
+    auto in_parallel = [&](const PrimExpr& count, auto body) {
+      tir::Var at("tile");
+      tir::ForNode loop;
+      loop.loop_var = at, loop.min = 0, loop.extent = count, loop.kind = tir::ForKind::kParallel, loop.body = body(at);
+      return tir::ParallelIf(PrimExpr(kParallelWork) <= work, tir::For(std::move(loop)));
+    };
+    if (panel_ > 0) {
+      return in_parallel(w_->shape[0], [&](const PrimExpr& p) {
+        const Place at{p * PrimExpr(panel_), p, panel_};
+        if (tir::is_const_int(floormod(n, PrimExpr(panel_)), 0)) return Tile(at);
+        return tir::Stmt(tir::IfThenElse(at.begin + PrimExpr(panel_) <= n, Tile(at), InRegisters(at, n - at.begin)));
+      });
+    }
+    Array<tir::Stmt> all{in_parallel(floordiv(n, PrimExpr(kColumns)), [&](const PrimExpr& p) {
+      return Tile({p * PrimExpr(kColumns), PrimExpr(), kColumns});
+    })};
     // What is left of the columns: a tile of each power of two below.
     for (int64_t width = kColumns / 2; width >= 1; width /= 2) {
       const PrimExpr begin = floordiv(n, PrimExpr(2 * width)) * PrimExpr(2 * width);
       const PrimExpr there = floormod(floordiv(n, PrimExpr(width)), PrimExpr(2));
       if (tir::is_const_int(there, 0)) continue;
-      all.push_back(topi::Loops({there}, [&](const Shape&) { return Tile(begin, width); }));
+      all.push_back(topi::Loops({there}, [&](const Shape&) { return Tile({begin, PrimExpr(), width}); }));
     }
     return tir::SeqStmt::Flatten(all);
   }
 
  private:
-  static constexpr int64_t kColumns = 32, kRows = 4, kMostRows = 64, kParallelWork = 1 << 16;
+  static constexpr int64_t kColumns = 32, kRows = 4, kMostRows = 64, kFewRows = 8, kParallelWork = 1 << 16;
+
+  /// Columns `begin` to `begin + width` of the result, which are panel `panel` of the weight where it has panels.
+  struct Place {
+    PrimExpr begin, panel;
+    int64_t width;
+  };
 
   static PrimExpr Load(const tir::Buffer& b, const Shape& at) { return tir::BufferLoad(b, at); }
   /// A store for each of `width` columns, side by side.
@@ -127,10 +144,19 @@ class NBitsLoops {
     n.loop_var = c, n.min = 0, n.extent = PrimExpr(width), n.kind = tir::ForKind::kVectorized, n.body = body(c);
     return tir::For(std::move(n));
   }
-  static tir::Stmt With(const tir::Buffer& b, tir::Stmt body) {
-    tir::AllocateNode n;
-    n.buffer = b, n.body = std::move(body);
-    return tir::Allocate(std::move(n));
+  static tir::Stmt With(const Array<tir::Buffer>& buffers, tir::Stmt body) {
+    for (const tir::Buffer& b : buffers) {
+      tir::AllocateNode n;
+      n.buffer = b, n.body = std::move(body);
+      body = tir::Allocate(std::move(n));
+    }
+    return body;
+  }
+  tir::Buffer Local(const char* name, int64_t rows, int64_t width) const {
+    return tir::Buffer::Make({rows, width}, type_, name, "local");
+  }
+  PrimExpr Fma(const PrimExpr& a, const PrimExpr& b, const PrimExpr& c) const {
+    return type_.bits() >= 32 ? fma(a, b, c) : c + a * b;
   }
   /// The index of a row's element.
   Shape At(const PrimExpr& row, const PrimExpr& last) const {
@@ -138,84 +164,149 @@ class NBitsLoops {
     at.push_back(last);
     return at;
   }
-
-  tir::Stmt Tile(const PrimExpr& begin, int64_t width) const {
-    const DataType t = out_->dtype;
-    tir::Stmt clear = topi::Loops({rows_}, [&](const Shape& r) {
-      return Columns(width, [&](const PrimExpr& c) { return topi::Store(out_, At(r[0], begin + c), Lit(0, t)); });
-    });
-    const tir::Buffer tile = tir::Buffer::Make({step_, width}, t, "unpacked", "local");
-    const PrimExpr k = w_->shape[0] * PrimExpr(each_), whole = floordiv(k, PrimExpr(step_));
-    auto part = [&](const PrimExpr& at, const PrimExpr& count) {
-      return tir::SeqStmt::Flatten({Unpack(tile, at, count, begin, width), Multiply(tile, at, count, begin, width)});
-    };
-    tir::Stmt body =
-        topi::Loops({whole}, [&](const Shape& b) { return part(b[0] * PrimExpr(step_), PrimExpr(step_)); });
-    const PrimExpr rest = k - whole * PrimExpr(step_);
-    if (!tir::is_const_int(rest, 0)) body = tir::SeqStmt::Flatten({body, part(whole * PrimExpr(step_), rest)});
-    return tir::SeqStmt::Flatten({clear, With(tile, body)});
+  /// An element of the weight, of scales or of zero points, at a row of them.
+  PrimExpr OfColumn(const tir::Buffer& b, const Place& p, const PrimExpr& row, const PrimExpr& c) const {
+    return panel_ > 0 ? Load(b, {p.panel, row, c}) : Load(b, {row, p.begin + c});
+  }
+  PrimExpr Scale(const Place& p, const PrimExpr& at, const PrimExpr& c) const {
+    return cast(type_, OfColumn(scale_, p, floordiv(at, PrimExpr(block_)), c));
   }
 
-  /// Rows `at` to `at + count` of the weight, which have one scale, into `tile`.
-  tir::Stmt Unpack(const tir::Buffer& tile, const PrimExpr& at, const PrimExpr& count, const PrimExpr& begin,
-                   int64_t width) const {
-    const DataType i32 = DataType::Int(32), t = tile->dtype;
+  /// f(at, count) for each step of the weight's rows, in order.
+  template <class F>
+  tir::Stmt Steps(F f) const {
+    const PrimExpr whole = floordiv(depth_, PrimExpr(step_)), rest = depth_ - whole * PrimExpr(step_);
+    tir::Stmt body = topi::Loops({whole}, [&](const Shape& b) { return f(b[0] * PrimExpr(step_), PrimExpr(step_)); });
+    return tir::is_const_int(rest, 0) ? body : tir::SeqStmt::Flatten({body, f(whole * PrimExpr(step_), rest)});
+  }
+  /// f(row, count) for all rows of the data, four at a time.
+  template <class F>
+  tir::Stmt InRows(F f) const {
+    Array<tir::Stmt> all;
+    for (int64_t many = kRows; many >= 1; many /= 2) {
+      const PrimExpr whole = floordiv(rows_, PrimExpr(many));
+      const PrimExpr count = many == kRows ? whole : floormod(whole, PrimExpr(2));
+      if (tir::is_const_int(count, 0)) continue;
+      const PrimExpr first = many == kRows ? PrimExpr(0) : (whole - count) * PrimExpr(many);
+      all.push_back(topi::Loops({count}, [&](const Shape& r) { return f(first + r[0] * PrimExpr(many), many); }));
+    }
+    return tir::SeqStmt::Flatten(all);
+  }
+  /// A store for each of `rows` rows and the columns.
+  template <class F>
+  static tir::Stmt Each(int64_t rows, int64_t width, F body) {
+    Array<tir::Stmt> all;
+    for (int64_t r = 0; r < rows; ++r)
+      all.push_back(Columns(width, [&](const PrimExpr& c) { return body(PrimExpr(r), c); }));
+    return tir::SeqStmt::Flatten(all);
+  }
+
+  tir::Stmt Tile(const Place& p) const {
+    if (const int64_t* rows = tir::as_const_int(rows_)) return *rows <= kFewRows ? InRegisters(p) : InMemory(p);
+    return tir::IfThenElse(rows_ <= PrimExpr(kFewRows), InRegisters(p), InMemory(p));
+  }
+
+  /// The numbers of a byte's rows, less their zero point, into `to`, row by row: f(p) after each.
+  template <class F>
+  tir::Stmt Unpack(const tir::Buffer& to, const Place& p, const PrimExpr& at, const PrimExpr& count, bool rows,
+                   F f) const {
+    const DataType i32 = DataType::Int(32);
     auto number = [&](int64_t v) { return cast(i32, PrimExpr(v)); };
-    const PrimExpr block = floordiv(at, PrimExpr(block_)), first = floordiv(at, PrimExpr(each_));
-    return topi::Loops({floordiv(count, PrimExpr(each_))}, [&](const Shape& byte) {
+    const PrimExpr first = floordiv(at, PrimExpr(each_));
+    const tir::Buffer zeros = Local("zeros", 1, p.width);
+    tir::Stmt load = Columns(p.width, [&](const PrimExpr& c) {
+      return topi::Store(zeros, {0, c}, cast(type_, OfColumn(zero_, p, floordiv(at, PrimExpr(block_)), c)));
+    });
+    tir::Stmt bytes = topi::Loops({floordiv(count, PrimExpr(each_))}, [&](const Shape& byte) {
       Array<tir::Stmt> parts;
-      for (int64_t p = 0; p < each_; ++p) {
-        parts.push_back(Columns(width, [&](const PrimExpr& c) {
-          PrimExpr bits = cast(i32, Load(w_, {first + byte[0], begin + c}));
-          if (p > 0) bits = shift_right(bits, number(p * bits_));
-          if (p + 1 < each_) bits = bitwise_and(bits, number((int64_t{1} << bits_) - 1));
-          const PrimExpr v = (cast(t, bits) - Load(zero_, {block, begin + c})) * Load(scale_, {block, begin + c});
-          return topi::Store(tile, {byte[0] * PrimExpr(each_) + PrimExpr(p), c}, v);
+      for (int64_t k = 0; k < each_; ++k) {
+        const PrimExpr row = byte[0] * PrimExpr(each_) + PrimExpr(k);
+        parts.push_back(Columns(p.width, [&](const PrimExpr& c) {
+          PrimExpr bits = cast(i32, OfColumn(w_, p, first + byte[0], c));
+          if (k > 0) bits = shift_right(bits, number(k * bits_));
+          if (k + 1 < each_) bits = bitwise_and(bits, number((int64_t{1} << bits_) - 1));
+          return topi::Store(to, {rows ? row : PrimExpr(0), c}, cast(type_, bits) - Load(zeros, {0, c}));
         }));
+        parts.push_back(f(row));
       }
       return tir::SeqStmt::Flatten(parts);
     });
+    return With({zeros}, tir::SeqStmt::Flatten({load, bytes}));
   }
 
-  tir::Stmt Multiply(const tir::Buffer& tile, const PrimExpr& at, const PrimExpr& count, const PrimExpr& begin,
-                     int64_t width) const {
-    const PrimExpr fours = floordiv(rows_, PrimExpr(kRows)), rest = floormod(rows_, PrimExpr(kRows));
-    tir::Stmt main = topi::Loops(
-        {fours}, [&](const Shape& r) { return Rows(tile, r[0] * PrimExpr(kRows), kRows, at, count, begin, width); });
-    tir::Stmt left = topi::Loops(
-        {rest}, [&](const Shape& r) { return Rows(tile, fours * PrimExpr(kRows) + r[0], 1, at, count, begin, width); });
-    return tir::SeqStmt::Flatten({main, left});
-  }
-
-  /// Adds the block's share to `rows` rows of the result, which are in registers meanwhile.
-  tir::Stmt Rows(const tir::Buffer& tile, const PrimExpr& row, int64_t rows, const PrimExpr& at, const PrimExpr& count,
-                 const PrimExpr& begin, int64_t width) const {
-    const tir::Buffer sums = tir::Buffer::Make({rows, width}, out_->dtype, "sums", "local");
-    auto each = [&](auto body) {
-      Array<tir::Stmt> all;
-      for (int64_t r = 0; r < rows; ++r)
-        all.push_back(Columns(width, [&](const PrimExpr& c) { return body(PrimExpr(r), c); }));
-      return tir::SeqStmt::Flatten(all);
-    };
-    tir::Stmt load = each([&](const PrimExpr& r, const PrimExpr& c) {
-      return topi::Store(sums, {r, c}, Load(out_, At(row + r, begin + c)));
+  /// parts[r] += data[row + r, at] * numbers
+  tir::Stmt Multiply(const tir::Buffer& parts, int64_t rows, int64_t width, const PrimExpr& row, const PrimExpr& at,
+                     const tir::Buffer& numbers, const PrimExpr& line) const {
+    return Each(rows, width, [&](const PrimExpr& r, const PrimExpr& c) {
+      return topi::Store(parts, {r, c}, Fma(Load(x_, At(row + r, at)), Load(numbers, {line, c}), Load(parts, {r, c})));
     });
-    tir::Stmt add = topi::Loops({count}, [&](const Shape& k) {
-      return each([&](const PrimExpr& r, const PrimExpr& c) {
-        const PrimExpr sum = Load(sums, {r, c}), x = Load(x_, At(row + r, at + k[0])), w = Load(tile, {k[0], c});
-        return topi::Store(sums, {r, c}, sum.dtype().bits() >= 32 ? fma(x, w, sum) : sum + x * w);
+  }
+  tir::Stmt Clear(const tir::Buffer& b, int64_t rows, int64_t width) const {
+    return Each(rows, width,
+                [&](const PrimExpr& r, const PrimExpr& c) { return topi::Store(b, {r, c}, Lit(0, type_)); });
+  }
+  /// sums += parts * scale
+  tir::Stmt AddScaled(const tir::Buffer& sums, const tir::Buffer& parts, int64_t rows, const Place& p,
+                      const PrimExpr& at) const {
+    return Each(rows, p.width, [&](const PrimExpr& r, const PrimExpr& c) {
+      return topi::Store(sums, {r, c}, Fma(Load(parts, {r, c}), Scale(p, at, c), Load(sums, {r, c})));
+    });
+  }
+
+  /// Rows whose sums stay in registers. `there`: so many of the columns are of the result; all where it is null.
+  tir::Stmt InRegisters(const Place& p, const PrimExpr& there = PrimExpr()) const {
+    return InRows([&](const PrimExpr& row, int64_t rows) {
+      const tir::Buffer sums = Local("sums", rows, p.width), parts = Local("parts", rows, p.width);
+      const tir::Buffer numbers = Local("numbers", 1, p.width);
+      tir::Stmt steps = Steps([&](const PrimExpr& at, const PrimExpr& count) {
+        tir::Stmt add = Unpack(numbers, p, at, count, false, [&](const PrimExpr& k) {
+          return Multiply(parts, rows, p.width, row, at + k, numbers, PrimExpr(0));
+        });
+        return With({parts, numbers},
+                    tir::SeqStmt::Flatten({Clear(parts, rows, p.width), add, AddScaled(sums, parts, rows, p, at)}));
       });
+      auto store = [&](const PrimExpr& r, const PrimExpr& c) {
+        return topi::Store(out_, At(row + r, p.begin + c), Load(sums, {r, c}));
+      };
+      tir::Stmt stores = there.defined()
+                             ? topi::Loops({PrimExpr(rows), there}, [&](const Shape& i) { return store(i[0], i[1]); })
+                             : Each(rows, p.width, store);
+      return With({sums}, tir::SeqStmt::Flatten({Clear(sums, rows, p.width), steps, stores}));
     });
-    tir::Stmt store = each([&](const PrimExpr& r, const PrimExpr& c) {
-      return topi::Store(out_, At(row + r, begin + c), Load(sums, {r, c}));
+  }
+
+  /// Many rows: a step's numbers are in memory for all of them, and sums in the result.
+  tir::Stmt InMemory(const Place& p) const {
+    tir::Stmt clear = topi::Loops({rows_}, [&](const Shape& r) {
+      return Columns(p.width,
+                     [&](const PrimExpr& c) { return topi::Store(out_, At(r[0], p.begin + c), Lit(0, type_)); });
     });
-    return With(sums, tir::SeqStmt::Flatten({load, add, store}));
+    const tir::Buffer tile = Local("unpacked", step_, p.width);
+    tir::Stmt steps = Steps([&](const PrimExpr& at, const PrimExpr& count) {
+      tir::Stmt unpack = Unpack(tile, p, at, count, true, [](const PrimExpr&) { return tir::SeqStmt::Flatten({}); });
+      tir::Stmt add = InRows([&](const PrimExpr& row, int64_t rows) {
+        const tir::Buffer sums = Local("sums", rows, p.width), parts = Local("parts", rows, p.width);
+        tir::Stmt load = Each(rows, p.width, [&](const PrimExpr& r, const PrimExpr& c) {
+          return topi::Store(sums, {r, c}, Load(out_, At(row + r, p.begin + c)));
+        });
+        tir::Stmt lines = topi::Loops(
+            {count}, [&](const Shape& k) { return Multiply(parts, rows, p.width, row, at + k[0], tile, k[0]); });
+        tir::Stmt store = Each(rows, p.width, [&](const PrimExpr& r, const PrimExpr& c) {
+          return topi::Store(out_, At(row + r, p.begin + c), Load(sums, {r, c}));
+        });
+        return With({sums, parts}, tir::SeqStmt::Flatten({load, Clear(parts, rows, p.width), lines,
+                                                          AddScaled(sums, parts, rows, p, at), store}));
+      });
+      return tir::SeqStmt::Flatten({unpack, add});
+    });
+    return tir::SeqStmt::Flatten({clear, With({tile}, steps)});
   }
 
   const tir::Buffer &x_, &w_, &scale_, &zero_, &out_;
-  int64_t bits_, each_, block_, step_;
+  DataType type_;
+  int64_t bits_, each_, block_, panel_, step_;
   Shape lead_;
-  PrimExpr rows_;
+  PrimExpr rows_, depth_;
 };
 
 Tensor LowerMatmulNBits(const MatmulNBitsAttrs& a, const Tensors& in, const Type& out_type) {
@@ -225,19 +316,25 @@ Tensor LowerMatmulNBits(const MatmulNBitsAttrs& a, const Tensors& in, const Type
       "matmul_nbits");
 }
 
-const OpInput kWeight = {"weight",
-                         "(K * bits / 8, N). R2: rank 2. R4: uint8, of that shape. Consecutive rows are in a byte, the "
-                         "first in its low bits."};
-const OpInput kScale = {"scale", "(K / block, N), rounded up. R1: floating. R2: rank 2. R4: of that shape."};
-const OpInput kZero = {"zero", "Of the shape of scale. R1: dtype of scale. R2: rank 2. R4: of that shape."};
+const OpInput kWeight = {
+    "weight",
+    "(K * bits / 8, N). R2: rank 2 (3 in panels). R4: uint8, of that shape. Consecutive rows are in a byte, the "
+    "first in its low bits."};
+const OpInput kScale = {
+    "scale",
+    "(K / block, N), rounded up. R1: the dtype of data, or float16. R2: rank 2 (3 in panels). R4: of that shape."};
+const OpInput kZero = {
+    "zero", "Of the shape of scale. R1: dtype of scale, or uint8. R2: rank 2 (3 in panels). R4: of that shape."};
 
-const Op unpack_nbits = DefineOp({
+}  // namespace
+
+const Op op::unpack_nbits = DefineOp({
     .name = "nn.contrib_unpack_nbits",
     .doc =
         "The matrix of a weight of few bits, (number - zero) * scale, made when it is used: it is not folded, so that "
         "artifacts keep the packed numbers.",
     .inputs = {kWeight, kScale, kZero},
-    .output = "(K, N), the dtype of scale.",
+    .output = "(K, N), the dtype of scale; float32 where that is float16.",
     .attrs = TypeOf<MatmulNBitsAttrs>,
     .type_rel = Rel<"nn.contrib_unpack_nbits", UnpackNBitsType>,
     .lower = LowerUnpackNBits,
@@ -247,7 +344,7 @@ const Op unpack_nbits = DefineOp({
     .source = "Baton",
 });
 
-const Op matmul_nbits = DefineOp({
+const Op op::matmul_nbits = DefineOp({
     .name = "nn.contrib_matmul_nbits",
     .doc =
         "data times a weight (K, N) of few bits: (number - zero) * scale, a scale and a zero point for each block of "
@@ -263,5 +360,4 @@ const Op matmul_nbits = DefineOp({
     .traits = {.flops = MatmulFlops},
 });
 
-}  // namespace
 }  // namespace baton::relay
