@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/array.h>
-#include <baton/runtime/executor_queries.h>
-#include <baton/runtime/module.h>
 #include <baton/runtime/registry.h>
+#include <baton/runtime/step_clock.h>
 #include <baton/support/nearest.h>
 #include <baton/support/text.h>
 #include <baton/vm/program.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "runtime/model_runner.h"
 #include "vm/machine.h"
 #include "vm/map_tensors.h"
 
@@ -34,13 +32,6 @@ namespace {
 bool IsTensor(const TensorInfo& t) { return !t.dtype.is_handle(); }
 
 constexpr uintptr_t kLeastAlignment = 16;  // of what kernels read in place
-
-/// What becomes of a tensor that is no array of ours.
-enum class Keep {
-  kForCall,  ///< used where it is, in a call that gives back tensors alone
-  kCopy,     ///< copied
-  kAll,      ///< copied; arrays too, which the caller may change afterwards
-};
 
 const Entry& EntryNamed(const Program& program, const runtime::ArgValue& v) {
   const std::string name = v.As<std::string>();
@@ -67,12 +58,15 @@ Array<String> NamesOf(const Entry& e, bool dtypes) {
   return names;
 }
 
-class VmExecutor final : public runtime::ModuleNode {
+class VmExecutor final : public runtime::ModelRunner {
  public:
   VmExecutor(std::shared_ptr<const Executable> exe, std::vector<Device> devices)
       : machine_(exe, devices), exe_(std::move(exe)) {
     main_ = exe_->program.Find("main");
     if (!main_) return;
+    inputs_info_ = &main_->inputs;
+    outputs_info_ = &main_->outputs;
+    dynamic_ = &main_->dynamic;
     inputs_.resize(main_->inputs.size());
     lends_ = devices.size() <= 1 && std::all_of(main_->outputs.begin(), main_->outputs.end(), IsTensor) &&
              std::none_of(exe_->program.packed.begin(), exe_->program.packed.end(),
@@ -81,15 +75,12 @@ class VmExecutor final : public runtime::ModuleNode {
     auto* sizes = reinterpret_cast<runtime::SizesFunction>(
         exe_->code.defined() ? exe_->code->GetSymbol(main_->dynamic.sizes.c_str()) : nullptr);
     if (!sizes) throw RuntimeError(Cat("the compiled program lacks the code of `", main_->dynamic.sizes, "`"));
-    shapes_ = std::make_unique<runtime::ShapeFrame>(&main_->dynamic, &main_->inputs, sizes);
+    own_shapes_ = std::make_unique<runtime::ShapeFrame>(&main_->dynamic, &main_->inputs, sizes);
+    shapes_ = own_shapes_.get();
   }
   const char* type_key() const override { return "vm"; }
 
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
-    static constexpr std::string_view kNames[] = {
-        "run",        "run_with",    "call",      "call_given",   "profile",     "set_input",  "set_input_zero_copy",
-        "get_output", "invoke",      "get_input", "reserve",      "trim",        "get_memory", "infer_shapes",
-        "get_dims",   "get_donated", "entries",   "entry_inputs", "entry_dtypes"};
     if (name == "get_devices" && exe_->program.devices.size() > 1) {
       return PackedFunc([this, self](Args, RetValue* rv) {
         Array<Any> out;
@@ -97,116 +88,99 @@ class VmExecutor final : public runtime::ModuleNode {
         *rv = out;
       });
     }
-    if (name == "begun") {  // whether a call that failed since got to take what it was given
-      return PackedFunc([this, self](Args, RetValue* rv) { *rv = std::exchange(begun_, false); });
+    if (name == "invoke") {
+      return PackedFunc([this, self](Args args, RetValue* rv) {
+        runtime::ExecutorLock lock(&busy_);
+        Invoke(args, rv);
+      });
     }
-    int op = kRun;
-    while (op < kQuery && name != kNames[op]) ++op;
-    if (op == kQuery) {
-      const int query = runtime::FindExecutorQuery(name);
-      if (query < 0) return PackedFunc();
-      op += query;
+    if (name == "entries") {
+      return PackedFunc([this, self](Args, RetValue* rv) { *rv = NamesOf(exe_->program); });
     }
-    return PackedFunc([this, self, op](Args args, RetValue* rv) { Call(static_cast<Op>(op), args, rv); });
+    if (name == "entry_inputs" || name == "entry_dtypes") {  // "" where one is no tensor
+      return PackedFunc([this, self, dtypes = name == "entry_dtypes"](Args args, RetValue* rv) {
+        *rv = NamesOf(EntryNamed(exe_->program, args[0]), dtypes);
+      });
+    }
+    PackedFunc common = ModelRunner::GetFunction(name, self);
+    if (main_ || common == nullptr || name == "reserve" || name == "trim" || name == "get_memory") return common;
+    return PackedFunc([self](Args, RetValue*) {
+      throw RuntimeError("the program has no function `main`; call `invoke(name, values...)`");
+    });
+  }
+
+ protected:
+  void Bind(size_t i, const runtime::ArgValue& v, Keep keep) override { inputs_[i] = Value(*main_, i, v, keep); }
+
+  ObjectRef Execute(const Args* args, const RunOptions& options) override {
+    if (!args) {
+      Run();
+      return ObjectRef();
+    }
+    if (options.want == Want::kOutputs) {
+      for (int i = 0; i < args->size(); ++i) Bind(static_cast<size_t>(i), (*args)[i], Keep::kShare);
+      Run();
+      return outputs_;
+    }
+    if (!options.profiled) return RunLent(*args, options.given);
+    struct NoClock {
+      Machine* machine;
+      ~NoClock() { machine->SetClock(nullptr); }
+    } end{&machine_};
+    machine_.SetClock(options.clock);
+    return RunLent(*args, options.given);
+  }
+
+  ObjectRef Bound(size_t i) const override { return inputs_[i]; }
+  ObjectRef Output(size_t i) const override {
+    return i < outputs_.size() ? outputs_[static_cast<int64_t>(i)] : ObjectRef();
+  }
+
+  std::unique_ptr<runtime::StepClock> MakeClock(int rounds) override {
+    std::unique_ptr<runtime::StepClock> clock = runtime::MakeStepClock(exe_->steps, rounds);
+    machine_.AddGraphs(clock.get());
+    return clock;
+  }
+
+  /// Of each donated input its name, and the result's that may lie in its memory: which one of several, a call decides.
+  Array<Any> Donated() const override {
+    Array<Any> names;
+    for (const int32_t i : main_->donated) {
+      names.push_back(Any(main_->inputs[static_cast<size_t>(i)].name));
+      names.push_back(Any(main_->outputs.size() == 1 ? main_->outputs[0].name : std::string()));
+    }
+    return names;
+  }
+
+  void Trim() override {
+    machine_.Trim();
+    outputs_ = Array<ObjectRef>();
+  }
+
+  void Reserve(const std::vector<int64_t>& sizes) override {
+    const std::vector<runtime::Dim>& dims = main_ ? main_->dynamic.dims : std::vector<runtime::Dim>();
+    if (sizes.size() != dims.size()) {
+      throw ValueError(Cat("the model has ", dims.size(), " dims, got ", sizes.size()));
+    }
+    std::map<std::string, int64_t> named;
+    for (size_t i = 0; i < dims.size(); ++i) named[dims[i].name] = sizes[i];
+    if (shapes_) shapes_->Fresh()->Reserve(sizes);  // refuses what is out of bounds
+    machine_.Reserve(named);
+  }
+
+  std::vector<int64_t> Memory() const override {
+    int64_t outputs = 0;
+    for (const ObjectRef& o : outputs_) {
+      if (o.as<NDArrayObj>()) outputs += static_cast<int64_t>(Downcast<NDArray>(o).nbytes());
+    }
+    std::vector<int64_t> out{static_cast<int64_t>(exe_->constants_bytes),
+                             static_cast<int64_t>(machine_.workspace_bytes()), outputs,
+                             static_cast<int64_t>(machine_.num_plans())};
+    if (main_ && !main_->donated.empty()) out.push_back(donated_bytes_);
+    return out;
   }
 
  private:
-  /// In the order of their names above.
-  enum Op {
-    kRun,
-    kRunWith,
-    kCall,
-    kCallGiven,
-    kProfile,
-    kSetInput,
-    kSetInputZeroCopy,
-    kGetOutput,
-    kInvoke,
-    kGetInput,
-    kReserve,
-    kTrim,
-    kGetMemory,
-    kInferShapes,
-    kGetDims,
-    kGetDonated,
-    kEntries,
-    kEntryInputs,
-    kEntryDtypes,  ///< of a function's inputs; "" where one is no tensor
-    kQuery         // and behind it, what all executors answer alike
-  };
-
-  void Call(Op op, Args args, RetValue* rv) {
-    // Constant properties can be queried at any time.
-    runtime::ExecutorLock lock(op < kGetDims ? &busy_ : nullptr);
-    if (op == kInvoke) return Invoke(args, rv);
-    if (op >= kReserve && op <= kGetMemory) return Memory(op, args, rv);
-    if (op >= kEntries && op <= kEntryDtypes) {
-      *rv = op == kEntries ? NamesOf(exe_->program) : NamesOf(EntryNamed(exe_->program, args[0]), op == kEntryDtypes);
-      return;
-    }
-    if (!main_) throw RuntimeError("the program has no function `main`; call `invoke(name, values...)`");
-    if (op >= kQuery) return runtime::AnswerExecutorQuery(op - kQuery, main_->inputs, main_->outputs, args, rv);
-    uint64_t given = 0;
-    switch (op) {
-      case kRun:
-        return Run();
-      case kInferShapes:
-        *rv = InferShapes(args);
-        return;
-      case kGetDims:
-        *rv = runtime::DimFields(main_->dynamic.dims);
-        return;
-      case kGetDonated:
-        *rv = Donated();
-        return;
-      case kCallGiven:
-        given = static_cast<uint64_t>(args[0].As<int64_t>());
-        args = Args{args.values + 1, args.size() - 1};
-        [[fallthrough]];
-      case kRunWith:
-      case kCall:
-        CheckCount(args);
-        if (op != kRunWith) {
-          *rv = RunLent(args, given);
-          return;
-        }
-        for (int i = 0; i < args.size(); ++i)
-          inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], Keep::kCopy);
-        Run();
-        *rv = outputs_;
-        return;
-      case kProfile:
-        *rv = Profile(args);
-        return;
-      case kSetInput:
-      case kSetInputZeroCopy: {
-        const size_t i = runtime::FindTensor(args[0], main_->inputs, "input");
-        inputs_[i] = Value(*main_, i, args[1], op == kSetInput ? Keep::kAll : Keep::kCopy);
-        return;
-      }
-      case kGetOutput: {
-        const size_t i = runtime::FindTensor(args[0], main_->outputs, "output");
-        if (i >= outputs_.size()) throw RuntimeError("the model has not run yet: call run() before get_output()");
-        *rv = outputs_[static_cast<int64_t>(i)];
-        if (args.size() > 1) {
-          Downcast<NDArray>(outputs_[static_cast<int64_t>(i)]).CopyTo(args[1].As<DLTensor*>());
-          *rv = args[1];
-        }
-        return;
-      }
-      case kGetInput:
-        *rv = inputs_[runtime::FindTensor(args[0], main_->inputs, "input")];
-        return;
-      default:
-        return;
-    }
-  }
-
-  void CheckCount(Args args) const {
-    if (args.size() == static_cast<int>(inputs_.size())) return;
-    throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
-  }
-
   /// Asks of the inputs of main what their dimensions promise.
   void CheckShapes() {
     if (!shapes_) return;
@@ -214,16 +188,6 @@ class VmExecutor final : public runtime::ModuleNode {
       if (IsTensor(main_->inputs[i])) shapes_->SetInput(i, Downcast<NDArray>(inputs_[i]).tensor()->shape);
     }
     shapes_->Update(nullptr);
-  }
-
-  /// Of each donated input its name, and the result's that may lie in its memory: which one of several, a call decides.
-  Array<Any> Donated() const {
-    Array<Any> names;
-    for (const int32_t i : main_->donated) {
-      names.push_back(Any(main_->inputs[static_cast<size_t>(i)].name));
-      names.push_back(Any(main_->outputs.size() == 1 ? main_->outputs[0].name : std::string()));
-    }
-    return names;
   }
 
   /// The value for these arguments. Memory that the caller lends is forgotten with the call.
@@ -241,23 +205,6 @@ class VmExecutor final : public runtime::ModuleNode {
       inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], Keep::kForCall);
     CheckShapes();
     return RunGiven(given);
-  }
-
-  /// The times of the steps of calls with inputs behind the number of rounds, and the value.
-  Array<Any> Profile(Args args) {
-    const auto clock = runtime::MakeStepClock(exe_->steps, args[0].As<int>());
-    machine_.AddGraphs(clock.get());
-    args = Args{args.values + 1, args.size() - 1};
-    CheckCount(args);
-    struct NoClock {
-      Machine* machine;
-      ~NoClock() { machine->SetClock(nullptr); }
-    } end{&machine_};
-    const ObjectRef value = clock->Rounds([&](runtime::StepClock* now) {
-      machine_.SetClock(now);
-      return RunLent(args, 0);
-    });
-    return clock->Answer(value);
   }
 
   /// The value for the inputs that are set. `given`: whose arguments the caller gives away, a bit a donated input. They
@@ -278,7 +225,6 @@ class VmExecutor final : public runtime::ModuleNode {
       input = ObjectRef();
     }
     const ObjectRef value = Own(machine_.Run(main_->function, std::move(values), std::move(arrays)));
-    begun_ = false;
     donated_bytes_ = 0;
     if (memory.empty()) return value;
     return MapTensors(
@@ -291,77 +237,14 @@ class VmExecutor final : public runtime::ModuleNode {
         false);
   }
 
-  void Memory(Op op, Args args, RetValue* rv) {
-    if (op == kTrim) {
-      machine_.Trim();
-      outputs_ = Array<ObjectRef>();
-    } else if (op == kReserve) {
-      const std::vector<int64_t> sizes = args[0].As<Array<int64_t>>().ToVector();
-      const std::vector<runtime::Dim>& dims = main_ ? main_->dynamic.dims : std::vector<runtime::Dim>();
-      if (sizes.size() != dims.size()) {
-        throw ValueError(Cat("the model has ", dims.size(), " dims, got ", sizes.size()));
-      }
-      std::map<std::string, int64_t> named;
-      for (size_t i = 0; i < dims.size(); ++i) named[dims[i].name] = sizes[i];
-      if (shapes_) shapes_->Fresh()->Reserve(sizes);  // refuses what is out of bounds
-      machine_.Reserve(named);
-    } else {
-      int64_t outputs = 0;
-      for (const ObjectRef& o : outputs_) {
-        if (o.as<NDArrayObj>()) outputs += static_cast<int64_t>(Downcast<NDArray>(o).nbytes());
-      }
-      Array<int64_t> out;
-      out.push_back(static_cast<int64_t>(exe_->constants_bytes));
-      out.push_back(static_cast<int64_t>(machine_.workspace_bytes()));
-      out.push_back(outputs);
-      out.push_back(static_cast<int64_t>(machine_.num_plans()));
-      if (main_ && !main_->donated.empty()) out.push_back(donated_bytes_);
-      *rv = out;
-    }
-  }
-
-  /// Shapes of the results for shapes of all inputs: rank and extents of one after the other.
-  Array<int64_t> InferShapes(Args args) {
-    CheckCount(args);
-    const bool open = std::any_of(main_->outputs.begin(), main_->outputs.end(), [](const TensorInfo& t) {
-      return !IsTensor(t) || std::count(t.shape.begin(), t.shape.end(), -1) > 0;
-    });
-    const bool known = shapes_ && main_->dynamic.extents.size() == main_->inputs.size() + main_->outputs.size();
-    if (open && !known) {
-      throw runtime::UnsupportedError("the shapes of the results depend on values, they are known after a call");
-    }
-    std::unique_ptr<runtime::ShapeFrame> frame = shapes_ ? shapes_->Fresh() : nullptr;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const TensorInfo& want = main_->inputs[i];
-      const std::vector<int64_t> shape = args[static_cast<int>(i)].As<Array<int64_t>>().ToVector();
-      bool same = shape.size() == want.shape.size();
-      for (size_t d = 0; same && d < shape.size(); ++d) {
-        same = want.shape[d] < 0 ? shape[d] >= 0 : shape[d] == want.shape[d];
-      }
-      if (!same) {
-        throw ValueError(Cat("input ", i, " `", want.name, "`: expected ", runtime::TensorInfoString(want), ", got ",
-                             runtime::TensorTypeString(shape.data(), static_cast<int>(shape.size()), want.dtype)));
-      }
-      if (frame) frame->SetInput(i, shape.data());
-    }
-    if (frame) frame->Update(nullptr);
-    Array<int64_t> out;
-    for (size_t i = 0; i < main_->outputs.size(); ++i) {
-      std::vector<int64_t> shape = main_->outputs[i].shape;
-      if (known) frame->FillShape(inputs_.size() + i, &shape);
-      out.push_back(static_cast<int64_t>(shape.size()));
-      for (int64_t n : shape) out.push_back(n);
-    }
-    return out;
-  }
-
   void Invoke(Args args, RetValue* rv) {
     const Entry* e = &EntryNamed(exe_->program, args[0]);
     if (args.size() - 1 != static_cast<int>(e->inputs.size())) {
       throw runtime::TypeError(Cat("`", e->name, "` takes ", e->inputs.size(), " arguments, got ", args.size() - 1));
     }
     std::vector<ObjectRef> values;
-    for (int i = 1; i < args.size(); ++i) values.push_back(Value(*e, static_cast<size_t>(i - 1), args[i], Keep::kCopy));
+    for (int i = 1; i < args.size(); ++i)
+      values.push_back(Value(*e, static_cast<size_t>(i - 1), args[i], Keep::kShare));
     *rv = machine_.Run(e->function, std::move(values));
   }
 
@@ -409,9 +292,8 @@ class VmExecutor final : public runtime::ModuleNode {
   /// An argument as a value, checked against what the entry says of it.
   ObjectRef Value(const Entry& e, size_t i, const runtime::ArgValue& v, Keep keep) const {
     const TensorInfo& want = e.inputs[i];
-    auto fail = [&](const std::string& what) -> void {
-      throw ValueError(
-          Cat("input ", i, " `", want.name, "`", e.name == "main" ? "" : " of `" + e.name + "`", ": ", what));
+    const auto fail = [&](std::string_view what) {
+      runtime::FailInput(want, i, what, e.name == "main" ? "" : " of `" + e.name + "`");
     };
     if (v.is_null()) fail("expected a value, got None");
     const int32_t where = i < e.devices.size() ? e.devices[i] : -1;
@@ -419,16 +301,12 @@ class VmExecutor final : public runtime::ModuleNode {
     if (!IsTensor(want)) return where < 0 ? v.As<ObjectRef>() : MoveTo(v.As<ObjectRef>(), on);
     if (!v.Is<DLTensor*>()) fail(Cat("expected a tensor, got ", runtime::ValueKindName(v.raw())));
     const DLTensor* t = v.As<DLTensor*>();
-    bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype;
-    for (int d = 0; same && d < t->ndim; ++d) {
-      const int64_t extent = want.shape[static_cast<size_t>(d)];
-      same = extent < 0 || extent == t->shape[d];
+    if (e.name == "main") {
+      runtime::CheckTensor(want, i, t);
+    } else {
+      runtime::CheckTensor(want, i, t, " of `" + e.name + "`");
     }
-    if (!same) {
-      fail(Cat("expected ", runtime::TensorInfoString(want), ", got ",
-               runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
-    }
-    if (keep != Keep::kAll && v.Is<NDArray>())
+    if (keep != Keep::kCopy && v.Is<NDArray>())
       return where < 0 ? ObjectRef(v.As<NDArray>()) : MoveTo(v.As<NDArray>(), on);
     const std::vector<int64_t> shape(t->shape, t->shape + t->ndim);
     char* data = static_cast<char*>(t->data) + t->byte_offset;
@@ -448,13 +326,11 @@ class VmExecutor final : public runtime::ModuleNode {
   const Entry* main_ = nullptr;
   std::vector<ObjectRef> inputs_;
   Array<ObjectRef> outputs_;
-  std::unique_ptr<runtime::ShapeFrame> shapes_;  // of main, if its dimensions have names
+  std::unique_ptr<runtime::ShapeFrame> own_shapes_;  // of main, if its dimensions have names
   /// Whether memory of a caller's may be an input for the time of a call. Nothing refers to it afterwards: Own() copies
   /// what results have of it, which are tensors, and the functions that are called are the host's, which keep nothing.
   bool lends_ = false;
   int64_t donated_bytes_ = 0;  // of the latest results, in memory of inputs
-  bool begun_ = false;
-  std::atomic<bool> busy_{false};
 };
 
 /// For a program in an artifact, whose module holds the code; called by the runtime when it meets one.

@@ -81,6 +81,7 @@ class Clock : public StepClock {
   int32_t Run(size_t graph, void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s) final;
   void AddStep(size_t graph, size_t step, double begin, const int64_t* s) final;
   void AddHost(const std::string& name, int64_t function, int64_t at, double begin) final;
+  ObjectRef Rounds(ObjectRef (*call)(void* self, StepClock* clock), void* self) final;
   Array<Any> Answer(const ObjectRef& value) const final;
 
  private:
@@ -105,8 +106,6 @@ class Clock : public StepClock {
   struct Round {
     double plain = 0, timed = 0;
   };
-  void BeginRound() final { seconds_.emplace_back(); }
-  void EndRound(double plain, double timed) final { rounds_done_.push_back({plain, timed}); }
   size_t NewRow(Row row);
   void Add(size_t row, double seconds);
 
@@ -118,9 +117,10 @@ class Clock : public StepClock {
   std::map<std::pair<int64_t, int64_t>, size_t> host_;  // rows, by function and word
   std::vector<std::vector<double>> seconds_;            // of each round, by row
   std::vector<Round> rounds_done_;
+  int rounds_;
 };
 
-Clock::Clock(std::string_view steps, int rounds) : StepClock(rounds), steps_(steps) {
+Clock::Clock(std::string_view steps, int rounds) : steps_(steps), rounds_(rounds) {
   if (rounds < 1) throw ValueError(Cat("a profile takes at least one round, got ", rounds));
   if (steps_.empty()) return;
   const Json told = Json::Parse(steps_, "steps");
@@ -212,6 +212,20 @@ void Clock::Add(size_t row, double seconds) {
   if (now.size() <= row) now.resize(row + 1);
   now[row] += seconds;
   ++rows_[row].count;
+}
+
+ObjectRef Clock::Rounds(ObjectRef (*call)(void* self, StepClock* clock), void* self) {
+  ObjectRef value = call(self, nullptr);  // memory comes into being
+  for (int r = 0; r < rounds_; ++r) {
+    double begin = Now();
+    value = call(self, nullptr);
+    const double plain = Now() - begin;
+    seconds_.emplace_back();
+    begin = Now();
+    value = call(self, this);
+    rounds_done_.push_back({plain, Now() - begin});
+  }
+  return value;
 }
 
 Array<Any> Clock::Answer(const ObjectRef& value) const {

@@ -48,32 +48,13 @@ class StepClock {
   /// Adds what was spent since `begin` to the instruction at a word of a function of bytecode.
   virtual void AddHost(const std::string& name, int64_t function, int64_t at, double begin) = 0;
 
-  /// Calls `call(null)` and `call(this)` in turns, one of each a round. Gives the value of the last call.
-  template <class Call>
-  auto Rounds(const Call& call) -> decltype(call(static_cast<StepClock*>(nullptr))) {
-    decltype(call(static_cast<StepClock*>(nullptr))) value = call(nullptr);  // memory comes into being
-    for (int r = 0; r < rounds_; ++r) {
-      double begin = Now();
-      value = call(nullptr);
-      const double plain = Now() - begin;
-      BeginRound();
-      begin = Now();
-      value = call(this);
-      EndRound(plain, Now() - begin);
-    }
-    return value;
-  }
+  /// Calls `call(self, null)` and `call(self, this)` in turns, one of each a round. Returns the value of the last call.
+  virtual ObjectRef Rounds(ObjectRef (*call)(void* self, StepClock* clock), void* self) = 0;
   /// [steps as above, or ""; rows; rounds; `value`]. Rows come in the order in which they ran first, each [GRAPH, STEP,
   /// COUNT, -1, -1, FLOPS, BYTES] or [HOST FUNCTION, -1, COUNT, FUNCTION, WORD, -1, -1], with the count, the operations
   /// and the bytes of one call, which are negative where they are not known. Step -1 is a whole graph that tells
   /// nothing of its steps. A round has the seconds of the plain call, of the one with the clock, and of its rows.
   virtual Array<Any> Answer(const ObjectRef& value) const = 0;
-
- protected:
-  explicit StepClock(int rounds) : rounds_(rounds) {}
-  virtual void BeginRound() = 0;
-  virtual void EndRound(double plain, double timed) = 0;
-  int rounds_;
 };
 
 /// `steps`: as above; empty: graphs are one step each. Throws ValueError for less than one round.
