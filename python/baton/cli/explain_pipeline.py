@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`baton explain-pipeline`: why each pass ran, was inserted or was skipped."""
+"""`baton explain-pipeline`: why each pass ran, was inserted or was skipped, and why each region of tensor work ends."""
 
 from __future__ import annotations
 
@@ -43,5 +43,6 @@ def run(args: argparse.Namespace) -> int:
     arguments.warn_of_passes(args.disable_pass)
     module = read_module(args.model, args.shape, args.dim)
     with passes.context(args.opt_level, args.pass_config, args.disable_pass):
-        sys.stdout.write(passes.explain(pipeline, module, args.json))
+        told = passes.explain_compilation(module, args.json) if args.passes == "default" else passes.explain(pipeline, module, args.json)
+        sys.stdout.write(told)
     return 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+from json import dumps, loads
 
 from .._ffi import get_global_func
 from .._ffi.base import load_compiler
@@ -72,7 +73,30 @@ def target(text: str | None):
 
 def explain(pipeline_, module, json: bool) -> str:
     """Why each pass ran, was inserted or was skipped."""
-    return str(get_global_func("transform.ExplainPipeline")(pipeline_, module, json)[1])
+    return str(_explain(pipeline_, module, json)[1])
+
+
+def _explain(pipeline_, module, json: bool):
+    return get_global_func("transform.ExplainPipeline")(pipeline_, module, json)
+
+
+def explain_compilation(module, json: bool) -> str:
+    """The same of the pipeline of a compilation, and why each region of tensor work ends: in JSON rows of LowerToTIR whose action is
+    `region`."""
+    made, told = _explain(pipeline("default"), module, json)
+    first, *rows = [[str(field) for field in row] for row in get_global_func("driver.ExplainRegions")(made)] or [[""] * 6]
+    why = first[-1]
+    lines = [f"regions, since {why}" if why else "the program is one region"]
+    lines += [_region_line(*row) for row in rows]
+    if not json:
+        return f"{told}\n" + "".join(f"{line}\n" for line in lines)
+    row = {"pass": "LowerToTIR", "depth": 0, "action": "region", "changed": True, "holds": []}
+    return dumps(loads(str(told)) + [row | {"why": line.strip()} for line in lines], indent=2) + "\n"
+
+
+def _region_line(function, number, operators, at, span, why) -> str:
+    boundary = (at if at.startswith(("a ", "an ", "the ")) else f"`{at}`") + (f" ({span})" if span else "") + (f": {why}" if why else "")
+    return f"  @{function}: " + (f"region {number} ({operators}) ends at {boundary}" if number else f"no region has {boundary}")
 
 
 def verifier():

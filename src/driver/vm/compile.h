@@ -22,9 +22,20 @@ struct VmProgram {
   std::vector<std::pair<std::string, relay::Function>> graphs;
   std::vector<HostStep> host;  ///< where calls of host functions come from
 };
+/// A boundary of a region, or an expression outside of all regions.
+struct RegionNote {
+  std::string function;   ///< the function that it is in
+  int32_t kernel = -1;    ///< the kernel of the region that ends; -1: the expression is outside of regions
+  std::string operators;  ///< those of the region
+  std::string at;         ///< the expression at the boundary
+  std::string span;       ///< where it was written
+  std::string why;        ///< why no region goes on behind it; "" at the end of a function or branch
+};
 /// Translates all Relay functions of an optimised, typed module. Throws CompileError for what cannot be translated.
 /// `devices`: those that a planned module runs on, none for a module for the CPU. `fallback`: of what nothing decides.
-VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices = {}, int64_t fallback = kDLCPU);
+/// `notes`: gets the boundaries of regions, if it is not null.
+VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices = {}, int64_t fallback = kDLCPU,
+                        std::vector<RegionNote>* notes = nullptr);
 
 /// Kernels of a device that has code of its own.
 struct DeviceKernels {

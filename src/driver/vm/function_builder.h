@@ -48,7 +48,8 @@ struct VmLambda {
 /// The tables that all functions of a program share.
 class ProgramBuilder {
  public:
-  ProgramBuilder(IRModule mod, const std::vector<DeviceTarget>& devices, int64_t fallback);
+  ProgramBuilder(IRModule mod, const std::vector<DeviceTarget>& devices, int64_t fallback,
+                 std::vector<RegionNote>* notes);
   VmProgram Build();
 
   int32_t FunctionOf(const GlobalVar& var);
@@ -66,6 +67,8 @@ class ProgramBuilder {
   int32_t OpenKernel(const relay::Function& region, int32_t device);
   /// Notes why a call is in no kernel.
   void NoteWhy(const std::string& why) { why_ = why; }
+  /// Where boundaries of regions are noted; null if they are not asked for.
+  std::vector<RegionNote>* notes() const { return notes_; }
 
   /// For several devices: the number in the program of the one that a value lies on; 0 for what lies nowhere.
   int32_t DeviceOf(const relay::ExprNode* n) const {
@@ -93,6 +96,7 @@ class ProgramBuilder {
   relay::transform::PlacedModule placed_;
   VmProgram out_;
   std::vector<DeviceTarget> targets_;
+  std::vector<RegionNote>* notes_;
   std::vector<VmLambda> queue_;
   std::map<std::string, int32_t> globals_;
   PointerMap<int32_t> wrappers_;
@@ -157,7 +161,7 @@ class FunctionBuilder {
 
   // ---- Stretches of tensor work: regions.cpp.
   size_t EmitRegion(const std::vector<Node*>& list, size_t at);
-  void EmitKernel(const std::vector<Node*>& nodes, int32_t device);
+  int32_t EmitKernel(const std::vector<Node*>& nodes, int32_t device);
   /// Makes the value of `n` out of the registers of its tensors from `next` on.
   int32_t PackResult(Node* n, int32_t next);
   Expr RegionInput(Node* n, const Type& type, Array<relay::Var>* params, std::vector<int32_t>* in);
@@ -176,7 +180,13 @@ class FunctionBuilder {
   bool AddOpen(OpenRegion* region, Node* n);
   bool AddAllOpen(OpenRegion* region, const std::vector<Node*>& before, Node* n);
   bool HasOpen(const std::vector<Node*>& nodes) const;
-  void EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device);
+  int32_t EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device);
+
+  // ---- Why regions end: region_ends.cpp.
+  std::string WhyOutside(Node* n) const;
+  void NoteEnd(int32_t kernel, const std::vector<Node*>& region, const std::vector<Node*>& list, size_t at,
+               const std::string& why);
+  void NoteOutside(Node* n);
 
   ProgramBuilder* program_;
   const VmLambda& lambda_;
@@ -197,7 +207,9 @@ class FunctionBuilder {
   PointerMap<Type> open_types_;  // of values, with symbols for extents that are open
   PointerMap<Node*> binders_;    // a value that has the symbol as an extent
   std::vector<std::pair<PrimExpr, PrimExpr>> value_extents_;
-  PointerSet closed_;  // calls whose extents do not follow from what they read
+  PointerSet closed_;                // calls whose extents do not follow from what they read
+  PointerMap<std::string> refused_;  // why the calls in closed_ are there
+  PointerSet told_;                  // expressions at which regions were noted to end
   int64_t next_symbol_ = 0;
 };
 

@@ -250,6 +250,7 @@ bool FunctionBuilder::IsBound(const Type& type, const OpenRegion& region) const 
 
 /// Takes a node into a region; false where its extents do not follow from what the region reads.
 bool FunctionBuilder::AddOpen(OpenRegion* region, Node* n) {
+  region->Refuse("");
   auto value = [&](const Expr& e) -> Expr {
     Expr operand = Resolve(e);
     if (const Expr* known = region->made.Find(operand.get())) return *known;
@@ -280,7 +281,11 @@ bool FunctionBuilder::AddOpen(OpenRegion* region, Node* n) {
     const Expr whole = value(field->tuple);
     if (whole.defined() && whole->checked_type_.as<TupleTypeNode>()) made = region->Field(whole, field->index);
   }
-  if (!made.defined() || !IsBound(made->checked_type(), *region)) return false;
+  if (!made.defined()) return false;
+  if (!IsBound(made->checked_type(), *region)) {
+    region->Refuse("an extent of its result is an extent of no input by itself");
+    return false;
+  }
   region->made[n] = made;
   return true;
 }
@@ -328,8 +333,8 @@ void ForgetTypes(const Expr& body) {
 
 }  // namespace
 
-/// The kernel of a region and its call.
-void FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device) {
+/// The kernel of a region and its call. Returns its number; -1 if nothing reads its results.
+int32_t FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device) {
   PointerSet inside;
   for (Node* n : nodes) inside.Add(n);
   const ExprNode* root = Resolve(lambda_.func->body).get();
@@ -350,7 +355,7 @@ void FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
     const Expr value = *region->made.Find(n);
     ForEachTensor(value, value->checked_type(), [&](const Expr& e, const TensorType&) { outputs.push_back(e); });
   }
-  if (outputs.empty()) return;  // the results are unused
+  if (outputs.empty()) return -1;  // the results are unused
 
   // Parameters: tensors of the inputs, and what binds symbols that they do not.
   std::vector<Node*> given;
@@ -420,6 +425,7 @@ void FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion
     registers_[r.node] = PackResult(r.node, base + r.first);
     NameResult(r.node, r.type, *region);
   }
+  return index;
 }
 
 /// The kernel of a stretch, optimised for its device.

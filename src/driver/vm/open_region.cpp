@@ -128,7 +128,12 @@ Expr OpenRegion::ApplyOp(const CallNode* call, const Array<Expr>& args) {
   const relay::OpDef* def = relay::DefOf(call->op);
   Call made(call->op, args, call->attrs, call->type_args);
   made->span = call->span;
-  if (!relay::transform::TypeIfAny(made).defined()) return Expr();  // running it says what is wrong with it
+  auto refuse = [this](const char* why) {
+    Refuse(why);
+    return Expr();
+  };
+  if (!relay::transform::TypeIfAny(made).defined())
+    return refuse("its type does not follow from the types of its operands");
   if (def && def->static_form && depth_ < kMaxForms) {
     struct Deeper {
       int* depth;
@@ -143,17 +148,18 @@ Expr OpenRegion::ApplyOp(const CallNode* call, const Array<Expr>& args) {
     }
   }
   if (const char* why = def && def->traits.needs_extents ? def->traits.needs_extents(made.get()) : nullptr) {
-    why_ = why;
-    return Expr();
+    return refuse(why);
   }
-  if (!IsKnown(made)) return Expr();
+  if (!IsKnown(made)) return refuse("the shape of its result follows from values that are computed before it");
   if (!def || def->lower || relay::IsView(call->op)) return made;
-  return def->decompose && BecomesLoops(made, *def) ? Expr(made) : Expr();
+  return def->decompose && BecomesLoops(made, *def) ? Expr(made) : refuse("it has no loops");
 }
 
 Expr OpenRegion::Apply(const CallNode* call, const Array<Expr>& args) {
   for (const Expr& a : args) {
-    if (!a.defined()) return Expr();
+    if (a.defined()) continue;
+    Refuse("it reads a value whose extents are extents of no input by themselves");
+    return Expr();
   }
   try {
     const auto* group = call->op.as<FunctionNode>();
@@ -165,7 +171,8 @@ Expr OpenRegion::Apply(const CallNode* call, const Array<Expr>& args) {
     return Rebuild(group->body, &known);
   } catch (const Error& e) {
     if (e.ends_work()) throw;
-    return Expr();  // what is wrong with it, running it says
+    Refuse("running it is an error");
+    return Expr();
   }
 }
 

@@ -38,8 +38,9 @@ class OpenRegion {
   };
   const std::vector<Given>& inputs() const { return inputs_; }
   const std::vector<Value>& values() const { return values_; }
-  /// Why a call was refused last; empty where its shape does not follow.
+  /// Why a node was refused last.
   const std::string& why() const { return why_; }
+  void Refuse(std::string why) { why_ = std::move(why); }
   /// What has been made of a node.
   PointerMap<relay::Expr> made;
 

@@ -59,8 +59,9 @@ Type ResultType(const Function& f) {
   return f->body->checked_type_.defined() ? Downcast<Type>(f->body->checked_type_) : f->ret_type;
 }
 
-ProgramBuilder::ProgramBuilder(IRModule mod, const std::vector<DeviceTarget>& devices, int64_t fallback)
-    : mod_(std::move(mod)), targets_(devices) {
+ProgramBuilder::ProgramBuilder(IRModule mod, const std::vector<DeviceTarget>& devices, int64_t fallback,
+                               std::vector<RegionNote>* notes)
+    : mod_(std::move(mod)), targets_(devices), notes_(notes) {
   if (devices.empty()) return;
   // The CPU decides where control goes, and comes first.
   std::vector<int64_t> types{kDLCPU};
@@ -271,8 +272,9 @@ int32_t ProgramBuilder::Kernel(const Function& graph, int32_t device) {
   return index;
 }
 
-VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices, int64_t fallback) {
-  return ProgramBuilder(PlacePrimitives(mod), devices, fallback).Build();
+VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices, int64_t fallback,
+                        std::vector<RegionNote>* notes) {
+  return ProgramBuilder(PlacePrimitives(mod), devices, fallback, notes).Build();
 }
 
 }  // namespace baton::driver

@@ -33,14 +33,17 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
   bool work = false;
   int32_t device = 0;                // of the region
   std::unique_ptr<OpenRegion> open;  // once an extent is no literal
+  std::string ends;                  // why it ends at `i`; "" where its expression says it
   auto take = [&](Node* n) {
     if (!open && program_->several()) open = std::make_unique<OpenRegion>();
     if (!open && !IsStatic(GetRef<Expr>(n))) open = std::make_unique<OpenRegion>();
     if (!open && As<CallNode>(n) && !IsStaticKernel(n)) open = std::make_unique<OpenRegion>();
     if (open && !AddAllOpen(open.get(), region, n)) {
+      ends = open->why();
       if (region.empty()) {
         closed_.Add(n);
-        program_->NoteWhy(open->why());
+        refused_[n] = ends;
+        program_->NoteWhy(ends);
       }
       if (!HasOpen(region) && !program_->several()) open = nullptr;
       return false;
@@ -68,6 +71,8 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
     if (fits(n)) {
       const auto* call = As<CallNode>(n);
       for (const Expr& a : call->args) look(a);
+      if (!here) ends = "it runs on another device";
+      if (uses_waiting) ends = "it reads a tuple that is made behind the region";
       if (uses_waiting || !here || !take(n)) break;
       work = work || IsPrimitive(call->op) || !IsStaticKernel(n);
     } else if (tuple) {
@@ -104,12 +109,12 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
       break;
     }
   }
-  if (!work) return at;
-  if (open) {
-    EmitOpenKernel(region, open.get(), device);
-  } else {
-    EmitKernel(region, device);
+  if (!work) {
+    NoteOutside(list[at]);
+    return at;
   }
+  const int32_t kernel = open ? EmitOpenKernel(region, open.get(), device) : EmitKernel(region, device);
+  NoteEnd(kernel, region, list, i, ends);
   for (Node* n : behind) EmitNode(n, false);
   return i;
 }
@@ -152,7 +157,8 @@ Expr FunctionBuilder::RegionInput(Node* n, const Type& type, Array<Var>* params,
   }
 }
 
-void FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes, int32_t device) {
+/// The kernel of a region and its call. Returns its number; -1 if nothing reads its results.
+int32_t FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes, int32_t device) {
   PointerMap<Expr> made;
   PointerSet inside;
   for (Node* n : nodes) inside.Add(n);
@@ -213,17 +219,16 @@ void FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes, int32_t device
       }
     }
   }
-  if (outputs.empty()) return;  // the results are unused
+  if (outputs.empty()) return -1;  // the results are unused
   Tuple body(outputs);
   body->checked_type_ = TupleType(types);
   std::vector<int32_t> operands = in;
   const int32_t base = next_register_;
   for (size_t i = 0; i < outputs.size(); ++i) operands.push_back(NewRegister());
-  Emit(Opcode::kKernel,
-       {program_->Kernel(Function(params, body, TupleType(types)), device), static_cast<int32_t>(in.size()),
-        static_cast<int32_t>(outputs.size())},
-       operands);
+  const int32_t kernel = program_->Kernel(Function(params, body, TupleType(types)), device);
+  Emit(Opcode::kKernel, {kernel, static_cast<int32_t>(in.size()), static_cast<int32_t>(outputs.size())}, operands);
   for (auto [n, first] : results) registers_[n] = PackResult(n, base + first);
+  return kernel;
 }
 
 int32_t FunctionBuilder::PackResult(Node* n, int32_t next) {
