@@ -12,6 +12,7 @@ using Code = Arrays(const Params& params, const Arrays& in);
 BATON_DLL Code Sort, Argsort, TopK, SearchSorted;
 BATON_DLL Code Unique, Argwhere, Nonzero, Compress;
 BATON_DLL Code Det, Cofactor;
+BATON_DLL Code IncompleteGamma, OrthogonalPolynomial;
 BATON_DLL Code RandomUniform, RandomNormal, Bernoulli, Multinomial;
 BATON_DLL Code ThreefryGenerate, ThreefrySplit;
 BATON_DLL Code RoiAlign, RoiPool;

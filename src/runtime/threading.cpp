@@ -64,9 +64,10 @@ std::atomic<uint32_t>* LowHalf(std::atomic<uint64_t>* word) {
 /// processors only a moment, since what we wait for may need ours.
 constexpr int kHot = 2000, kHotCrowded = 20;
 
-/// Spins until a word has another value than `value`, giving the processor away after a while; false after about a
-/// millisecond. One function for all waits: the library is to be small.
-[[gnu::noinline]] bool SpinWhile(const std::atomic<uint64_t>& word, uint64_t value, int hot) {
+/// Spins until a word has another value than `value`; false where it keeps it. A `patient` thread goes on for about a millisecond, giving the
+/// processor away; a caller sleeps instead, since Linux 6.18 takes a slice of its later time for each sched_yield. One function for all
+/// waits: the library is to be small.
+[[gnu::noinline]] bool SpinWhile(const std::atomic<uint64_t>& word, uint64_t value, int hot, bool patient) {
   const auto changed = [&](int times) {
     for (int i = 0; i < times; ++i) {
       if (word.load(std::memory_order_acquire) != value) return true;
@@ -75,6 +76,7 @@ constexpr int kHot = 2000, kHotCrowded = 20;
     return false;
   };
   if (changed(hot)) return true;
+  if (!patient) return false;
   const int64_t end = Now() + kSpinNanoseconds;
   do {
     if (changed(16)) return true;
@@ -287,7 +289,7 @@ void Pool::WorkerMain(int index) {
   // A job that was posted before this thread looked for the first time counts as new: the words of jobs are never 0.
   uint64_t seen = 0;
   for (;;) {
-    if (!SpinWhile(word, seen, hot.load(std::memory_order_relaxed))) {
+    if (!SpinWhile(word, seen, hot.load(std::memory_order_relaxed), true)) {
       const uint32_t ticket = wake.load(std::memory_order_seq_cst);
       sleepers.fetch_add(1, std::memory_order_seq_cst);
       // The caller posts first and asks for sleepers then; we count ourselves first and look then. One sees the other.
@@ -347,7 +349,7 @@ void Pool::Run(int participants) {
   Work(0, region);
   in_region = false;
   for (uint64_t left; (left = pending.load(std::memory_order_acquire)) != 0;) {
-    if (SpinWhile(pending, left, hot.load(std::memory_order_relaxed))) continue;
+    if (SpinWhile(pending, left, hot.load(std::memory_order_relaxed), false)) continue;
     caller_sleeps.store(1, std::memory_order_seq_cst);
     if (pending.load(std::memory_order_seq_cst) == left) FutexWait(LowHalf(&pending), static_cast<uint32_t>(left));
     caller_sleeps.store(0, std::memory_order_seq_cst);

@@ -65,6 +65,8 @@ std::vector<Sample> Samples() {
       {"compress", R"({"axis":1})", {{{2, 3}}, {{3}, kBool}}},
       {"linalg.det", "{}", {{{2, 3, 3}}}},
       {"linalg.cofactor", "{}", {{{3, 3}}}},
+      {"incomplete_gamma", R"({"upper":true})", {{{2, 3}}, {{2, 3}}}},
+      {"orthogonal_polynomial", R"({"family":"hermite"})", {{{2, 3}}, {{2, 3}}}},
       {"vm.shape_of", R"({"dtype":"int32"})", {{{2, 3}}}},
       {"vm.reshape_tensor", R"({"newshape":[3,-1]})", {{{2, 3}}, {{2}, kI64}}},
       {"nonzero", "{}", {{{2, 3}}}},

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sorting, searching and selecting; determinants."""
+"""Sorting, searching and selecting; determinants; special functions of two variables."""
+
+import math
 
 import numpy as np
 import pytest
@@ -155,6 +157,50 @@ test_det = table(
 )
 
 
+def incomplete_gamma(a, x, upper):
+    """Of whole numbers by the sum, of halves by recurrence from the error function; at the ends as documented."""
+    out = np.empty(a.shape, "float64")
+    for at in np.ndindex(a.shape):
+        b, y = float(a[at]), float(x[at])
+        start = 1.0 if b == int(b) else 0.5
+        over = math.exp(-y) if start == 1 else math.erfc(math.sqrt(y))
+        for k in range(round(b - start)):
+            over += math.exp((start + k) * math.log(y) - y - math.lgamma(start + k + 1)) if y else 0.0
+        out[at] = over if upper else 1 - over
+    return out.astype(a.dtype)
+
+
+def orthogonal(x, n, family):
+    """By NumPy's sums of polynomials."""
+    of = {"legendre": "legendre.legval", "laguerre": "laguerre.lagval", "hermite": "hermite.hermval", "hermite_e": "hermite_e.hermeval"}[family]
+    module, name = of.split(".")
+    value = getattr(getattr(np.polynomial, module), name)
+    return np.vectorize(lambda y, k: value(float(y), [0.0] * int(k) + [1.0]) if k >= 0 else 0.0, otypes=[x.dtype])(x, n)
+
+
+A_OF_GAMMA = [0.5, 1, 2.5, 3, 20, 20, 60, 60, 3, 0.5, 1, 500]
+X_OF_GAMMA = [0.2, 5, 1, 9, 18, 30, 30, 90, 0, 30, 1e-3, 490]
+NO_GAMMA = [np.array([-1, 1, 0, 0, np.inf, 2, np.inf, np.nan, 1], "float32"), np.array([1, -1, 1, 0, 2, np.inf, np.inf, 1, np.nan], "float32")]
+FAMILIES = each("legendre", "laguerre", "hermite", "hermite_e")
+test_special = table(
+    *[
+        Case("incomplete_gamma", incomplete_gamma, Value(A_OF_GAMMA, d), Value(X_OF_GAMMA, d), upper=each(False, True), rtol=tol, atol=1e-12)
+        for d, tol in (("float64", 1e-8), ("float32", 2e-6), ("float16", 2e-3))
+    ],
+    Case("incomplete_gamma", lambda a, x: np.array([np.nan, np.nan, 1, np.nan, 0, 1, np.nan, np.nan, np.nan], "float32"), *map(Value, NO_GAMMA)),
+    Case("incomplete_gamma", lambda a, x, upper: np.array([np.nan] * 2 + [0, np.nan, 1, 0] + [np.nan] * 3, "float32"), *map(Value, NO_GAMMA), upper=True),
+    # Far from the middle, and around it, of a large a: the normal distribution with the skewness's correction.
+    Case("incomplete_gamma", lambda a, x: np.array([0, 0.5 + 1 / (3 * math.sqrt(2e6 * math.pi)), 1]), Value([1e6] * 3, "float64"), Value([5e5, 1e6, 2e6]), atol=1e-9),
+    Case("orthogonal_polynomial", orthogonal, f64(4, 5), Value(np.arange(20.0).reshape(4, 5)), family=FAMILIES, rtol=1e-8, atol=1e-9),
+    Case("orthogonal_polynomial", orthogonal, f32(2, 6).within(-1, 1), Value([[0, 1, 2, 3, 4, 9], [-1, -2, 7, 5, 2.9, 3.1]], "float32"), family=FAMILIES, rtol=1e-4),
+    Case("orthogonal_polynomial", orthogonal, Value([1, -1, -1, 0, 1, 0.5], "float32"), Value([9, 3, 4, 30, 1, 40], "float32"), family="legendre", rtol=1e-4),
+    Case("orthogonal_polynomial", lambda x, n, family: np.array([np.nan] * 3, "float32"), f32(3), Value([129, 3e8, 500], "float32"), family=each("hermite", "hermite_e")),
+    Case("orthogonal_polynomial", lambda x, n: np.array([np.nan, 0, 0, 1], "float32"), f32(4), Value([3e8, np.nan, np.inf, 0.5], "float32")),
+    Case("orthogonal_polynomial", lambda x, n: np.zeros((0, 2), "float32"), f32(0, 2), f32(0, 2)),
+    dynamic=True,
+)
+
+
 def cofactor(x):
     """By the definition: a determinant of what is left without row i and column j."""
     out, m = np.zeros(x.shape, "float64"), x.astype("float64")
@@ -201,6 +247,12 @@ test_rejects = rejects(
     Reject("compress", "R1", A, ((2,), "int32")),
     Reject("compress", "R1", A, ((2, 1), "bool")),
     Reject("compress", "R2", S, ((1,), "bool"), axis=0),
+    Reject("incomplete_gamma", "R1", ((2,), "int32"), ((2,), "int32")),
+    Reject("incomplete_gamma", "R2", A, ((2,), "float32")),
+    Reject("incomplete_gamma", "R2", ((2,), "float32"), ((2,), "float64")),
+    Reject("orthogonal_polynomial", "R1", ((2,), "int32"), ((2,), "int32")),
+    Reject("orthogonal_polynomial", "R2", ((2,), "float32"), ((3,), "float32")),
+    Reject("orthogonal_polynomial", "R3", ((2,), "float32"), ((2,), "float32"), family="bernoulli"),
     Reject("linalg.det", "R1", ((2, 2), "int32")),
     Reject("linalg.det", "R2", ((2,), "float32")),
     Reject("linalg.det", "R2", A),

@@ -9,7 +9,7 @@ namespace baton::relay {
 namespace op {
 extern BATON_DLL const Op sort, argsort, unique, argwhere, nonzero, compress, searchsorted, det, cofactor,
     random_uniform, random_normal, random_uniform_like, random_normal_like, random_bernoulli, random_multinomial,
-    threefry_generate, threefry_split;
+    threefry_generate, threefry_split, incomplete_gamma, orthogonal_polynomial;
 }  // namespace op
 
 }  // namespace baton::relay

@@ -40,7 +40,12 @@ def _infos(input_infos, default_dtype):
 
 
 def exported_of(model, examples):
-    """A model of any kind as an ExportedProgram."""
+    """A model of any kind as an ExportedProgram; within a compilation of TorchDynamo too, whose tensors are none of this program."""
+    with torch._guards.tracing(None):
+        return _exported(model, examples)
+
+
+def _exported(model, examples):
     if isinstance(model, torch.export.ExportedProgram):
         return model
     if not isinstance(model, torch.nn.Module):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nn.convNd_backward_weight: the gradient of a convolution by its weight, which is a convolution itself: of data with
-// the batch as channels, by the adjoint as the weight, strides and dilation having changed places.
+// nn.convNd_backward_weight: the gradient of a convolution by its weight. With few taps it is a product of the adjoint and the data that each
+// tap sees; else a convolution: of data with the batch as channels, by the adjoint as the weight, strides and dilation having changed places.
 #include <baton/relay/op/nn.h>
 
 #include <string>
@@ -28,6 +28,66 @@ Type BackwardWeightType(const ConvAttrs<N>& a, const TypeArgs& in) {
   for (int64_t k : a.kernel_size) shape.push_back(PrimExpr(k));
   return TensorType(shape, in.dtype(0));
 }
+/// With more taps than these the convolution is faster than a product.
+constexpr int64_t kMostTaps = 9;
+/// Beyond so many elements each tap has a product of its own, so that what the taps see is not in memory at once.
+constexpr int64_t kMostSeen = 2 << 20;
+
+Expr StepsOf(const Expr& data, const Ints& begin, const Ints& end, const Ints& strides) {
+  return MakeCall<StridedSliceAttrs>(op::strided_slice, {data}, [&](StridedSliceAttrs* s) {
+    s->begin = ToArray(begin), s->end = ToArray(end), s->strides = ToArray(strides);
+  });
+}
+template <int N>
+int64_t TapsOf(const ConvAttrs<N>& a) {
+  int64_t taps = 1;
+  for (int64_t k : a.kernel_size) taps *= k;
+  return taps;
+}
+/// The gradient as a product over batch and places: (O, N * places) by (C * taps, N * places), transposed. `data` is (C, N, ...).
+template <int N>
+Expr ByProduct(const At& at, const ConvWindow<ConvAttrs<N>, N>& w, const ConvAttrs<N>& a, const Expr& grad,
+               const Expr& data) {
+  Ints g = at.dims(0), x = at.dims(1);
+  int64_t batch = g[0], channels = x[1], places = 1, taps = TapsOf<N>(a);
+  for (int d = 0; d < N; ++d) places *= g[2 + d];
+  const Ints rows{channels, batch * places};
+  Ints swap{1, 0}, shape = at.out_dims();
+  Ints before(2, 0), after(2, 0);
+  for (int d = 0; d < N; ++d) {
+    swap.push_back(2 + d), before.push_back(w.pad.begin[d]), after.push_back(w.pad.end[d]);
+  }
+  Expr padded = Pad(data, before, after, at.dtype(1));
+  Expr adjoint = Reshape(Permute(grad, swap), ToArray(Ints{g[1], batch * places}));
+  Array<Expr> seen;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    Ints begin(2, 0), end{channels, batch}, strides(2, 1);
+    int64_t rest = tap;
+    for (int d = N; d-- > 0; rest /= a.kernel_size[d]) {
+      const int64_t first = rest % a.kernel_size[d] * w.dilation[d];
+      begin.insert(begin.begin() + 2, first), end.insert(end.begin() + 2, first + (g[2 + d] - 1) * w.strides[d] + 1);
+      strides.insert(strides.begin() + 2, w.strides[d]);
+    }
+    seen.push_back(Reshape(StepsOf(padded, begin, end, strides), ToArray(rows)));
+  }
+  const auto stacked = [&](int64_t axis) {
+    return MakeCall<StackAttrs>(op::stack, {Tuple(seen)}, [&](StackAttrs* s) { s->axis = axis; });
+  };
+  const auto product = [&](const Expr& by) {
+    return MakeCall<DenseAttrs>(op::dense, {adjoint, by}, [](DenseAttrs*) {});
+  };
+  if (channels * taps * rows[1] <= kMostSeen) {
+    return Reshape(product(Reshape(stacked(1), ToArray(Ints{channels * taps, rows[1]}))), ToArray(shape));
+  }
+  for (int64_t tap = 0; tap < taps; ++tap) seen.Set(tap, product(seen[tap]));
+  return Reshape(stacked(2), ToArray(shape));
+}
+template <int N>
+bool IsProduct(const ConvAttrs<N>& a, const Ints& g, const Ints& x) {
+  bool known = g[0] >= 0 && x[1] >= 0;
+  for (int d = 0; d < N; ++d) known = known && g[2 + d] >= 0 && x[2 + d] >= 0;
+  return known && a.groups == 1 && TapsOf<N>(a) <= kMostTaps;
+}
 template <int N>
 Expr DecomposeBackwardWeight(const Call& call, const Array<Expr>& args) {
   At at(call, call);
@@ -46,6 +106,7 @@ Expr DecomposeBackwardWeight(const Call& call, const Array<Expr>& args) {
   if (a.groups == 1) {
     for (int d = 0; d < N; ++d) order.push_back(2 + d);
     data = Permute(data, order);
+    if (IsProduct<N>(a, g, x)) return ByProduct<N>(at, w, a, args[0], data);
   } else {
     Ints split{n, a.groups, c}, axes{2, 1, 0}, merged{c, a.groups * n};
     for (int d = 0; d < N; ++d) split.push_back(x[2 + d]), axes.push_back(3 + d), merged.push_back(x[2 + d]);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Special functions by closed forms and series, in float64."""
+"""Special functions: by closed forms and series in float64, and by functions of the host where the number of steps depends on values."""
 
 from __future__ import annotations
 
@@ -36,6 +36,51 @@ def zeta(c, s, q):
         factor = c.mul(c.mul(factor, c.add(s, k(2.0 * j - 1))), c.add(s, k(2.0 * j)))
         term = c.div(term, c.mul(at, at))
     return total
+
+
+@aten("special_zeta.default", "special_zeta.self_scalar", "special_zeta.other_scalar")
+def hurwitz(c, s, q):
+    """For q < 0, where s has to be whole: with q = f - m, 0 < f <= 1, the terms before f are those of 1 - f to m - f, which two sums behind 0 hold."""
+    s, q = (c.broadcast(c.convert(c.cast(x, c.dtype), c.dtype, _F), c.shape) for x in (s, q))
+    k = lambda value: c.const(value, _F)  # noqa: E731
+    below = c("less", q, k(0.0))
+    first = c.where(below, c.sub(q, c.sub(c("ceil", q), k(1.0))), q)
+    odd = c("not_equal", s, c.mul(k(2.0), c("floor", c.mul(s, k(0.5)))))
+    before = c.sub(zeta(c, s, c.sub(k(1.0), first)), zeta(c, s, c.sub(k(1.0), q)))
+    out = c.add(zeta(c, s, first), c.where(below, c.where(odd, c("negative", before), before), k(0.0)))
+    whole = lambda x: c("equal", x, c("floor", x))  # noqa: E731
+    right = c("greater", q, k(0.0))
+    left = c.where(whole(q), k(math.inf), c.where(whole(s), out, k(math.nan)))
+    out = c.where(right, out, left)
+    out = c.where(c("equal", s, k(1.0)), k(math.inf), c.where(c("greater", s, k(1.0)), out, k(math.nan)))
+    return _narrow(c, c.where(c("isnan", q), k(math.nan), out))
+
+
+def _pair(c, a, b):
+    """Both as tensors of the result's shape and dtype."""
+    return [c.broadcast(c.cast(x, c.dtype), c.shape) for x in (a, b)]
+
+
+@aten("igamma.default")
+def igamma(c, a, x):
+    return c("incomplete_gamma", *_pair(c, a, x))
+
+
+@aten("igammac.default")
+def igammac(c, a, x):
+    return c("incomplete_gamma", *_pair(c, a, x), upper=True)
+
+
+def _polynomial(name, family):
+    @aten(*(f"special_{name}.{overload}" for overload in ("default", "x_scalar", "n_scalar")))
+    def rule(c, x, n):
+        return c("orthogonal_polynomial", *_pair(c, x, n), family=family)
+
+
+_polynomial("legendre_polynomial_p", "legendre")
+_polynomial("laguerre_polynomial_l", "laguerre")
+_polynomial("hermite_polynomial_h", "hermite")
+_polynomial("hermite_polynomial_he", "hermite_e")
 
 
 @aten("polygamma.default")
