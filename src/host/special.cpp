@@ -21,8 +21,8 @@ double Density(double a, double x) {
   return std::sqrt(a / (2 * kPi)) * std::exp(a * (std::log1p(d) - d) - r);
 }
 
-/// The regularised incomplete gamma functions, the lower and the upper one, of a > 0 and x > 0, both finite (Abramowitz and
-/// Stegun 6.5): each is computed where it is the smaller one.
+/// The regularised incomplete gamma functions, the lower and the upper one, of a > 0 and x > 0, both finite (Abramowitz
+/// and Stegun 6.5): each is computed where it is the smaller one.
 double IncompleteGammaOf(double a, double x, bool upper) {
   if (a > 1e5 && std::fabs(x - a) < 0.3 * a) {
     // The uniform expansion (DLMF 8.12.3) with its first term: what is left out is of the order of a^-1.5 / 500.
@@ -60,8 +60,8 @@ double IncompleteGammaAt(double a, double x, bool upper) {
 
 enum class Family { kLegendre, kLaguerre, kHermite, kHermiteE };
 
-/// The polynomial of degree n by its recurrence, in the elements' type. 0 below degree 0; Hermite's are NaN beyond `most`,
-/// where they overflow, and so are all beyond 2^24, up to where float32 counts.
+/// The polynomial of degree n by its recurrence, in the elements' type. 0 below degree 0; Hermite's are NaN beyond
+/// `most`, where they overflow, and so are all beyond 2^24, up to where float32 counts.
 template <class T>
 T PolynomialAt(Family family, T x, int64_t n, int64_t most) {
   if (n < 0) return 0;
@@ -135,6 +135,7 @@ Arrays OrthogonalPolynomial(const Params& p, const Arrays& in) {
 }
 
 namespace {
-const Register kSpecial[] = {{"incomplete_gamma", 2, IncompleteGamma}, {"orthogonal_polynomial", 2, OrthogonalPolynomial}};
+const Register kSpecial[] = {{"incomplete_gamma", 2, IncompleteGamma},
+                             {"orthogonal_polynomial", 2, OrthogonalPolynomial}};
 }
 }  // namespace baton::host

@@ -64,9 +64,9 @@ std::atomic<uint32_t>* LowHalf(std::atomic<uint64_t>* word) {
 /// processors only a moment, since what we wait for may need ours.
 constexpr int kHot = 2000, kHotCrowded = 20;
 
-/// Spins until a word has another value than `value`; false where it keeps it. A `patient` thread goes on for about a millisecond, giving the
-/// processor away; a caller sleeps instead, since Linux 6.18 takes a slice of its later time for each sched_yield. One function for all
-/// waits: the library is to be small.
+/// Spins until a word has another value than `value`; false where it keeps it. A `patient` thread goes on for about a
+/// millisecond, giving the processor away; a caller sleeps instead, since Linux 6.18 takes a slice of its later time
+/// for each sched_yield. One function for all waits: the library is to be small.
 [[gnu::noinline]] bool SpinWhile(const std::atomic<uint64_t>& word, uint64_t value, int hot, bool patient) {
   const auto changed = [&](int times) {
     for (int i = 0; i < times; ++i) {

@@ -43,8 +43,8 @@ inline Dims Iota(int64_t n, int64_t from = 0) {
 /// Shape both broadcast to; empty optional-like flag where unknown.
 bool BroadcastDims(const Dims& a, const Dims& b, Dims* out);
 
-/// Axes of one element, which `Squeeze` takes away where it is given none. An open length is one of them where the file's shape of the
-/// result says so; either way x gets a check of the call, so that the rank of the result is known.
+/// Axes of one element, which `Squeeze` takes away where it is given none. An open length is one of them where the
+/// file's shape of the result says so; either way x gets a check of the call, so that the rank of the result is known.
 Dims OnesOf(Ctx& c, Value* x);
 
 /// A reduction of `v` over `axes`; handles empty extents. `op` is "sum", "prod", "max", "min", "mean", "all", "any".

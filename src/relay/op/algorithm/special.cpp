@@ -46,9 +46,9 @@ Type OrthogonalPolynomialType(const OrthogonalPolynomialAttrs& a, const TypeArgs
 
 const Op op::incomplete_gamma = DefineOp({
     .name = "incomplete_gamma",
-    .doc =
-        "Integrals of t^(a - 1) exp(-t) over gamma(a), computed in float64. NaN below 0; of a = 0 the lower one is 1, and "
-        "NaN at x = 0.",
+    .doc = "Integrals of t^(a - 1) exp(-t) over gamma(a), computed in float64. NaN below 0; of a = 0 the lower one is "
+           "1, and "
+           "NaN at x = 0.",
     .inputs = {{"a", "Any shape. R1: floating dtype."}, {"x", "R2: shape and dtype of `a`."}},
     .output = "Shape and dtype of `a`.",
     .attrs = TypeOf<IncompleteGammaAttrs>,
@@ -59,10 +59,11 @@ const Op op::incomplete_gamma = DefineOp({
 });
 const Op op::orthogonal_polynomial = DefineOp({
     .name = "orthogonal_polynomial",
-    .doc =
-        "Polynomials of a degree for each element, by their recurrences in the dtype of the elements (float32 for narrower "
-        "ones). Degrees are cut to integers; the value is 0 below 0, and NaN beyond 2^24; Hermite's beyond 128 (float64: "
-        "512).",
+    .doc = "Polynomials of a degree for each element, by their recurrences in the dtype of the elements (float32 for "
+           "narrower "
+           "ones). Degrees are cut to integers; the value is 0 below 0, and NaN beyond 2^24; Hermite's beyond 128 "
+           "(float64: "
+           "512).",
     .inputs = {{"x", "Any shape. R1: floating dtype."}, {"n", "The degrees. R2: shape and dtype of `x`."}},
     .output = "Shape and dtype of `x`.",
     .attrs = TypeOf<OrthogonalPolynomialAttrs>,

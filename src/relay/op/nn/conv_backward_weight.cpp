@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// nn.convNd_backward_weight: the gradient of a convolution by its weight. With few taps it is a product of the adjoint and the data that each
-// tap sees; else a convolution: of data with the batch as channels, by the adjoint as the weight, strides and dilation having changed places.
+// nn.convNd_backward_weight: the gradient of a convolution by its weight. With few taps it is a product of the adjoint
+// and the data that each tap sees; else a convolution: of data with the batch as channels, by the adjoint as the
+// weight, strides and dilation having changed places.
 #include <baton/relay/op/nn.h>
 
 #include <string>
@@ -44,7 +45,8 @@ int64_t TapsOf(const ConvAttrs<N>& a) {
   for (int64_t k : a.kernel_size) taps *= k;
   return taps;
 }
-/// The gradient as a product over batch and places: (O, N * places) by (C * taps, N * places), transposed. `data` is (C, N, ...).
+/// The gradient as a product over batch and places: (O, N * places) by (C * taps, N * places), transposed. `data` is
+/// (C, N, ...).
 template <int N>
 Expr ByProduct(const At& at, const ConvWindow<ConvAttrs<N>, N>& w, const ConvAttrs<N>& a, const Expr& grad,
                const Expr& data) {
