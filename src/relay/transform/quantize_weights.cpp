@@ -155,6 +155,7 @@ Pass QuantizeWeights(const QuantizeWeightsOptions& options) {
                  "It is asked for (`weights=` of baton.compile): results differ by what rounding the weights changes.",
           .opt_level = 0,
           .required = {"InferType"},
+          .changes_results = true,
           .run = [options](Function f, IRModule, PassContext) -> Function {
             if (!AnyCallOf(f, op::dense)) return f;
             return Downcast<Function>(Quantizer(f, options).Mutate(f));

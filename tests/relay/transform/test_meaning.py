@@ -18,7 +18,7 @@ FILES = [golden.read(p) for p in sorted(Path(__file__).parent.glob("*.relay")) i
 CASES = {(file.path.stem, case.title): (file, case) for file in FILES for case in file.cases if case.kind != "error"}
 
 # Those that compute in narrow types on purpose: a few roundings to 11 or 8 bits.
-NARROW = {"widen_half_floats": 4e-3, "widen_half_floats_asked": 1e-2, "to_mixed_precision": 1e-2, "to_mixed_precision_known": 2e-2}
+NARROW = {"widen_half_floats": 4e-3, "widen_half_floats_asked": 1e-2, "to_mixed_precision": 1e-2, "to_mixed_precision_known": 2e-2, "quantize_weights": 2e-2}
 # Those whose integers may be off by one step of the result.
 STEPS = {"fake_quantization_to_integer": 1}
 # What an unknown extent is where 3 does not fit.
