@@ -37,6 +37,7 @@ class Source:
     def __init__(self, kind: str, what, label: str = "<text>", folder: str = ""):
         self.kind, self.what, self.label, self.folder = kind, what, label, folder
         self.donate: tuple[str, ...] = ()  # inputs that give their memory to an output
+        self._facts: str | None = None
         self._no_tensors: set[str] = set()  # inputs that are sequences, optionals or data, which have no shapes
 
     @staticmethod
@@ -174,11 +175,11 @@ class Source:
     def facts(self) -> dict:
         """What can be said without importing: for ONNX from the file, for Relay from the types of `main`."""
         if self.kind == "onnx":
-            if isinstance(self.what, bytes):
-                text = get_global_func("relay.frontend.describe_onnx_bytes")(self.what, self.folder)
-            else:
-                text = get_global_func("relay.frontend.describe_onnx_file")(self.what)
-            return json.loads(str(text))
+            if self._facts is None:  # a large model takes a while to read, and a compilation asks often
+                in_memory = isinstance(self.what, bytes)
+                where = ("bytes", self.what, self.folder) if in_memory else ("file", self.what)
+                self._facts = str(get_global_func(f"relay.frontend.describe_onnx_{where[0]}")(*where[1:]))
+            return json.loads(self._facts)
         return passes.describe(self.module())
 
     def signature(self, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:

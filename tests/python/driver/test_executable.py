@@ -134,3 +134,26 @@ def test_module_without_a_model():
 
     with pytest.raises(RuntimeError, match="no model"):
         Executable(Empty())
+
+
+def test_a_model_in_memory_is_read_a_few_times(monkeypatch):
+    """What a file says of its inputs is asked for each of them; reading hundreds of megabytes each time took minutes."""
+    from onnx import TensorProto, helper
+
+    from baton.driver import compiler
+
+    names = [f"x{i}" for i in range(24)]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2]) for name in names]
+    graph = helper.make_graph([helper.make_node("Sum", names, ["y"])], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 2])])
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    reads, find = [], compiler.get_global_func
+
+    def counted(name, *args):
+        function = find(name, *args)
+        return (lambda *a: (reads.append(name), function(*a))[1]) if name.endswith("_bytes") else function
+
+    monkeypatch.setattr(compiler, "get_global_func", counted)
+    model = compiler.compile(data, shape={name: (None, 2) for name in names})
+    assert len(reads) <= 5, reads
+    x = np.ones((3, 2), "float32")
+    np.testing.assert_array_equal(model(*[x] * 24).numpy(), 24 * x)
