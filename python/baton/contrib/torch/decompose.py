@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 # Names of ATen's operators that stay whole, all overloads that have a rule.
@@ -45,9 +47,28 @@ def kept_overloads() -> list:
     return out
 
 
+# Names of PT2E's operators that are taken apart by PyTorch's own functions of these names: scales of each token, and of groups.
+_PER_TOKEN = (
+    *("quantize_per_token", "dequantize_per_token", "choose_qparams_per_token", "choose_qparams_per_token_asymmetric"),
+    *("quantize_per_channel_group", "dequantize_per_channel_group", "convert_element_type"),
+)
+
+
+def _quantized_rows() -> dict:
+    """Decompositions of quantised operators; none where the program's process has not loaded them."""
+    library = sys.modules.get("torch.ao.quantization.fx._decomposed")
+    rows = {}
+    for name in _PER_TOKEN if library is not None else ():
+        packet = getattr(torch.ops.quantized_decomposed, name, None)
+        for overload in packet.overloads() if packet is not None else ():
+            rows[getattr(packet, overload)] = getattr(library, name)
+    return rows
+
+
 def house_table():
     """The decompositions of `ExportedProgram.run_decompositions`."""
     table = torch.export.default_decompositions()
+    table.update(_quantized_rows())
     for overload in kept_overloads():
         table.pop(overload, None)
     return table
@@ -56,4 +77,4 @@ def house_table():
 def house_rows() -> dict:
     """The same as a dict, for AOTAutograd and `make_fx`, which take operators apart that have no composite form of their own."""
     kept = set(kept_overloads())
-    return {overload: rule for overload, rule in torch.export.default_decompositions().items() if overload not in kept}
+    return {overload: rule for overload, rule in {**torch.export.default_decompositions(), **_quantized_rows()}.items() if overload not in kept}
