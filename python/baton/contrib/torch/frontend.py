@@ -13,9 +13,10 @@ from ..._ffi import get_global_func
 from ...driver.kept import kept_form, written_form
 from ...error import CompileError, UnsupportedError
 from ...ir import IRModule
-from ...relay import Call, Constant, Function, Var, analysis, bind, create_executor, transform
+from ...relay import Call, Constant, Function, Var, analysis, bind, transform
 from ...relay.op.make import operator
 from ...relay.ty import TensorType
+from ...runtime import ndarray as nd
 from .convert import convert_program
 from .dtypes import TORCH_OF
 from .places import lines_of
@@ -116,16 +117,23 @@ def with_real_weights(mod, params):
     inputs, values, params = [], {}, dict(params)
     for var in main.params:
         call, value = of.get(var.name_hint), params.get(var.name_hint)
-        if call is None or value is None:
+        if call is None or value is None or not all(isinstance(arg, Constant) for arg in call.args[1:]):
             inputs.append(var)
             continue
         _, scale, zero_point = call.args
-        params[var.name_hint] = create_executor(mod=IRModule()).evaluate(Call(call.op, [Constant(value), scale, zero_point], call.attrs))
+        params[var.name_hint] = nd.array(_restored(value.numpy(), scale.data.numpy(), zero_point.data.numpy(), call.attrs.axis))
         inputs.append(Var(var.name_hint, TensorType(value.shape, "float32")))
         values[var] = operator("qnn.quantize")(inputs[-1], scale, zero_point, axis=call.attrs.axis, out_dtype=str(value.dtype))
     if not values:
         return mod, params
     return transform.InferType()(IRModule.from_expr(Function(inputs, bind(main.body, values)))), params
+
+
+def _restored(integers, scale, zero_point, axis):
+    """The numbers that integers stand for: scale and zero point are numbers, or vectors along the axis."""
+    along = [-1 if d == axis % max(integers.ndim, 1) else 1 for d in range(integers.ndim)]
+    scale, zero_point = (v.reshape(along) if v.ndim else v for v in (scale, zero_point))
+    return ((integers.astype("int32") - zero_point) * scale).astype("float32")
 
 
 def read_program(source):
