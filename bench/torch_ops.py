@@ -144,7 +144,7 @@ def by_baton(call, tensors, rows, fallback):
         return compile_graph(graph)(*tensors)
     run = split(graph, lambda part, held: compile_graph(part, held), {}, fallback, GraphReport("inference", len(graph.graph.nodes)))
     torch.manual_seed(SEED)
-    return list(run(*tensors))
+    return list(run(*[t.clone() for t in tensors]))
 
 
 class Untraced(Exception):

@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import types
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,7 +76,8 @@ class Runner:
 
     def __init__(self, folder, write):
         self.folder, self.write = Path(folder), write
-        self.names, self.printed = {"__name__": "__page__"}, ""
+        module = sys.modules["__page__"] = types.ModuleType("__page__")  # found by what imports the module of a class, as pickle does
+        self.names, self.printed = module.__dict__, ""
         shutil.copy2(ROOT / "dev", self.folder)
         shutil.copytree(ROOT / "tools", self.folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         for readme in [*(ROOT / "src/relay").rglob("README.md"), *(ROOT / "tests/relay").rglob("README.md")]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`torch.compile(backend="baton")`: inference, training, open shapes, what stays with PyTorch, and hard arguments."""
 
+import copy
 import threading
 import warnings
 from pathlib import Path
@@ -125,6 +126,23 @@ def test_training_with_other_batches():
     assert len(door.report()) == 4  # forward and backward for the first batch, and for all others
 
 
+@pytest.mark.filterwarnings("ignore:Baton leaves")
+def test_training_where_all_sizes_are_open():
+    """A part of the graph behind an operator that stays with PyTorch knows sizes as formulas alone."""
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.BatchNorm2d(4), torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(64, 3)
+    )
+    twin = copy.deepcopy(module)
+    fast = torch.compile(module, backend="baton", dynamic=True)
+    for rows in (4, 6):
+        x = torch.randn(rows, 1, 8, 8)
+        for net, run in ((module, fast), (twin, twin)):
+            net.zero_grad()
+            (run(x) ** 2).mean().backward()
+        for ours, theirs in zip(module.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=1e-5)
+
+
 def test_what_has_no_rule_stays_with_pytorch():
     def function(x):
         q = torch.linalg.eigh(x @ x.T)[1].abs()
@@ -141,6 +159,33 @@ def test_what_has_no_rule_stays_with_pytorch():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fast(x)  # warned once
+
+
+def test_the_report_tells_shares_of_time_and_copies():
+    def function(x, y):
+        return torch.relu(torch.linalg.eigh(x @ x.T)[1].abs()) * 2 + torch.linalg.eigh(y + y.T)[1].abs()
+
+    x, y = torch.randn(64, 64), torch.randn(64, 64).t()
+    fast = torch.compile(function, backend="baton")
+    with pytest.warns(UserWarning, match="leaves 2 of"):
+        torch.testing.assert_close(fast(x, y), function(x, y), rtol=1e-3, atol=1e-3)
+    (report,) = door.report()
+    assert len(report.left_seconds) == 2 and all(s > 0 for s in report.left_seconds)
+    assert sorted(report.shares) == ["aten._linalg_eigh.default", "compiled"] and sum(report.shares.values()) == pytest.approx(1)
+    assert all(0 < share < 1 for share in report.shares.values())
+    copied = [count for _, count in report.copies]
+    assert 64 * 64 * 4 in copied
+    text = str(report)
+    assert "copied in each call: " in text and "% of the time" in text and text.splitlines()[-1].startswith("  compiled: ")
+
+
+def test_the_report_of_a_whole_graph():
+    x = torch.randn(4, 6).t()
+    same(lambda x: x * 2, x)
+    (report,) = door.report()
+    assert report.shares == {"compiled": 1.0} and [count for _, count in report.copies] == [96]
+    same(lambda x: x * 3, x.contiguous())
+    assert door.report()[-1].copies == []
 
 
 def test_fallback_error_names_all():

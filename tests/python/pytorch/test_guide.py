@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
-def test_the_page_on_pytorch():
-    done = subprocess.run([sys.executable, ROOT / "tools/run_page.py", ROOT / "docs/guides/pytorch.md"], capture_output=True, text=True)
+@pytest.mark.parametrize("page", ["pytorch", "pytorch_gallery"])
+def test_the_pages_on_pytorch(page):
+    done = subprocess.run([sys.executable, ROOT / "tools/run_page.py", ROOT / f"docs/guides/{page}.md"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -188,6 +188,8 @@ def _bound(module, constants):
     """(a converter of a GraphModule whose inputs and attributes are bound, the parameters)"""
     converter, inputs = GraphConverter(module.graph, checks=[]), []
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    for fake in (n.meta.get("val") for n in placeholders):
+        converter.sizes.readable |= {expression(size) for size in (fake.shape if is_tensor(fake) else [fake]) if is_symbolic(size)}
     for node in module.graph.nodes:
         fake = node.meta.get("val")
         if node.op == "placeholder" and is_tensor(fake) and not is_token(node):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator as python
 
 import torch
@@ -243,6 +244,9 @@ class GraphConverter:
             return self._extent_of(*self._computed[expr]), "int64"
         if expr.is_Symbol:
             raise UnsupportedError(f"the number `{expr}` is no extent of an input")
+        if expr.is_Pow and expr.args[1].is_Integer and int(expr.args[1]) > 0:
+            base, kind = self._size_value(expr.args[0])
+            return functools.reduce(operator("multiply"), [base] * int(expr.args[1])), kind
         name = _ARITHMETIC.get(type(expr).__name__)
         if name is None:
             raise UnsupportedError(f"the number `{expr}` as a value")

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import time
 import warnings
 
 import torch
+from torch._prims_common import is_contiguous_or_false
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from .convert import missing_of
 from .graph import is_check, is_symbolic, is_tensor
+from .sizes import known
 from .unsupported import error_of
 
 # Calls that move no numbers: a part of these alone is not worth compiling.
@@ -51,6 +55,7 @@ def split(graph, compile_part, constants, fallback, report):
     missing = missing_of(graph)
     if not missing:
         report.parts = 1
+        report.copies = _copies(graph.graph.find_nodes(op="placeholder"), constants)
         compiled = compile_part(graph, constants)
         report.weights += [compiled.weights] if getattr(compiled, "weights", None) else []
         return compiled
@@ -62,6 +67,7 @@ def split(graph, compile_part, constants, fallback, report):
     nodes |= {n for n in graph.graph.nodes if is_check(n)}  # it gives no value to a part
     # Fields of a result that stays belong to it.
     nodes |= {u for n in nodes for u in n.users if u.target is operator.getitem}
+    left = {m.node.name: index for index, m in enumerate(missing)}  # fusing makes the nodes anew, with their names
     partitioner = CapabilityBasedPartitioner(graph, _Compiled(nodes), allows_single_node_partition=True)
     fused = partitioner.partition_and_fuse(prefix="baton_part")
     inputs = {node: i for i, node in enumerate(n for n in fused.graph.nodes if n.op == "placeholder")}
@@ -73,7 +79,39 @@ def split(graph, compile_part, constants, fallback, report):
             report.weights += [compiled.weights] if getattr(compiled, "weights", None) else []
             setattr(fused, name, _Part(compiled))
             report.parts += 1
+            report.copies += [copy for copy in _copies(calls[name].args, ()) if copy not in report.copies]
+    report.left_seconds = [0.0] * len(left)
+    for node in fused.graph.nodes:
+        if node.op == "call_function" and node.name in left:
+            node.target = _timed(node.target, report.left_seconds, left[node.name])
+    fused.recompile()
     return fused.forward
+
+
+def _timed(target, seconds, index):
+    """An operator that adds the time of each call to seconds[index]."""
+    clock = time.perf_counter
+
+    def timed(*args, **kwargs):
+        begin = clock()
+        out = target(*args, **kwargs)
+        seconds[index] += clock() - begin
+        return out
+
+    timed.__name__ = timed.__qualname__ = f"timed_{index}"
+    return timed
+
+
+def _copies(nodes, constants):
+    """The inputs that compiled code copies: of other strides than arrays have, and complex ones, which are taken apart."""
+    found = []
+    for place, node in enumerate(nodes):
+        fake = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+        if not is_tensor(fake) or place in constants or fake.layout is not torch.strided or is_contiguous_or_false(fake) and not fake.is_complex():
+            continue
+        sizes = list(fake.shape)
+        found.append((node.name, math.prod(map(int, sizes)) * fake.element_size() if all(map(known, sizes)) else None))
+    return found
 
 
 class _Part(torch.nn.Module):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 
 from ... import tir
 from ...error import UnsupportedError
@@ -16,12 +17,14 @@ class Sizes:
     def __init__(self):
         self.variables: dict = {}
         self.names: dict[str, str] = {}
+        self.readable: set = set()  # formulas that are extents of inputs, or inputs
 
     def variable(self, symbol):
-        """The size variable of a symbol."""
+        """The size variable of a symbol, or of a formula that an input has where none has its symbols."""
         found = self.variables.get(symbol)
         if found is None:
-            found = self.variables[symbol] = tir.SizeVar(self.names.get(str(symbol), str(symbol)), "int64")
+            name = self.names.get(str(symbol), re.sub(r"\W+", "_", str(symbol)).strip("_"))
+            found = self.variables[symbol] = tir.SizeVar(name, "int64")
         return found
 
     def extent(self, size):
@@ -38,7 +41,7 @@ class Sizes:
     def _convert(self, e):
         if e.is_Integer:
             return tir.IntImm("int64", int(e))
-        if e.is_Symbol:
+        if e.is_Symbol or e in self.readable and not e.free_symbols <= self.readable:
             return self.variable(e)
         kind = type(e).__name__
         args = [self._convert(a) for a in e.args] if kind != "Pow" else []
