@@ -137,7 +137,7 @@ MODULES = {
 }
 
 # Package -> its names that `baton` has too: the package had them itself before 0.7.
-_OF_THE_PACKAGE = {
+OF_THE_PACKAGE = {
     "baton.te": "comm_reducer compute create_schedule decl_tensor_intrin extern gradient hybrid max min placeholder prod reduce_axis scan schedule size_var sum tag_scope tensor "
     "tensor_intrin thread_axis var",
     "baton.tir": "abs acos acosh all any asin asinh atan atan2 atanh call_extern call_intrin call_packed ceil const cos cosh decl_buffer "
@@ -149,7 +149,6 @@ _OF_THE_PACKAGE = {
 # Module -> name -> "module:name" of what it is, or the path of a module.
 NAMES = {
     "baton": {
-        **{name: f"{package}:{name}" for package, names in _OF_THE_PACKAGE.items() for name in names.split()},
         "context": "baton.tvm.names:context",
         "cl": "baton.runtime.devices:opencl",
         "expr": "baton.tir",
@@ -319,6 +318,8 @@ NAMES = {
         "numpyasarray": "baton.tvm.names:numpyasarray",
     },
 }
+NAMES["baton"].update({name: f"{package}:{name}" for package, names in OF_THE_PACKAGE.items() for name in names.split()})
+
 # Modules that are not there, with what is below them -> what to use instead. They import; using what they have is an UnsupportedError.
 _NO_TUNING = "the compiler schedules kernels itself, and relay.build needs no tuning"
 _BY_ONNX = "export the model to ONNX and read it with relay.frontend.from_onnx"

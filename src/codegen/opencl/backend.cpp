@@ -11,6 +11,10 @@ transform::Pass Pipeline() {
   using transform::GetPass;
   return transform::Sequential(
       Array<transform::Pass>{
+          GetPass("tir.UnifyThreadBinding"),
+          GetPass("tir.LowerThreadAllreduce"),
+          GetPass("tir.ThreadSync"),
+          GetPass("tir.InjectVirtualThread"),
           GetPass("tir.StorageFlatten"),  // one index from here on
           GetPass("tir.Simplify"),        // loop bounds are literals where they can be
           GetPass("tir.VectorizeLoop", {{"enable_vectorize", runtime::Any(false)}}),  // plain and parallel loops alone

@@ -36,7 +36,15 @@ class KernelPrinter final : public source::Printer {
 
   std::string Kernel(const KernelBody& k, const std::vector<Var>& sizes, std::vector<const Object*>* args) {
     indent_ = 1;
-    for (const Var& v : sizes) names_[v.get()] = Fresh(v->name_hint.str());
+    std::vector<std::string> given;
+    for (const Var& v : sizes) {
+      given.push_back(Fresh(v->name_hint.str()));
+      names_[v.get()] = given.back();
+      if (v.dtype() == DataType::Int(64)) continue;
+      names_[v.get()] = Fresh(v->name_hint.str());
+      Line(fmt::format("const {} {} = ({}){};", Type(v.dtype()), names_.at(v.get()), Type(v.dtype()), given.back()));
+    }
+    for (const KernelAxis& axis : k.axes) Define(axis);
     if (k.index.defined()) {
       const std::string i = Fresh(k.index->name_hint.str());
       names_[k.index.get()] = i;
@@ -45,7 +53,7 @@ class KernelPrinter final : public source::Printer {
     }
     for (const auto& [var, value] : k.lets) Define(var, VisitExpr(value));
     VisitStmt(k.body);
-    std::string head = fmt::format("__kernel void {}(", k.name), pointers;
+    std::string head = fmt::format("__kernel {}void {}(", GroupSize(k.axes), k.name), pointers;
     for (size_t i = 0; i < buffers_.size(); ++i) {
       const BufferUse& u = used_.at(buffers_[i]);
       head += fmt::format("{}__global uchar* a{}, const long o{}", i ? ", " : "", i, i);
@@ -54,13 +62,35 @@ class KernelPrinter final : public source::Printer {
                               u.name, qualifier, u.type, i, i);
     }
     for (size_t i = 0; i < sizes.size(); ++i) {
-      head += fmt::format("{}const long {}", i || !buffers_.empty() ? ", " : "", names_.at(sizes[i].get()));
+      head += fmt::format("{}const long {}", i || !buffers_.empty() ? ", " : "", given[i]);
     }
     *args = buffers_;
-    return head + ") {\n" + pointers + text_ + "}\n";
+    return head + ") {\n" + pointers + shared_ + text_ + "}\n";
   }
 
  private:
+  using Printer::Define;
+  void Define(const KernelAxis& axis) {
+    const std::string name =
+        Fresh(fmt::format("{}Idx_{}", IsBlockAxis(axis.axis) ? "block" : "thread", "xyz"[axis.axis % 3]));
+    const DataType type = axis.vars[0]->dtype;
+    Line(fmt::format("const {} {} = ({}){}({});", Type(type), name, Type(type),
+                     IsBlockAxis(axis.axis) ? "get_group_id" : "get_local_id", axis.axis % 3));
+    for (const VarNode* v : axis.vars) names_[v] = name;
+  }
+  /// Tells the driver's compiler how many work-items a group has, where the number is known.
+  static std::string GroupSize(const std::vector<KernelAxis>& axes) {
+    if (axes.empty()) return "";
+    int64_t sizes[3] = {1, 1, 1};
+    for (const KernelAxis& axis : axes) {
+      if (IsBlockAxis(axis.axis)) continue;
+      const int64_t* n = as_const_int(axis.extent);
+      if (!n) return "";
+      sizes[axis.axis - 3] = *n;
+    }
+    return fmt::format("__attribute__((reqd_work_group_size({}, {}, {}))) ", sizes[0], sizes[1], sizes[2]);
+  }
+
   struct BufferUse {
     std::string name, type;
     bool written = false;
@@ -96,13 +126,24 @@ class KernelPrinter final : public source::Printer {
       if (!n) No("buffer `" + b->name.str() + "` has a size that is not known");
       count *= *n;
     }
-    if (count * b->dtype.bytes() > kMaxPrivateBytes) {
+    const std::string scope = b->scope().str();
+    const bool shared = scope == kShared;
+    if (!shared && !scope.empty() && scope != "local" && scope != "global") {
+      No(fmt::format("buffer `{}` has the scope \"{}\"; in a kernel there are \"local\" and \"shared\"", b->name.str(),
+                     scope));
+    }
+    if (!shared && count * b->dtype.bytes() > kMaxPrivateBytes) {
       No(fmt::format("buffer `{}` of {} bytes in a loop is too large for a work-item", b->name.str(),
                      count * b->dtype.bytes()));
     }
     const std::string name = Fresh(b->name.str());
-    Line(
-        fmt::format("{} {}[{}];", dialect_.MemoryTypeName(b->dtype.element_of(), needs_), name, count > 0 ? count : 1));
+    const std::string array =
+        fmt::format("{} {}[{}];", dialect_.MemoryTypeName(b->dtype.element_of(), needs_), name, count > 0 ? count : 1);
+    if (shared) {
+      shared_ += "  __local " + array + "\n";  // OpenCL C has memory of a group in the outermost block alone
+    } else {
+      Line(array);
+    }
     names_[b->data.get()] = name;
     VisitStmt(op->body);
   }
@@ -110,8 +151,16 @@ class KernelPrinter final : public source::Printer {
     if (!is_const_int(op->condition, 1)) No("it checks a condition while it runs, which a device cannot report");
     VisitStmt(op->body);
   }
+  void VisitStmt_(const AttrStmtNode* op) final {
+    if (ThreadAxis(op) < 0) return Printer::VisitStmt_(op);
+    if (!names_.count(BoundThreadVar(op))) {
+      No("thread axes are within a loop or a condition; let the axes be around it, so that all of it is one kernel");
+    }
+    VisitStmt(op->body);  // the kernel defines the variable
+  }
   using Printer::VisitStmt_;
 
+  std::string shared_;  // declarations of memory that a group shares
   std::unordered_map<const Object*, BufferUse> used_;
   std::vector<const Object*> buffers_;
 };

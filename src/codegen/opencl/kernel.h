@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/source/dialect.h"
+#include "tir/thread_axes.h"
 
 namespace baton::codegen::opencl {
 
@@ -22,13 +23,14 @@ inline constexpr const char* kHostFunction = "it calls functions of the host";
 const source::IntrinText* OwnText(const tir::IntrinDef* row);
 const std::map<std::string, std::string>& Builtins();
 
-/// A kernel to be: `body` for each value of `index` below `items`.
+/// A kernel to be: `body` for each value of `index` below `items`, or for each thread of `axes`.
 struct KernelBody {
   std::string name;
   PrimExpr items = PrimExpr(int64_t{1});            ///< of literals and `sizes`
   tir::Var index;                                   ///< null: one work-item
   std::vector<std::pair<tir::Var, PrimExpr>> lets;  ///< values around the body
   tir::Stmt body;
+  std::vector<tir::KernelAxis> axes = {};  ///< of marks "thread_extent"; `index` is null beside them
 };
 
 /// The text of a kernel. `*args` gets the data variables of the buffers that it takes, in order: two parameters each,
@@ -37,8 +39,9 @@ std::string EmitKernel(const KernelBody& kernel, const std::vector<tir::Var>& si
                        Needs* needs, std::vector<const Object*>* args);
 
 /// OpenCL C 1.2 of PrimFuncs as the backend's pipeline leaves them; shapes follow from sizes that are parameters. A
-/// function becomes a row of kernels: one for each parallel loop at its top, whose rounds are work-items, and one of a
-/// single work-item for what stands between them. The first line says, in a comment, how functions are launched: it is
+/// function becomes a row of kernels: one for each parallel loop at its top, whose rounds are work-items, one for each
+/// mark "thread_extent" there, whose threads are work-items and whose blocks are work-groups, and one of a single
+/// work-item for the statements between them. The first line says, in a comment, how functions are launched: it is
 /// the text that "opencl.CreateModule" takes. Throws UnsupportedError that names the function for what OpenCL cannot
 /// do.
 std::string EmitText(const IRModule& mod);

@@ -7,6 +7,7 @@
 #include <baton/tir/op.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -103,14 +104,25 @@ class Cutter {
     w->Key("name");
     w->String(name_);
     for (const Var& p : f->params) {
-      const bool buffer = f->buffer_map.count(p);
-      if (buffer ? !sizes_.empty() : p.dtype() != DataType::Int(64)) {
+      if (f->buffer_map.count(p)) continue;
+      if (!p.dtype().is_int()) {
         throw UnsupportedError(fmt::format(
-            "`{}` cannot be compiled for OpenCL: parameter `{}` {}; numbers must be known when it is compiled", name_,
-            p->name_hint.str(), buffer ? "comes behind a number" : "is neither a buffer nor a size of type int64"));
+            "`{}` cannot be compiled for OpenCL: parameter `{}` is neither a buffer nor a size of an integer type; "
+            "other numbers must be known when it is compiled",
+            name_, p->name_hint.str()));
       }
-      if (!buffer) sizes_.push_back(p);
+      sizes_.push_back(p);
     }
+    const size_t given = sizes_.size();
+    std::vector<std::pair<int64_t, int64_t>> read;  // parameter and dimension of sizes that are not given
+    int64_t buffers = 0;
+    for (const Var& p : f->params) {
+      if (!f->buffer_map.count(p)) continue;
+      const Buffer& b = f->buffer_map.at(p);
+      for (size_t d = 0; d < b->shape.size(); ++d) Read(b->shape[d], buffers, static_cast<int64_t>(d), &read);
+      ++buffers;
+    }
+    Order(f, w);
     w->Key("params");
     w->BeginArray();
     for (const Var& p : f->params) {
@@ -121,7 +133,16 @@ class Cutter {
     }
     w->EndArray();
     w->Key("sizes");
-    w->Int(static_cast<int64_t>(sizes_.size()));
+    w->Int(static_cast<int64_t>(given));
+    w->Key("read");
+    w->BeginArray();
+    for (const auto& [param, dim] : read) {
+      w->BeginArray();
+      w->Int(param);
+      w->Int(dim);
+      w->EndArray();
+    }
+    w->EndArray();
     Cut(f->body, {});
     Flush();
     const FormulaWriter formulas(sizes_);
@@ -137,13 +158,24 @@ class Cutter {
       w->BeginObject();
       w->Key("name");
       w->String(k.name);
-      w->Key("items");
-      formulas.Write(k.items, w);
+      if (k.axes.empty()) {
+        w->Key("items");
+        formulas.Write(k.items, w);
+      } else {
+        Extents("groups", k, 0, formulas, w);
+        Extents("threads", k, 3, formulas, w);
+      }
       w->Key("args");
       w->BeginArray();
       for (const Object* a : args) {
         auto it = place_.find(a);
         if (it == place_.end()) throw InternalError("a buffer of `" + name_ + "` has no memory");
+        if (const auto own = of_threads_.find(a); own != of_threads_.end() && !k.axes.empty()) {
+          throw UnsupportedError(fmt::format(
+              "`{}` cannot be compiled for OpenCL: `{}` of scope \"{}\" is allocated outside of the kernel; memory of "
+              "threads and blocks is allocated within their axes",
+              name_, own->second->name.str(), own->second->scope().str()));
+        }
         w->Int(it->second);
       }
       w->EndArray();
@@ -155,6 +187,44 @@ class Cutter {
 
  private:
   using Lets = std::vector<std::pair<Var, PrimExpr>>;
+
+  /// A size that stands alone in a shape, and is no parameter, is read from the tensor.
+  void Read(const PrimExpr& extent, int64_t param, int64_t dim, std::vector<std::pair<int64_t, int64_t>>* read) {
+    const auto* var = extent.as<tir::VarNode>();
+    if (!var || std::any_of(sizes_.begin(), sizes_.end(), [&](const Var& v) { return v.get() == var; })) return;
+    sizes_.push_back(GetRef<Var>(var));
+    read->push_back({param, dim});
+  }
+  /// The arguments in order: buffers by number, sizes as -1 - number. Left out where sizes are behind all buffers.
+  void Order(const PrimFunc& f, support::JsonWriter* w) const {
+    std::vector<int64_t> order;
+    int64_t buffers = 0, sizes = 0;
+    bool mixed = false;
+    for (const Var& p : f->params) {
+      const bool buffer = f->buffer_map.count(p);
+      mixed = mixed || (buffer && sizes > 0);
+      order.push_back(buffer ? buffers++ : -1 - sizes++);
+    }
+    if (!mixed) return;
+    w->Key("order");
+    w->BeginArray();
+    for (int64_t a : order) w->Int(a);
+    w->EndArray();
+  }
+  /// The extents of the three axes from `first` on, 1 for those that the kernel lacks.
+  static void Extents(const char* key, const KernelBody& k, int first, const FormulaWriter& formulas,
+                      support::JsonWriter* w) {
+    w->Key(key);
+    w->BeginArray();
+    for (int axis = first; axis < first + 3; ++axis) {
+      PrimExpr extent(int64_t{1});
+      for (const tir::KernelAxis& a : k.axes) {
+        if (a.axis == axis) extent = a.extent;
+      }
+      formulas.Write(extent, w);
+    }
+    w->EndArray();
+  }
 
   void Param(const Var& p, const Buffer& b, support::JsonWriter* w) {
     w->BeginObject();
@@ -184,6 +254,9 @@ class Cutter {
     if (!FormulaWriter(sizes_).Knows(bytes)) {
       throw UnsupportedError(
           fmt::format("`{}` cannot be compiled for OpenCL: the size of `{}` is not known", name_, b->name.str()));
+    }
+    if (const String scope = b->scope(); scope == tir::kShared || scope == "local" || scope == "warp") {
+      of_threads_[b->data.get()] = b;
     }
     place_[b->data.get()] = -1 - static_cast<int64_t>(workspace_.size());
     workspace_.push_back(bytes);
@@ -223,8 +296,7 @@ class Cutter {
       Workspace(a->buffer);
       Cut(a->body, lets);
     } else if (const auto* attr = s.as<tir::AttrStmtNode>()) {
-      tir::CheckNoThreadAxes(attr);
-      Cut(attr->body, lets);
+      tir::ThreadAxis(attr) < 0 ? Cut(attr->body, lets) : Threads(s, lets);
     } else if (const auto* let = s.as<tir::LetStmtNode>(); let && !ReadsMemory(let->value)) {
       Flush();
       Lets more = lets;
@@ -238,6 +310,22 @@ class Cutter {
     } else {
       Serial(s, lets);
     }
+  }
+
+  /// A kernel of thread axes: `s` is the outermost mark.
+  void Threads(const Stmt& s, const Lets& lets) {
+    Flush();
+    KernelBody kernel{.lets = lets, .body = s, .axes = tir::AxesOf(s)};
+    kernel.name = fmt::format("k_{}_{}", symbol_, kernels_.size());
+    const FormulaWriter formulas(sizes_);
+    for (tir::KernelAxis& axis : kernel.axes) {
+      axis.extent = arith::Analyzer().Simplify(axis.extent);
+      if (formulas.Knows(axis.extent)) continue;
+      throw UnsupportedError(fmt::format(
+          "`{}` cannot be compiled for OpenCL: the extent of {} does not follow from the sizes of its arguments", name_,
+          tir::ThreadAxisName(axis.axis)));
+    }
+    kernels_.push_back(std::move(kernel));
   }
 
   /// Parallel loops directly within each other are one; false where a bound is not known.
@@ -276,7 +364,8 @@ class Cutter {
   Needs* needs_;
   std::unordered_map<const Object*, int64_t> place_;  // data variable -> parameter, or -1 - (number in the workspace)
   std::vector<PrimExpr> workspace_;                   // bytes of each piece
-  std::vector<Var> sizes_;                            // parameters behind the buffers
+  std::unordered_map<const Object*, Buffer> of_threads_;  // pieces whose scope is a thread's or a block's
+  std::vector<Var> sizes_;                                // parameters behind the buffers
   Array<Stmt> serial_;
   size_t serial_lets_ = 0;
   Lets pending_;
