@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenCL's own column, beside that of all languages.
+#include <baton/tir/op.h>
 #include <fmt/format.h>
 
-#include "codegen/opencl/kernel.h"
+#include "codegen/opencl/opencl.h"
 
 namespace baton::codegen::opencl {
 
@@ -40,9 +41,9 @@ const IntrinColumn<IntrinText>& Column() {
       {intrin::popcount, {Popcount}},
       {intrin::reinterpret, {Reinterpret}},
       {intrin::tvm_storage_sync, {nullptr, nullptr, StorageSync}},
-      {intrin::call_extern, {nullptr, kHostFunction}},
-      {intrin::call_packed, {nullptr, kHostFunction}},
-      {intrin::tvm_call_trace_packed, {nullptr, kHostFunction}},
+      {intrin::call_extern, {nullptr, kernels::kHostFunction}},
+      {intrin::call_packed, {nullptr, kernels::kHostFunction}},
+      {intrin::tvm_call_trace_packed, {nullptr, kernels::kHostFunction}},
   };
   return column;
 }

@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "codegen/opencl/kernel.h"
+#include "codegen/kernels/kernel.h"
 
-namespace baton::codegen::opencl {
+namespace baton::codegen::kernels {
 
 using tir::Buffer;
 using tir::PrimFunc;
@@ -95,7 +95,8 @@ class FormulaWriter {
 /// A function cut into kernels.
 class Cutter {
  public:
-  Cutter(std::string name, Needs* needs) : name_(std::move(name)), symbol_(name_), needs_(needs) {
+  Cutter(const Language& language, std::string name, Needs* needs)
+      : language_(language), name_(std::move(name)), symbol_(name_), needs_(needs) {
     for (char& c : symbol_) c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
   }
 
@@ -106,10 +107,10 @@ class Cutter {
     for (const Var& p : f->params) {
       if (f->buffer_map.count(p)) continue;
       if (!p.dtype().is_int()) {
-        throw UnsupportedError(fmt::format(
-            "`{}` cannot be compiled for OpenCL: parameter `{}` is neither a buffer nor a size of an integer type; "
-            "other numbers must be known when it is compiled",
-            name_, p->name_hint.str()));
+        No(
+            fmt::format("parameter `{}` is neither a buffer nor a size of an integer type; "
+                        "other numbers must be known when it is compiled",
+                        p->name_hint.str()));
       }
       sizes_.push_back(p);
     }
@@ -154,7 +155,7 @@ class Cutter {
     w->BeginArray();
     for (const KernelBody& k : kernels_) {
       std::vector<const Object*> args;
-      *text += "\n" + EmitKernel(k, sizes_, name_, needs_, &args);
+      *text += "\n" + EmitKernel(language_, k, sizes_, name_, needs_, &args);
       w->BeginObject();
       w->Key("name");
       w->String(k.name);
@@ -171,10 +172,10 @@ class Cutter {
         auto it = place_.find(a);
         if (it == place_.end()) throw InternalError("a buffer of `" + name_ + "` has no memory");
         if (const auto own = of_threads_.find(a); own != of_threads_.end() && !k.axes.empty()) {
-          throw UnsupportedError(fmt::format(
-              "`{}` cannot be compiled for OpenCL: `{}` of scope \"{}\" is allocated outside of the kernel; memory of "
-              "threads and blocks is allocated within their axes",
-              name_, own->second->name.str(), own->second->scope().str()));
+          No(
+              fmt::format("`{}` of scope \"{}\" is allocated outside of the kernel; memory of "
+                          "threads and blocks is allocated within their axes",
+                          own->second->name.str(), own->second->scope().str()));
         }
         w->Int(it->second);
       }
@@ -187,6 +188,10 @@ class Cutter {
 
  private:
   using Lets = std::vector<std::pair<Var, PrimExpr>>;
+
+  [[noreturn]] void No(const std::string& what) const {
+    throw UnsupportedError(fmt::format("`{}` cannot be compiled for {}: {}", name_, language_.dialect.language, what));
+  }
 
   /// A size that stands alone in a shape, and is no parameter, is read from the tensor.
   void Read(const PrimExpr& extent, int64_t param, int64_t dim, std::vector<std::pair<int64_t, int64_t>>* read) {
@@ -237,9 +242,7 @@ class Cutter {
     const FormulaWriter formulas(sizes_);
     for (const PrimExpr& d : b->shape) {
       if (!formulas.Knows(d)) {
-        throw UnsupportedError(fmt::format(
-            "`{}` cannot be compiled for OpenCL: a dimension of `{}` is not known; give the shape when it is compiled",
-            name_, p->name_hint.str()));
+        No(fmt::format("a dimension of `{}` is not known; give the shape when it is compiled", p->name_hint.str()));
       }
       formulas.Write(d, w);
     }
@@ -252,8 +255,7 @@ class Cutter {
     for (const PrimExpr& d : b->shape) bytes = bytes * cast(DataType::Int(64), d);
     bytes = arith::Analyzer().Simplify(bytes);
     if (!FormulaWriter(sizes_).Knows(bytes)) {
-      throw UnsupportedError(
-          fmt::format("`{}` cannot be compiled for OpenCL: the size of `{}` is not known", name_, b->name.str()));
+      No(fmt::format("the size of `{}` is not known", b->name.str()));
     }
     if (const String scope = b->scope(); scope == tir::kShared || scope == "local" || scope == "warp") {
       of_threads_[b->data.get()] = b;
@@ -321,9 +323,8 @@ class Cutter {
     for (tir::KernelAxis& axis : kernel.axes) {
       axis.extent = arith::Analyzer().Simplify(axis.extent);
       if (formulas.Knows(axis.extent)) continue;
-      throw UnsupportedError(fmt::format(
-          "`{}` cannot be compiled for OpenCL: the extent of {} does not follow from the sizes of its arguments", name_,
-          tir::ThreadAxisName(axis.axis)));
+      No(fmt::format("the extent of {} does not follow from the sizes of its arguments",
+                     tir::ThreadAxisName(axis.axis)));
     }
     kernels_.push_back(std::move(kernel));
   }
@@ -360,6 +361,7 @@ class Cutter {
     return true;
   }
 
+  const Language& language_;
   std::string name_, symbol_;
   Needs* needs_;
   std::unordered_map<const Object*, int64_t> place_;  // data variable -> parameter, or -1 - (number in the workspace)
@@ -374,7 +376,7 @@ class Cutter {
 
 }  // namespace
 
-std::string EmitText(const IRModule& mod) {
+std::string EmitText(const Language& language, const IRModule& mod) {
   Needs needs;
   std::string text, functions;
   support::JsonWriter w(&functions);
@@ -384,16 +386,13 @@ std::string EmitText(const IRModule& mod) {
     if (!f)
       throw runtime::TypeError("@" + var->name_hint.str() + " is no PrimFunc; a model of Relay is for relay.build");
     const std::string name = func->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
-    Cutter(name, &needs).Run(GetRef<PrimFunc>(f), &text, &w);
+    Cutter(language, name, &needs).Run(GetRef<PrimFunc>(f), &text, &w);
   }
   w.EndArray();
-  std::string out = "// baton-opencl {\"needs\":[";
+  std::string out = fmt::format("// baton-{} {{\"needs\":[", language.device);
   if (needs.fp64) out += "\"cl_khr_fp64\"";
-  out += "],\"functions\":" + functions + "}\n";
-  // What is written is what is computed: no sums and products joined behind our back.
-  out += "#pragma OPENCL FP_CONTRACT OFF\n";
-  if (needs.fp64) out += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
-  return out + "\n" + kDialect.Definitions(needs.builtins) + text;
+  out += "],\"functions\":" + functions + "}\n" + language.prelude(needs);
+  return out + "\n" + language.dialect.Definitions(needs.builtins) + text;
 }
 
-}  // namespace baton::codegen::opencl
+}  // namespace baton::codegen::kernels

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of a kernel.
-#include "codegen/opencl/kernel.h"
+#include "codegen/kernels/kernel.h"
 
 #include <baton/tir/lower.h>
 #include <fmt/format.h>
@@ -9,21 +9,9 @@
 
 #include "codegen/source/printer.h"
 
-namespace baton::codegen::opencl {
+namespace baton::codegen::kernels {
 
 using namespace tir;  // NOLINT: node kinds are named below
-
-const source::Dialect kDialect = {
-    .language = "OpenCL",
-    .ints = {"char", "short", "int", "long"},
-    .uints = {"uchar", "ushort", "uint", "ulong"},
-    .wide = {"", "L"},
-    .unsigned_wide = {"", "UL"},
-    .least = {"(-2147483647 - 1)", "(-9223372036854775807L - 1L)"},
-    .suffixed = false,
-    .intrin = OwnText,
-    .builtins = Builtins,
-};
 
 namespace {
 
@@ -32,7 +20,8 @@ constexpr int64_t kMaxPrivateBytes = 16 << 10;
 
 class KernelPrinter final : public source::Printer {
  public:
-  KernelPrinter(const std::string& function, Needs* needs) : Printer(kDialect, function, needs) {}
+  KernelPrinter(const Language& language, const std::string& function, Needs* needs)
+      : Printer(language.dialect, function, needs), language_(language) {}
 
   std::string Kernel(const KernelBody& k, const std::vector<Var>& sizes, std::vector<const Object*>* args) {
     indent_ = 1;
@@ -48,21 +37,21 @@ class KernelPrinter final : public source::Printer {
     if (k.index.defined()) {
       const std::string i = Fresh(k.index->name_hint.str());
       names_[k.index.get()] = i;
-      Line(fmt::format("const long {} = get_global_id(0);", i));
+      Line(fmt::format("const {} {} = {};", Type(DataType::Int(64)), i, language_.item));
       Line(fmt::format("if ({} >= {}) return;", i, Position(k.items)));
     }
     for (const auto& [var, value] : k.lets) Define(var, VisitExpr(value));
     VisitStmt(k.body);
-    std::string head = fmt::format("__kernel {}void {}(", GroupSize(k.axes), k.name), pointers;
+    std::string head = fmt::format("{}{}void {}(", language_.kernel, BlockSize(k.axes), k.name), pointers;
+    const std::string byte = dialect_.uints[0], number = "const " + Type(DataType::Int(64));
     for (size_t i = 0; i < buffers_.size(); ++i) {
       const BufferUse& u = used_.at(buffers_[i]);
-      head += fmt::format("{}__global uchar* a{}, const long o{}", i ? ", " : "", i, i);
-      const char* qualifier = u.written ? "" : "const ";
-      pointers += fmt::format("  __global {}{}* restrict {} = (__global {}{}*)(a{} + o{});\n", qualifier, u.type,
-                              u.name, qualifier, u.type, i, i);
+      head += fmt::format("{}{}{}* a{}, {} o{}", i ? ", " : "", language_.memory, byte, i, number, i);
+      const std::string type = fmt::format("{}{}{}*", language_.memory, u.written ? "" : "const ", u.type);
+      pointers += fmt::format("  {} {} {} = ({})(a{} + o{});\n", type, language_.restricted, u.name, type, i, i);
     }
     for (size_t i = 0; i < sizes.size(); ++i) {
-      head += fmt::format("{}const long {}", i || !buffers_.empty() ? ", " : "", given[i]);
+      head += fmt::format("{}{} {}", i || !buffers_.empty() ? ", " : "", number, given[i]);
     }
     *args = buffers_;
     return head + ") {\n" + pointers + shared_ + text_ + "}\n";
@@ -74,12 +63,10 @@ class KernelPrinter final : public source::Printer {
     const std::string name =
         Fresh(fmt::format("{}Idx_{}", IsBlockAxis(axis.axis) ? "block" : "thread", "xyz"[axis.axis % 3]));
     const DataType type = axis.vars[0]->dtype;
-    Line(fmt::format("const {} {} = ({}){}({});", Type(type), name, Type(type),
-                     IsBlockAxis(axis.axis) ? "get_group_id" : "get_local_id", axis.axis % 3));
+    Line(fmt::format("const {} {} = ({}){};", Type(type), name, Type(type), language_.axes[axis.axis]));
     for (const VarNode* v : axis.vars) names_[v] = name;
   }
-  /// Tells the driver's compiler how many work-items a group has, where the number is known.
-  static std::string GroupSize(const std::vector<KernelAxis>& axes) {
+  std::string BlockSize(const std::vector<KernelAxis>& axes) const {
     if (axes.empty()) return "";
     int64_t sizes[3] = {1, 1, 1};
     for (const KernelAxis& axis : axes) {
@@ -88,7 +75,7 @@ class KernelPrinter final : public source::Printer {
       if (!n) return "";
       sizes[axis.axis - 3] = *n;
     }
-    return fmt::format("__attribute__((reqd_work_group_size({}, {}, {}))) ", sizes[0], sizes[1], sizes[2]);
+    return language_.block_size(sizes);
   }
 
   struct BufferUse {
@@ -97,11 +84,13 @@ class KernelPrinter final : public source::Printer {
   };
 
   std::string WhyNoVectors() const final {
-    return "it was written for a processor's vectors; write it for this target, as in te.create_prim_func(..., "
-           "target=\"opencl\") (loops that are only marked as vectors are taken as they are)";
+    return fmt::format(
+        "it was written for a processor's vectors; write it for this target, as in te.create_prim_func(..., "
+        "target=\"{}\") (loops that are only marked as vectors are taken as they are)",
+        language_.device);
   }
-  std::string FloatToInt(const std::string& v, DataType, DataType to) final {
-    return fmt::format("convert_{}_sat({})", Type(to), v);
+  std::string FloatToInt(const std::string& v, DataType from, DataType to) final {
+    return language_.float_to_int(v, from, to, Type(to), needs_);
   }
   std::string Element(const Buffer& b, const std::string& index, bool write) final {
     return fmt::format("{}[{}]", Pointer(b, write), index);
@@ -139,10 +128,10 @@ class KernelPrinter final : public source::Printer {
     const std::string name = Fresh(b->name.str());
     const std::string array =
         fmt::format("{} {}[{}];", dialect_.MemoryTypeName(b->dtype.element_of(), needs_), name, count > 0 ? count : 1);
-    if (shared) {
-      shared_ += "  __local " + array + "\n";  // OpenCL C has memory of a group in the outermost block alone
+    if (shared && language_.shared_first) {
+      shared_ += std::string("  ") + language_.shared + array + "\n";
     } else {
-      Line(array);
+      Line((shared ? language_.shared : "") + array);
     }
     names_[b->data.get()] = name;
     VisitStmt(op->body);
@@ -160,16 +149,17 @@ class KernelPrinter final : public source::Printer {
   }
   using Printer::VisitStmt_;
 
-  std::string shared_;  // declarations of memory that a group shares
+  const Language& language_;
+  std::string shared_;  // declarations of memory that a block shares
   std::unordered_map<const Object*, BufferUse> used_;
   std::vector<const Object*> buffers_;
 };
 
 }  // namespace
 
-std::string EmitKernel(const KernelBody& kernel, const std::vector<Var>& sizes, const std::string& function,
-                       Needs* needs, std::vector<const Object*>* args) {
-  return KernelPrinter(function, needs).Kernel(kernel, sizes, args);
+std::string EmitKernel(const Language& language, const KernelBody& kernel, const std::vector<Var>& sizes,
+                       const std::string& function, Needs* needs, std::vector<const Object*>* args) {
+  return KernelPrinter(language, function, needs).Kernel(kernel, sizes, args);
 }
 
-}  // namespace baton::codegen::opencl
+}  // namespace baton::codegen::kernels
