@@ -2,6 +2,7 @@
 #pragma once
 
 #include <baton/ir/module.h>
+#include <baton/ir/transform.h>
 #include <baton/tir/intrin.h>
 #include <baton/tir/stmt.h>
 
@@ -30,6 +31,10 @@ struct KernelBody {
 /// the buffer and the offset of the first byte. Behind them come all of `sizes`.
 std::string EmitKernel(const Language& language, const KernelBody& kernel, const std::vector<tir::Var>& sizes,
                        const std::string& function, Needs* needs, std::vector<const Object*>* args);
+
+/// The passes from PrimFuncs as schedules leave them to those that `EmitText` takes. The device's compiler unrolls and
+/// vectorises.
+transform::Pass Pipeline(const char* name);
 
 /// The program of PrimFuncs as the backend's pipeline leaves them; shapes follow from sizes that are parameters, or
 /// that stand alone in a shape. A function becomes a row of kernels: one for each parallel loop at its top, whose

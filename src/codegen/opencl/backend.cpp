@@ -7,24 +7,7 @@
 namespace baton::codegen {
 namespace {
 
-/// The driver's compiler unrolls and vectorises.
-transform::Pass Pipeline() {
-  using transform::GetPass;
-  return transform::Sequential(
-      Array<transform::Pass>{
-          GetPass("tir.UnifyThreadBinding"),
-          GetPass("tir.LowerThreadAllreduce"),
-          GetPass("tir.ThreadSync"),
-          GetPass("tir.InjectVirtualThread"),
-          GetPass("tir.StorageFlatten"),  // one index from here on
-          GetPass("tir.Simplify"),        // loop bounds are literals where they can be
-          GetPass("tir.VectorizeLoop", {{"enable_vectorize", runtime::Any(false)}}),  // plain and parallel loops alone
-          GetPass("tir.BF16Legalize"),  // no arithmetic on half floats from here on
-          GetPass("tir.LowerIntrin"),   // what is left is a function of OpenCL C
-          GetPass("tir.Simplify"),
-      },
-      "opencl.LowerPipeline");
-}
+transform::Pass Pipeline() { return kernels::Pipeline("opencl.LowerPipeline"); }
 
 const RegisterBackendAs registered_backend({
     .kind = {.name = "opencl",

@@ -36,7 +36,7 @@ def test_each_intrinsic_has_its_columns(name):
     ends = "ends in" in row
     assert ends or name in NOT_INTERPRETED or "host" in row or "interpret" in row, "the interpreter"
     assert ends or name in EXPANDED | OF_DEVICES or "llvm" in row, "code for processors"
-    assert ends or name in EXPANDED | OF_PROCESSORS or "opencl" in row, "code for OpenCL"
+    assert ends or name in EXPANDED | OF_PROCESSORS or "opencl" in row and "cuda" in row, "code for devices"
     assert ends or name in EXPANDED | OF_DEVICES or "c" in row, "code for C"
     assert not (ends and ("llvm" in row or "opencl" in row)), "no code generator sees it"
     assert not (name in NOT_INTERPRETED and ("host" in row or "interpret" in row)), "NOT_INTERPRETED is too long"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions on the bits of floats, for languages that have memcpy, uint16_t, uint32_t and int32_t.
+// Functions in terms of C alone.
 #include <fmt/format.h>
 
 #include <tuple>
@@ -73,7 +73,26 @@ constexpr Saturated kSaturated[] = {
 
 }  // namespace
 
-void AddBitBuiltins(std::map<std::string, std::string>* all, const Dialect& dialect, const std::string& head) {
+std::string PlainAbs(const TextCall& c) {
+  const DataType t = c.op->dtype;
+  if (t.is_floating()) return c.OfMath("fabs");
+  return t.is_uint() || t.is_bool() ? c.args[0] : c.OfBuiltin("abs_" + SuffixOf(t));
+}
+std::string PlainPopcount(const TextCall& c) { return c.OfBuiltin("popcount_" + SuffixOf(c.op->dtype)); }
+std::string PlainReinterpret(const TextCall& c) {
+  const auto bits_of = [](DataType t) { return IsHalf(t) ? std::string("u16") : SuffixOf(t); };
+  const std::string to = bits_of(c.op->dtype), from = bits_of(c.op->args[0].dtype());
+  return to == from ? c.args[0] : c.OfBuiltin("bits_" + from + "_" + to);
+}
+
+void AddPlainBuiltins(std::map<std::string, std::string>* all, const Dialect& dialect, const std::string& head) {
+  const auto add = [&](const char* name, const std::string& text) { AddForInts(all, dialect, name, head + text); };
+  add("min", "T baton_min_S(T a, T b) { return a < b ? a : b; }\n");
+  add("max", "T baton_max_S(T a, T b) { return a > b ? a : b; }\n");
+  add("abs", "T baton_abs_S(T a) { return a < 0 ? (T)((U)0 - (U)a) : a; }\n");
+  add("popcount",
+      "T baton_popcount_S(T a) {\n  U rest = (U)a;\n  T n = 0;\n  for (; rest != 0; rest = (U)(rest & (rest - 1u))) "
+      "++n;\n  return n;\n}\n");
   // Comments stay before the head.
   for (const auto& [name, text] : kFloats) {
     std::string own = text;
