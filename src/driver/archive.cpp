@@ -155,4 +155,18 @@ std::string DigestsOf(const Map<String, Bytes>& files) {
   return out;
 }
 
+std::string DataSource(bool has_imports) {
+  std::string out =
+      "/* A module's data, for a program that its code is linked into: cc -rdynamic main.c code.o data.s -lbaton_vm "
+      "-lbaton_runtime */\n\t.section .rodata\n";
+  const auto add = [&](const std::string& symbol, const char* file, const char* end) {
+    out += "\t.balign 64\n\t.globl " + symbol + "\n\t.type " + symbol + ", %object\n" + symbol + ":\n\t.incbin \"" +
+           file + "\"\n\t.size " + symbol + ", . - " + symbol + "\n" + end;
+  };
+  add("baton_constants", "constants.bin", "\t.byte 0\n");  // no label without a byte
+  add("baton_manifest", "manifest.json", "\t.byte 0\n");
+  if (has_imports) add(vm::kImportsSymbol, "imports.bin", "");
+  return out + "\t.section .note.GNU-stack, \"\", %progbits\n";
+}
+
 }  // namespace baton::driver

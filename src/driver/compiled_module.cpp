@@ -326,7 +326,7 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
 }
 
 /// Returns the files of an archive by their names, from which LoadArchive makes the module again: its code as an object
-/// file, or as source where that is what the target makes, constants, manifest, imports, and the digests of them all.
+/// file, or as source where that is what the target makes, constants, manifest, imports, data.s, the digests of them all.
 Map<String, runtime::Bytes> CompiledModule::Archive() const {
   Map<String, runtime::Bytes> files;
   const codegen::Backend& backend = codegen::BackendOf(host_);
@@ -353,6 +353,7 @@ Map<String, runtime::Bytes> CompiledModule::Archive() const {
   files.Set("constants.bin", runtime::Bytes(constants));
   files.Set("manifest.json", runtime::Bytes(runtime::ManifestOf(
                                  desc, made_ ? made_->guards : std::vector<std::string>(), nullptr, carried.rows)));
+  files.Set(kDataFile, runtime::Bytes(DataSource(!carried.data.empty())));
   files.Set(kDigestsFile, runtime::Bytes(DigestsOf(files)));
   return files;
 }

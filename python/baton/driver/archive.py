@@ -8,7 +8,7 @@ from .._ffi import get_global_func, load_compiler
 from ..error import RuntimeError
 from ..runtime.archive import packed
 
-MEMBERS = ("SHA256SUMS", "code.o", "code.c", "constants.bin", "imports.bin", "manifest.json")
+MEMBERS = ("SHA256SUMS", "code.o", "code.c", "constants.bin", "data.s", "imports.bin", "manifest.json")
 
 
 def read(path, fmt=""):
