@@ -33,6 +33,13 @@ static int Check(int rc, const char* what) {
   printf("%s: %s: %s\n", what, BatonErrorKind(), BatonErrorMessage());
   exit(1);
 }
+static BatonObject* Function(BatonObject* module, const char* name) {
+  BatonObject* f = NULL;
+  Check(BatonModuleGetFunction(module, name, 0, &f), name);
+  if (f) return f;
+  printf("the module has no function `%s`\n", name);
+  exit(1);
+}
 static BatonValue Text(const char* s) {
   BatonValue v = {kBatonStr, 0, {0}};
   v.v_str = s;
@@ -78,9 +85,9 @@ int main(int argc, char** argv) {
   }
   module = Call("vm.SystemLib", &arg, 1);
   if (strcmp(argv[3], "default") == 0) {
-    Check(BatonModuleGetFunction(module.v_obj, "default", 0, &make), "default");
+    make = Function(module.v_obj, "default");
     Check(BatonFuncCall(make, NULL, 0, &executor), "executor");
-    Check(BatonModuleGetFunction(executor.v_obj, "run_with", 0, &run), "run_with");
+    run = Function(executor.v_obj, "run_with");
     Check(BatonFuncCall(run, tensors, 1, &outputs), "run");
     Check(BatonArrayView(outputs.v_obj, &items, &n), "outputs");
     Check(BatonTensorView(items[0].v_obj, &out), "output");
@@ -89,7 +96,7 @@ int main(int argc, char** argv) {
     made.data = result;
     tensors[1] = tensors[0];
     tensors[1].v_tensor = &made;
-    Check(BatonModuleGetFunction(module.v_obj, argv[3], 0, &run), argv[3]);
+    run = Function(module.v_obj, argv[3]);
     Check(BatonFuncCall(run, tensors, 2, &outputs), argv[3]);
     t.data = result;
   }
@@ -160,9 +167,8 @@ def test_functions(tmp_path, target):
     lib = baton.build(baton.IRModule({n: func.with_attr("global_symbol", n) for n in ("twice", "again")}), target=target)
     program = linked(lib, tmp_path)
     expect(program, X * 2, name="again")
-    code, said = run(program, name="absent")
-    assert code == 1 and "absent" in said
-    assert run(program)[0] == 1, "there is no model"
+    for absent in ("absent", "default"):
+        assert run(program, name=absent) == (1, f"the module has no function `{absent}`\n")
 
 
 def partitioned():
