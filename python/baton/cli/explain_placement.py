@@ -47,17 +47,15 @@ def _of_artifact(path: str) -> dict:
 
 
 def _regions(module) -> list[dict]:
-    """Functions that partitioning made for compilers of others, and whether there is a code generator for each."""
-    from ..driver.external import maker_of
-    from ..relay import Function
+    """Functions that partitioning made for compilers of others, and whether code is made of each."""
+    from ..driver.external import regions_of, why_out
+    from ..relay.transform import InferType
 
     rows = []
-    for var, func in module.functions.items():
-        if isinstance(func, Function) and func.attrs and "Compiler" in func.attrs.keys():
-            name = str(func.attrs["Compiler"])
-            taken = maker_of(name) is not None
-            why = f"`relay.ext.{name}` makes its code" if taken else f"no `relay.ext.{name}` is registered: Baton's own kernels compute it"
-            rows.append({"region": f"@{var.name_hint}", "compiler": name, "because": why})
+    for var, func in regions_of(InferType()(module) if regions_of(module) else module).items():
+        name, out = str(func.attrs["Compiler"]), why_out(func)
+        why = f"{out}: Baton's own kernels compute it" if out else f"`relay.ext.{name}` makes its code"
+        rows.append({"region": f"@{var.name_hint}", "compiler": name, "because": why})
     return rows
 
 
