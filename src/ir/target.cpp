@@ -236,7 +236,7 @@ const TargetKind* TargetKindFor(int64_t device_type) {
   const TargetKind* found = nullptr;
   for (const auto& [name, kind] : Kinds()) {
     const auto& d = kind.devices;
-    // Of several the one that tunes its kernels.
+    // The one that tunes its kernels, if there are several.
     if (std::find(d.begin(), d.end(), device_type) != d.end() && (!found || kind.vector_kernels)) found = &kind;
   }
   return found;

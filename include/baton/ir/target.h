@@ -10,7 +10,7 @@
 
 namespace baton {
 
-/// What passes, schedules and the driver ask of a kind of target for which code is made. The folder of code generation
+/// Answers of a kind of target to passes, schedules and the driver. The folder of code generation
 /// that makes the code registers it: a new device adds a folder.
 struct TargetKind {
   std::string name;
