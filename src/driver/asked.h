@@ -12,7 +12,8 @@ namespace baton::driver {
 
 /// Returns the narrow type that products are computed in, or nothing for "exact". Throws ValueError for other words.
 std::optional<DataType> AskedPrecision();
-/// Returns the bits and the block that weights are stored in, or nothing for "exact". Throws ValueError for other words.
+/// Returns the bits and the block that weights are stored in, or nothing for "exact". Throws ValueError for other
+/// words.
 std::optional<relay::transform::QuantizeWeightsOptions> AskedWeights();
 
 }  // namespace baton::driver

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from .._ffi import get_global_func
 
+
 def with_options(config: Mapping[str, object] | None, **options: str) -> dict[str, object]:
     """Returns `config` with each option that is not "exact". The compiler checks the words.
 
