@@ -213,6 +213,48 @@ def test_a_compilation_that_fails_within(monkeypatch):
     assert fast(torch.ones(2)).tolist() == [2, 2]
 
 
+def test_sizes_without_code_stay_with_pytorch():
+    """An extent that a value gives, where nothing has that extent: one warning and eager's result; with fallback="error" one error."""
+
+    def function(x):
+        return torch.ones_like(x[x > 0]) * 2
+
+    x = torch.randn(4, 5)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        with pytest.warns(UserWarning, match="Baton leaves .*has no code for shapes that are open") as said:
+            torch.testing.assert_close(torch.compile(function, backend="baton")(x), function(x))
+        assert sum("Baton leaves" in str(w.message) for w in said) == 1
+        assert baton.torch.report()[-1].parts == 0 and baton.torch.report()[-1].shares["compiled"] < 0.9
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match="has no code for shapes that are open"):
+            torch.compile(function, backend="baton", options={"fallback": "error"})(x)
+
+
+def test_arguments_are_changed_once_where_compiling_fails(monkeypatch):
+    """A function that writes into its argument and into its module: a compilation that fails leaves both as they were."""
+
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x):
+            self.calls += 1
+            return x.add_(1) * self.calls
+
+    def fails(*args, **kwargs):
+        raise baton.error.InternalError("something broke")
+
+    module, x = Counting(), torch.ones(2)
+    fast = torch.compile(module, backend="baton")
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled_module, "compile_model", fails)
+        with pytest.raises(Exception, match="something broke"):
+            fast(x)
+    assert x.tolist() == [1, 1] and module.calls == 0
+    assert fast(x).tolist() == [2, 2] and x.tolist() == [2, 2] and module.calls == 1
+
+
 def test_a_compilation_that_is_interrupted(monkeypatch):
     """Ctrl-C while native code compiles."""
     layers = [torch.nn.Sequential(torch.nn.Conv2d(8, 8, 3, padding=1 + i % 2), torch.nn.GELU()) for i in range(12)]
