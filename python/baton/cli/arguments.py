@@ -248,6 +248,10 @@ def add_weights_option(parser) -> None:
         "--weights", metavar="FORM", dest="weight_form", type=weight_form,
         help="how weights of products are stored: exact (default), int8 or int4, in blocks of 32 weights of an output or of 16 to 256 (int4:128)",
     )  # fmt: skip
+    parser.add_argument(
+        "--activations", choices=("exact", "int8"),
+        help="what such weights are multiplied by: exact (default), or int8, which rounds it with a scale for each block of a row",
+    )  # fmt: skip
 
 
 def add_shape_options(parser, stay_open: bool = False) -> None:
@@ -381,6 +385,10 @@ def settle(args: argparse.Namespace) -> None:
         if "weights" in args.pass_config:
             raise UsageError("both --weights and --pass-config weights=... say how weights are stored")
         args.pass_config["weights"] = args.weight_form
+    if getattr(args, "activations", None):
+        if "activations" in args.pass_config:
+            raise UsageError("both --activations and --pass-config activations=... say what weights are multiplied by")
+        args.pass_config["activations"] = args.activations
 
 
 def warn_of_passes(*lists: list[str]) -> None:

@@ -22,13 +22,14 @@ def with_precision(config: Mapping[str, object] | None, precision: str) -> dict[
     return out
 
 
-def with_weights(config: Mapping[str, object] | None, weights: str) -> dict[str, object]:
-    """Options of passes that say too how weights are stored. The compiler checks the word."""
+def with_weights(config: Mapping[str, object] | None, weights: str, activations: str = "exact") -> dict[str, object]:
+    """Options of passes that say too how weights are stored, and what they are multiplied by. The compiler checks the words."""
     out = dict(config or {})
-    if weights != "exact":
-        if out.get("weights", weights) != weights:
-            raise ValueError(f"weights is {weights!r} and config says {out['weights']!r}; say it once")
-        out["weights"] = weights
+    for name, word in (("weights", weights), ("activations", activations)):
+        if word != "exact":
+            if out.get(name, word) != word:
+                raise ValueError(f"{name} is {word!r} and config says {out[name]!r}; say it once")
+            out[name] = word
     return out
 
 

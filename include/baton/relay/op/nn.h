@@ -113,6 +113,8 @@ struct MatmulNBitsAttrs : AttrsNode<MatmulNBitsAttrs> {
   int64_t block = 32;
   int64_t panel = 0;
   int64_t units = 0;
+  int64_t activations = 0;
+  int64_t terms = 1;
   static constexpr void Describe(auto& d) {
     d(F<&MatmulNBitsAttrs::bits>, "Bits of an element of the weight. R3: 2, 4 or 8.", AtLeast(2));
     d(F<&MatmulNBitsAttrs::block>, "Rows of the weight with one scale. R3: a multiple of the elements of a byte.",
@@ -123,6 +125,15 @@ struct MatmulNBitsAttrs : AttrsNode<MatmulNBitsAttrs> {
       AtLeast(0));
     d(F<&MatmulNBitsAttrs::units>, "N of a weight in panels, the last of which may have columns that are not there.",
       AtLeast(0));
+    d(F<&MatmulNBitsAttrs::activations>,
+      "Bits that a product rounds its data to: 8, or 0 for none. A block of a row becomes whole numbers from -127 to "
+      "127 "
+      "with a scale. R3: 0 or 8.",
+      AtLeast(0));
+    d(F<&MatmulNBitsAttrs::terms>,
+      "Terms of the sum that are side by side in a panel, as products of bytes take them: with 4 a line of a panel is "
+      "panel * 4 bytes, of 4 bits the low halves four terms and the high halves the next four. R3: 1, or 4 in panels.",
+      AtLeast(1));
   }
 };
 struct MatmulAttrs : AttrsNode<MatmulAttrs> {
