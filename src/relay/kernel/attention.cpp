@@ -256,9 +256,14 @@ class AttentionWriter {
     PrimExpr sum = s.Let("sum", tir::vector_sum(Read(totals_, r * I(lanes_), lanes_)));
     PrimExpr one = tir::make_const(t_, 1) / sum;
     if (Known(keys_) < 1) one = tir::Select(keys_ > I(0), one, tir::make_const(t_, 0));
-    PrimExpr share = s.Let("share", Spread(one)), to = s.Let("to", Read(out_at_, r));
+    PrimExpr share = s.Let("share", Spread(one)), to = s.Let("to", Read(out_at_, r)), shown;
+    // Of scores that are all -inf the sum is 0, of a score that is not finite otherwise NaN.
+    const PrimExpr none = tir::make_const(t_, 0);
+    if (a_.guard > 0) shown = s.Let("shown", Spread(a_.guard == 1 ? sum != none : sum > none));
     s.Add(EachVector(width_, lanes_, [&](int64_t v, const PrimExpr& mask) {
-      return WriteMasked(out_.buffer, to + I(v), lanes_, Read(sums_, r * I(wide_) + I(v), lanes_) * share, mask);
+      PrimExpr x = Read(sums_, r * I(wide_) + I(v), lanes_) * share;
+      if (shown.defined()) x = tir::Select(shown, x, Splat(0));
+      return WriteMasked(out_.buffer, to + I(v), lanes_, x, mask);
     }));
     return s.Done();
   }

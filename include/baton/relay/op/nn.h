@@ -162,6 +162,7 @@ struct AttentionAttrs : AttrsNode<AttentionAttrs> {
   double scale = 1;
   bool causal = false;
   int64_t window = 0;
+  int64_t guard = 0;
   String query_layout = "BHSD";
   String key_layout = "BHSD";
   String value_layout = "BHSD";
@@ -172,6 +173,11 @@ struct AttentionAttrs : AttrsNode<AttentionAttrs> {
       "Whether a query sees only keys up to its own place; the last query has the place of the last key.");
     d(F<&AttentionAttrs::window>,
       "Keys up to its own place that a causal query sees, in elements; 0: all of them. R7: causal where it is not 0.",
+      AtLeast(0));
+    d(F<&AttentionAttrs::guard>,
+      "What gives 0 in place of NaN: 0 nothing, 1 a query whose scores are all -inf, which sees no key, 2 also one "
+      "whose "
+      "weights are NaN otherwise. R8: 0, 1 or 2.",
       AtLeast(0));
     d(F<&AttentionAttrs::query_layout>,
       "Order of the dimensions of query: batch (B), head (H), place in the sequence (S), element of a head (D). R3: "
