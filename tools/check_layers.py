@@ -5,7 +5,8 @@
 python3 tools/check_layers.py             all rules that need no compiler
 python3 tools/check_layers.py --headers   also compiles every public header alone
 python3 tools/check_layers.py --rules     lists the rules
-python3 tools/check_layers.py --names     lowers the lists of tools/: operator_names.txt, intrinsic_names.txt, element_names.txt, trials.txt, floor.txt
+python3 tools/check_layers.py --names     lowers the lists of tools/: operator_names.txt, intrinsic_names.txt, element_names.txt, trials.txt, floor.txt,
+                                          plain_english.txt
 """
 
 import argparse
@@ -20,6 +21,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import code_sizes  # noqa: E402
+import plain_english  # noqa: E402
 import python_floor  # noqa: E402
 import python_layers  # noqa: E402
 
@@ -60,6 +62,8 @@ RULES = {
     "index alone; the list of what is left elsewhere may only shrink",
     "kind": "a kind of target with code of its own (\"opencl\") is named in its folders src/KIND and src/codegen/KIND, and in the two lists of "
     "DLPack's devices; others ask its traits (codegen/backend.h)",
+    "english": "comments, docstrings, messages and pages are plain English: no sentence begins with What, Those that or Of the, nothing stands, lies, "
+    "is no X, or has something of its own (tools/plain_english.py); tools/plain_english.txt counts what is left, which may only fall",
     "alone": "each public header compiles when it is the only one included",
 }
 
@@ -520,6 +524,7 @@ def lower_names(root):
         if rows or (root / listing).is_file():
             (root / listing).write_text(head + "".join(rows), encoding="utf-8")
     python_floor.lower(root, paths)
+    plain_english.lower(root, paths)
 
 
 def compile_alone(root, path, compiler):
@@ -582,7 +587,7 @@ def check(root=ROOT):
     found += check_sizes(root, paths)
     found += check_names(root, paths)
     found += check_tricks(root, paths)
-    found += [Breach(*one) for one in (*python_layers.check(root, paths), *python_floor.check(root, paths))]
+    found += [Breach(*one) for rules in (python_layers, python_floor, plain_english) for one in rules.check(root, paths)]
     return found
 
 

@@ -137,7 +137,7 @@ ConstIntBound Analyzer::BoundOfForm(const LinearForm& f) {
   for (size_t i = first_fact; i < facts_.size(); ++i) {
     const Fact& fact = facts_[i];
     if (fact.form.terms.size() < 2 || fact.form.terms.size() > f.terms.size()) continue;
-    // f = s * fact + rest, with s = 1 or -1: the rest has bounds of its own.
+    // f = s * fact + rest, with s = 1 or -1: the rest has its own bounds.
     for (int64_t s : {int64_t{1}, int64_t{-1}}) {
       LinearForm rest = f;
       AddForm(&rest, fact.form, -s);

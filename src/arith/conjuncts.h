@@ -7,7 +7,7 @@
 
 namespace baton::arith {
 
-/// The operands of a conjunction, the last first; the condition itself if it is no conjunction.
+/// The operands of a conjunction, the last first; the condition itself if it is not a conjunction.
 inline std::vector<PrimExpr> Conjuncts(const PrimExpr& condition) {
   std::vector<PrimExpr> work{condition}, out;
   while (!work.empty()) {

@@ -14,7 +14,7 @@
 #include <optional>
 
 namespace baton::arith {
-// Other files of this folder have sums and products of their own.
+// Other files of this folder have their own sums and products.
 namespace extents {
 namespace {
 
@@ -528,7 +528,7 @@ PrimExpr Emit(const Poly& p) {
     }
     out = !out.defined() ? term : minus ? PrimExpr(tir::Sub(out, term)) : PrimExpr(tir::Add(out, term));
   };
-  // What is added comes first, so that `5 - n` needs no product.
+  // The addend comes first, so that `5 - n` needs no product.
   for (const auto& [m, c] : p) {
     if (c > 0) put(m, c);
   }

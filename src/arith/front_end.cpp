@@ -98,7 +98,7 @@ class Comparisons : public tir::ExprMutator {
   Analyzer* a_;
 };
 
-/// The method of an analyzer by its name; null for one that it has not.
+/// The method of an analyzer by its name; null for an unknown one.
 PackedFunc Method(const std::shared_ptr<Analyzer>& a, std::string_view name) {
   if (name == "bind") {
     return PackedFunc(

@@ -46,7 +46,7 @@ size_t Width(std::string_view s) {
   return n;
 }
 
-/// What a program shows diagnostics with, besides the error that is thrown.
+/// The renderer of diagnostics, besides the error that is thrown.
 class Renderer {
  public:
   static Renderer& Get() {

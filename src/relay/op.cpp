@@ -289,7 +289,7 @@ Any PrecisionAttr(const Op& op) {
 }
 const bool registered_precision = (Op::DefineSlot("FTVMMixedPrecisionConversionType", PrecisionAttr), true);
 
-/// What it does to elements, a number of `Values`, for passes in other languages.
+/// Its effect on elements, a number of `Values`, for passes in other languages.
 Any ValuesAttr(const Op& op) {
   const OpDef* def = DefOf(op);
   return def ? Any(static_cast<int64_t>(def->traits.values)) : Any();
@@ -325,7 +325,7 @@ const char* NoGradientReason(const Op& op) {
 }
 
 namespace {
-/// What stubs and reference pages say of a definition: where its meaning comes from, and what it has.
+/// The text of a definition for stubs and reference pages: its source, and its slots.
 Map<String, Any> DescribeOp(const Op& op) {
   Map<String, Any> out;
   const OpDef* def = DefOf(op);

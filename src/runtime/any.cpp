@@ -168,14 +168,14 @@ void DeclareNamed(uint32_t type_index, NameOfObject name) {
 
 const MapObj::Entry* FindNamed(const MapObj* map, std::string_view name) {
   if (!map) return nullptr;
-  // Borrowed characters are no key of any map: they stand for a key of this name.
+  // Maps have no keys of borrowed characters: these ask for a key of this name.
   const BatonByteArray chars{name.data(), name.size()};
   BatonValue v{kBatonBytes, 0, {.v_bytes = &chars}};
   return map->Find(Any::Adopt(v));
 }
 
 namespace {
-/// The payload as a number. Of an address of 32 bits the other half of it says nothing.
+/// The payload as a number. The upper half of a 32-bit address is ignored.
 int64_t PayloadOf(const BatonValue& v) {
   if (sizeof(void*) < 8 && (v.type_code == kBatonHandle || v.type_code >= kBatonStr)) {
     return reinterpret_cast<intptr_t>(v.v_handle);

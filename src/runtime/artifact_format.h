@@ -23,7 +23,7 @@ inline constexpr char kElfMagic[] =
     "ELF";
 
 /// The SHA-256 of the manifest as the code has it, so that a manifest that was changed alone is not believed. Code that
-/// is not written to a file yet has kNoManifest there, which is no digest of anything.
+/// is not written to a file yet has kNoManifest there, which is not a digest.
 inline constexpr const char* kManifestSymbol = "baton_manifest_digest";
 inline constexpr char kNoManifest[kDigest + 1] = "baton: this code has no manifest";
 
@@ -35,7 +35,7 @@ inline constexpr char kNoNumbers[kDigest + 1] = "baton: this code has no numbers
 /// The digest of sizes, shapes, dtypes, words and programs.
 BATON_DLL support::Sha256::Digest EntryNumbers(const ExecutableDesc& desc);
 
-/// What a manifest says of the model; throws ValueError for what no manifest says.
+/// Returns the model that a manifest describes; throws ValueError for an invalid one.
 BATON_DLL ExecutableDesc ReadDesc(const support::Json& j);
 
 #if defined(__x86_64__)

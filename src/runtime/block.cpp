@@ -83,7 +83,7 @@ std::mutex& Mutex() {
 }
 Heap* idle_heaps = nullptr;
 
-/// What a thread has of the allocator. Read at each call: the address is known at load time, no call is made for it.
+/// The thread's part of the allocator. Read at each call: the address is known at load time, no call is made for it.
 struct ThreadHeap {
   Heap* heap;
   bool ended;          // the thread's variables are destroyed

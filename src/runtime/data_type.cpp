@@ -11,7 +11,7 @@ struct Named {
   const char* name;
   DataType type;
 };
-// Types whose name is not a code followed by its bits. Longer names stand before their prefixes.
+// Types whose name is not a code followed by its bits. Longer names come before their prefixes.
 constexpr Named kNamed[] = {
     {"bool", DataType::Bool()},
     {"float8_e4m3b11fnuz", DataType(kDLFloat8_e4m3b11fnuz, 8)},

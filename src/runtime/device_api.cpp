@@ -16,7 +16,7 @@
 namespace baton::runtime {
 using support::Cat;
 
-/// Loads a library that lies beside this one; what registers itself in it is there then. Gives null, or what went
+/// Loads a library beside this one, which registers its functions. Returns null, or what went
 /// wrong.
 const char* LoadBeside(const char* library) {
   Dl_info self{};

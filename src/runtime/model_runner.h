@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a model is called: binding of inputs, checks, shapes, memory and queries, common to all models. What runs the
-// code is one of two: NativeRunner calls an entry function (native_runner.h), the virtual machine runs bytecode
+// How a model is called: binding of inputs, checks, shapes, memory and queries, common to all models. Code is run
+// in one of two ways: NativeRunner calls an entry function (native_runner.h), the virtual machine runs bytecode
 // (libbaton_vm). libbaton_runtime and libbaton_vm each compile these classes for themselves, hidden: their symbols,
 // exported, would cost a deployed model's library 4 KB.
 #pragma once

@@ -4,6 +4,7 @@
 #include <baton/runtime/step_clock.h>
 #include <baton/support/text.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace baton::runtime {
@@ -50,10 +51,10 @@ NativeRunner::NativeRunner(Module code, Device device) : code_(std::move(code)) 
 void NativeRunner::SetCopy(size_t i, const DLTensor* t) {
   Input& in = inputs_[i];
   if (shapes_) shapes_->SetInput(in.at, t->shape);
-  const std::vector<int64_t> shape(t->shape, t->shape + t->ndim);
   // The array returned by get_input may still be referenced; its value must not change.
-  if (!in.own.defined() || in.own.obj()->use_count() > (in.array.same_as(in.own) ? 2 : 1) || in.own.shape() != shape) {
-    in.own = NDArray::Empty(shape, (*inputs_info_)[i].dtype);
+  if (!in.own.defined() || in.own.obj()->use_count() > (in.array.same_as(in.own) ? 2 : 1) ||
+      !std::equal(t->shape, t->shape + t->ndim, in.own->shape)) {
+    in.own = NDArray::Empty({t->shape, t->shape + t->ndim}, (*inputs_info_)[i].dtype);
   }
   in.own.CopyFrom(t);
   if (!in.array.defined()) --unset_;

@@ -24,7 +24,7 @@ class NativeRunner : public ModelRunner {
   [[gnu::cold]] std::vector<int64_t> Memory() const override;
   [[gnu::cold]] std::unique_ptr<StepClock> MakeClock(int rounds) override;
 
-  // Of a model that keeps memory from call to call, which sets `keeps_` (libbaton_vm has it).
+  // Hooks of a model that keeps memory from call to call, which sets `keeps_` (libbaton_vm has it).
   /// Before sizes are computed: tells `shapes_` and `io_` of inputs that no caller gives.
   virtual void ShapeKept() {}
   /// After it: places outputs. `given`: as of RunOptions.
@@ -62,7 +62,7 @@ class NativeRunner : public ModelRunner {
   std::vector<Input> inputs_;         // of a caller
   std::vector<NDArray> outputs_;      // of a caller
   std::vector<void*> io_;             // of the code
-  std::vector<uint8_t> taken_;        // of each output, whether it lies in an input's memory; empty: none ever
+  std::vector<uint8_t> taken_;        // of each output, whether it is in an input's memory; empty: none ever
   size_t unset_;                      // inputs without an array
   bool ran_ = false, keeps_ = false;
 

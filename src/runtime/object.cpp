@@ -110,7 +110,7 @@ uint32_t Object::TypeIndex2Parent(uint32_t tindex) {
 
 namespace {
 // Releases nest a few levels deep; what comes then waits in a list, the latest first. A dead object needs its type and
-// count no more: the link to the next one lies there, so that chains of any length need no memory and no stack.
+// count no more: the link to the next one is there, so that chains of any length need no memory and no stack.
 constexpr unsigned kMaxNested = 16;
 struct ReleaseState {
   Object* latest = nullptr;

@@ -12,7 +12,7 @@ constexpr size_t kMaxQuadratic = 4000;
 
 using Order = bool (*)(const PlannedBuffer*, const PlannedBuffer*);
 
-/// The buffers in an order; equal ones as they stand.
+/// The buffers in an order; equal ones keep their order.
 std::vector<PlannedBuffer*> Sorted(std::vector<PlannedBuffer>* buffers, Order before) {
   std::vector<PlannedBuffer*> order;
   order.reserve(buffers->size());

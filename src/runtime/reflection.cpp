@@ -165,7 +165,7 @@ void FieldInfo::Set(Object* obj, const BatonValue& v) const {
 }
 
 void CheckFieldCoverage(const TypeInfo& info, size_t begin, size_t size) {
-  // Each byte of the object belongs to a field of its own class, to the parent, or to padding of at most 7 bytes.
+  // Each byte of the object belongs to a field of its class, to the parent, or to padding of at most 7 bytes.
   std::vector<std::pair<size_t, size_t>> spans;
   for (const FieldInfo& f : info.fields) {
     static constexpr size_t kSizes[] = {1, 4, 8, 8, 8, 4, 8, sizeof(std::string), 8};

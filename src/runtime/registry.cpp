@@ -32,7 +32,7 @@ struct RegistryTable {
     removed.back() = std::move(*e);
     return old;
   }
-  /// The function of a name as a reference of its own; null if there is none.
+  /// Returns the function of a name as a new reference; null if there is none.
   static PackedFunc Find(std::string_view name) {
     RegistryTable& t = Get();
     std::shared_lock lock(t.mutex);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One caller at a time owns the pool. A fork is one exchange of `word`, a join one decrement of `pending` by each
-// thread that ran a part. Each thread of a region has units of its own, which it takes one by one, in order; one that
+// thread that ran a part. Each thread of a region has its own units, which it takes one by one, in order; one that
 // has run out takes those of others. So a thread that has no processor holds up nothing that it has not begun, and
 // threads that are all awake have the same parts from region to region. A thread that comes late takes nothing, and
 // does not read the job, which can be replaced under its eyes.
@@ -148,7 +148,7 @@ void RunUnit(Job* job, int64_t unit, int64_t units) {
   }
 }
 
-/// What `word` says: the number of the region, its units and its threads, 40, 13 and 11 bits of it.
+/// The fields of `word`: the number of the region, its units and its threads, 40, 13 and 11 bits of it.
 constexpr int kUnitBits = 13, kThreadBits = 11, kRegionShift = kUnitBits + kThreadBits;
 constexpr int kMaxUnits = (1 << kUnitBits) - 1;
 
@@ -158,7 +158,7 @@ struct alignas(64) Taken {
 };
 
 struct Pool {
-  // Each of the words that threads wait on has a cache line of its own.
+  // Each of the words that threads wait on has its own cache line.
   alignas(64) std::atomic<uint64_t> word{0};
   alignas(64) std::atomic<uint64_t> pending{0};  // units that have not ended
   std::atomic<uint32_t> caller_sleeps{0};

@@ -15,7 +15,7 @@ bool IsBeyond(uintptr_t at) { return uint64_t{at} >> kAddressBits; }
 
 void MarkCellPages(void* p, size_t bytes) noexcept {
   auto at = reinterpret_cast<uintptr_t>(p);
-  if (IsBeyond(at)) return;  // then it is no cell page: nothing depends on it
+  if (IsBeyond(at)) return;  // then it is not a cell page: nothing depends on it
   for (const uintptr_t end = at + bytes; at < end; at += uintptr_t{1} << kBitBits)
     marks[at >> kByteBits].fetch_or(static_cast<uint8_t>(1 << ((at >> kBitBits) & 7)), std::memory_order_relaxed);
 }

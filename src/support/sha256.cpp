@@ -49,7 +49,7 @@ void BlocksPortable(uint32_t* state, const uint8_t* p, size_t blocks) {
 }
 
 #ifdef __x86_64__
-/// The SHA extensions: two rounds an instruction; the state lies as ABEF and CDGH.
+/// The SHA extensions: two rounds an instruction; the state is stored as ABEF and CDGH.
 [[gnu::target("sha,sse4.1,ssse3")]] void BlocksSha(uint32_t* state, const uint8_t* p, size_t blocks) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
   __m128i t = _mm_shuffle_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(state)), 0xb1);       // CDAB

@@ -39,7 +39,7 @@ struct Bounds {
 };
 struct Portable;
 
-/// What a thread knows of its stacks. Trivially destructible and zero-initialised, so that access is one load.
+/// The stacks of a thread. Trivially destructible and zero-initialised, so that access is one load.
 struct ThreadStacks {
   Bounds bounds;  // of the stack that it runs on
   bool known;     // whether `bounds` was asked for
@@ -67,7 +67,7 @@ struct CacheOwner {
     pthread_attr_getstack(&attr, &low, &size);
     pthread_attr_getguardsize(&attr, &guard);
     pthread_attr_destroy(&attr);
-    // Versions of glibc differ in whether the guard lies inside of the stack; twice is harmless.
+    // Versions of glibc differ in whether the guard is inside of the stack; twice is harmless.
     const uintptr_t from = reinterpret_cast<uintptr_t>(low) + guard;
     if (low && here > from && here < reinterpret_cast<uintptr_t>(low) + size) {
       stacks.bounds = {from, reinterpret_cast<uintptr_t>(low) + size};

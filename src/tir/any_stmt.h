@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Search for a statement: what a pass asks before, or instead of, a walk of its own.
+// Search for a statement: what a pass asks before, or instead of, its own walk.
 #pragma once
 
 #include <baton/runtime/interrupt.h>

@@ -29,7 +29,7 @@ bool IsIndexArithmetic(const PrimExpr& e) {
   return found;
 }
 
-/// Buffers and indices become others, wherever they stand.
+/// Replaces buffers and indices everywhere.
 class BufferMutator : public StmtExprMutator {
  public:
   using StmtExprMutator::VisitExpr_;
@@ -392,7 +392,7 @@ class Narrow final : public BufferMutator {
   BufferMap buffers_;
 };
 
-/// An expression with variables of int64 in place of narrow ones: in indices as they stand, elsewhere converted back.
+/// An expression with variables of int64 in place of narrow ones: in indices as they are, elsewhere converted back.
 BATON_REGISTER_GLOBAL("tir.OfWideVars").set_body_typed([](PrimExpr e, Map<Var, Var> wide) {
   return Canonical(wide)(e);
 });
@@ -471,7 +471,7 @@ class BindsAgain : public StmtVisitor {
 
 PrimFunc OnCanonicalForm(const PrimFunc& given, const std::function<PrimFunc(PrimFunc)>& step) {
   const PrimFunc f = BindsAgain(given) ? WithBody(given, RenewBindings(given->body)) : given;
-  // Parameters and sizes stand in the body as variables of int64; a step that changes the parameters gets them as they
+  // Parameters and sizes are variables of int64 in the body; a step that changes the parameters gets them as they
   // are.
   for (const bool with_params : {true, false}) {
     Map<Var, Var> params;

@@ -46,7 +46,7 @@ void KeepSpan(const Stmt& from, const Stmt& to) {
 
 // ---------------------------------------------------------------- ExprVisitor
 namespace {
-/// Bound variables are no children: a traversal sees them where they are used. The axes of a reduction stand for their
+/// Bound variables are not children: a traversal sees them where they are used. The axes of a reduction stand for their
 /// domains.
 using Operands = FamilyOfUses<PrimExpr, IterVar>;
 using StmtChildren = FamilyOfUses<PrimExpr, Stmt>;
@@ -197,7 +197,7 @@ class Substituter : public StmtExprMutator {
     auto it = buffers_.find(op->buffer.get());
     return it == buffers_.end() ? e : BufferLoad(it->second, e.as<BufferLoadNode>()->indices);
   }
-  /// What a combiner binds is its own; the rest may name loops around the reduction.
+  /// The variables of a combiner are its own; the rest may name loops around the reduction.
   PrimExpr VisitExpr_(const ReduceNode* op) final {
     PrimExpr e = StmtExprMutator::VisitExpr_(op);
     const CommReducer& c = op->combiner;

@@ -54,7 +54,7 @@ struct ThreadAllreduce {
   explicit ThreadAllreduce(const CallNode* call);
 };
 /// How a mark "reduce_scope" combines values: its node is a CommReducer, or its value "add", "mul", "min" or "max".
-/// Throws CompileError for another, and for null, where no mark stands around.
+/// Throws CompileError for another, and for null, where no mark is around.
 CommReducer ReducerOf(const AttrStmtNode* mark, const ThreadAllreduce& call);
 /// The combination of values a and b.
 std::vector<PrimExpr> Combined(const CommReducer& reducer, const std::vector<PrimExpr>& a,

@@ -25,7 +25,7 @@ class Verifier : public StmtExprVisitor {
       if (!scope_.count(p.get())) Say(fmt::format("buffer `{}` belongs to no parameter", b->name.str()));
       Define(b.get(), b->name);
       data_.insert(b->data.get());
-      // Dimensions that are variables of their own are bound by the shape of the argument.
+      // Dimensions that are single variables are bound by the shape of the argument.
       for (const PrimExpr& d : b->shape) {
         if (const auto* v = d.as<VarNode>()) scope_.insert(v);
       }

@@ -29,7 +29,7 @@ def tree(tmp_path):
             target.write_text(first + text)
             for folder in target.relative_to(tmp_path).parents:
                 if readmes and str(folder) != ".":
-                    (tmp_path / folder / "README.md").write_text("What is here.\n")
+                    (tmp_path / folder / "README.md").write_text("The files of a folder.\n")
         return [(b.path, b.line, b.rule) for b in check_layers.check(tmp_path)]
 
     return write
@@ -290,7 +290,7 @@ def test_passes_name_the_operators_that_they_are_about(tree, monkeypatch):
 def test_the_number_of_names_may_only_fall(tree, tmp_path):
     listing = tmp_path / check_layers.NAMES_LEFT
     listing.parent.mkdir()
-    (listing.parent / "README.md").write_text("What is here.\n")
+    (listing.parent / "README.md").write_text("The files of a folder.\n")
     listing.write_text(check_layers.NAMES_HEAD + "  2 src/te/a.cpp\n  1 src/te/gone.cpp\n")
     (tmp_path / "src/te").mkdir(parents=True)
     (tmp_path / "src/te/gone.cpp").write_text(SPDX)
@@ -307,7 +307,7 @@ def test_the_number_of_names_may_only_fall(tree, tmp_path):
 
 INTRINSICS = {
     "src/tir/intrin/math.cpp": 'const Op intrin::exp = DefineIntrin({.name = "exp"});\nconst Op intrin::call_f = DefineIntrin({.name = "call_f"});\n',
-    "src/tir/intrin/README.md": "What is here.\n",
+    "src/tir/intrin/README.md": "The files of a folder.\n",
 }
 
 
@@ -329,7 +329,7 @@ def test_layers_that_ask_slots_name_no_intrinsic(tree, tmp_path):
         ("src/tir/transform/a.cpp", 3, "intrinsics"),
     ]
     (tmp_path / "tools").mkdir()
-    (tmp_path / "tools/README.md").write_text("What is here.\n")
+    (tmp_path / "tools/README.md").write_text("The files of a folder.\n")
     (tmp_path / check_layers.INTRINSICS_LEFT).write_text(check_layers.INTRINSICS_HEAD + "  2 src/tir/transform/a.cpp\n  3 src/te/b.cpp\n")
     for path in ("src/arith/c.cpp", "src/te/b.cpp"):
         (tmp_path / path).write_text(SPDX)
@@ -346,17 +346,17 @@ def test_the_importer_decides_by_no_operators_name(tree, tmp_path):
     found = tree(
         {
             "src/relay/op/a.cpp": 'const Op op::add = DefineOp({.name = "add"});\nconst Op op::sum = DefineOp({.name = "sum"});\n',
-            "src/relay/op/README.md": "What is here.\n",
-            "src/frontend/onnx/import/README.md": "What is here.\n",
+            "src/relay/op/README.md": "The files of a folder.\n",
+            "src/frontend/onnx/import/README.md": "The files of a folder.\n",
             "src/frontend/onnx/import/b.cpp": 'if (op == "add") return;  // op == "sum"\nreturn Call("add", {a, b});\nOneOf(op, {"add", "sum"});\nif (name == "axis") f({"add", 1});\n',
-            "src/frontend/onnx/ops/README.md": "What is here.\n",
+            "src/frontend/onnx/ops/README.md": "The files of a folder.\n",
             "src/frontend/onnx/ops/c.cpp": 'if (op == "add") return;\n',
         }
     )
     path = "src/frontend/onnx/import/b.cpp"
     assert sorted(b for b in found if b[2] == "elements") == [(path, 2, "elements"), (path, 4, "elements"), (path, 4, "elements")]
     (tmp_path / "tools").mkdir()
-    (tmp_path / "tools/README.md").write_text("What is here.\n")
+    (tmp_path / "tools/README.md").write_text("The files of a folder.\n")
     (tmp_path / check_layers.ELEMENTS_LEFT).write_text(check_layers.ELEMENTS_HEAD + f"  4 {path}\n")
     left = [b for b in check_layers.check(tmp_path) if b.rule == "elements"]
     assert [(b.path, b.line) for b in left] == [(check_layers.ELEMENTS_LEFT, 0)], "a number that is too high"
@@ -369,17 +369,17 @@ def test_the_driver_goes_on_after_no_error(tree, tmp_path):
     """A `catch` that words an error, and code outside of the driver, are no decisions."""
     found = tree(
         {
-            "src/driver/README.md": "What is here.\n",
+            "src/driver/README.md": "The files of a folder.\n",
             "src/driver/a.cpp": "try { f(); } catch (const Error& e) {\n  throw UnsupportedError(e.what());\n}\ntry { f(); }\ncatch (const CompileError&) {\n  g();\n}\n",
-            "src/driver/vm/README.md": "What is here.\n",
+            "src/driver/vm/README.md": "The files of a folder.\n",
             "src/driver/vm/b.cpp": "// catch (const Error& e) {}\ntry { f(); } catch (...) { if (open) throw; }\n",
-            "src/relay/README.md": "What is here.\n",
+            "src/relay/README.md": "The files of a folder.\n",
             "src/relay/c.cpp": "try { f(); } catch (const Error&) {}\n",
         }
     )
     assert sorted(b for b in found if b[2] == "trial") == [("src/driver/a.cpp", 6, "trial"), ("src/driver/vm/b.cpp", 3, "trial")]
     (tmp_path / "tools").mkdir()
-    (tmp_path / "tools/README.md").write_text("What is here.\n")
+    (tmp_path / "tools/README.md").write_text("The files of a folder.\n")
     (tmp_path / check_layers.TRIALS_LEFT).write_text(check_layers.TRIALS_HEAD + "  1 src/driver/a.cpp\n  3 src/driver/vm/b.cpp\n")
     left = [b for b in check_layers.check(tmp_path) if b.rule == "trial"]
     assert [(b.path, b.line) for b in left] == [(check_layers.TRIALS_LEFT, 0)], "a number that is too high"
@@ -441,7 +441,7 @@ def test_every_rule_is_tried_here():
         "trick",
         "kind",
     }
-    tried |= {"python-layer", "python-cycle", "python-compat", "floor"}  # in test_python_layers.py and test_python_floor.py
+    tried |= {"python-layer", "python-cycle", "python-compat", "floor", "english"}  # in test_python_layers.py, test_python_floor.py and test_plain_english.py
     assert tried == set(check_layers.RULES)
 
 

@@ -19,7 +19,7 @@ struct ConstIntBound {
   bool IsConst() const { return min == max; }
 };
 
-/// A sum of products: constant + sum of coeff * atom; an atom is a variable, or an expression that is no sum.
+/// A sum of products: constant + sum of coeff * atom; an atom is a variable, or an expression other than a sum.
 struct LinearForm {
   struct Term {
     PrimExpr atom;

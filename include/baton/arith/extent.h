@@ -6,10 +6,10 @@
 
 namespace baton::arith {
 
-/// What holds of two extents, or of one, whatever its symbols are.
+/// Predicates of one extent or two that hold for all values of their symbols.
 enum class Fact { kNo, kYes, kOpen };
 
-/// The same extent in the one form that equal polynomials have: a sum of products of symbols and of parts that are no
+/// The same extent in the one form that equal polynomials have: a sum of products of symbols and of parts that are not
 /// sums (floordiv, min, max, select), in an order that depends on names alone. Symbols are not negative, but for
 /// variables that are declared with the type of an integer (PrimType): values that a program reads. A remainder is
 /// written by a quotient, a quotient that goes out even is divided. Literals, symbols and `?` are their own form, and

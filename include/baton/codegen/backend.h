@@ -39,7 +39,7 @@ struct StaticModel {
 using SourceFiles = std::vector<std::pair<std::string, std::string>>;
 
 struct Backend {
-  /// What passes and schedules ask (`Target::traits`).
+  /// Answers to passes and schedules (`Target::traits`).
   TargetKind kind;
   /// The passes from PrimFuncs as schedules leave them to those that `emit` and `print` take.
   transform::Pass (*tir_pipeline)();

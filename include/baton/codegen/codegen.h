@@ -12,7 +12,7 @@
 
 namespace baton::codegen {
 
-/// What code tells debuggers and profilers about itself.
+/// The debug information that code carries for debuggers and profilers.
 enum class DebugLevel {
   kNone,   ///< nothing: linked code has the names of its entry points alone
   kNames,  ///< the symbol of each function

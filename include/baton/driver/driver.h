@@ -32,16 +32,16 @@ BATON_DLL IRModule Optimize(const IRModule& mod, const Target& target);
 /// Compiles `main`. A static graph becomes one native function ("aot"); a program with dynamic shapes, control flow or
 /// host operators a module that interprets it over compiled kernels ("vm"). Both have the function "default".
 BATON_DLL runtime::Module Compile(const IRModule& mod, const Target& target);
-/// What Compile does after Optimize.
+/// The part of Compile after Optimize.
 BATON_DLL runtime::Module Generate(const IRModule& optimized, const Target& target);
 /// The same for a program on several devices: a target by the name of each device ("cpu", "ext_dev"). Plans it first.
 BATON_DLL runtime::Module CompileForDevices(const IRModule& mod, const Map<String, Target>& targets);
-/// What CompileForDevices does once the program is planned and fused.
+/// The part of CompileForDevices after planning and fusion.
 BATON_DLL runtime::Module GenerateForDevices(const IRModule& planned, const Map<String, Target>& targets);
 /// Compiles PrimFuncs. Each function of the result takes a tensor for each buffer and a number for each scalar; sizes
-/// that stand in shapes need not be given. Nothing is returned: a PrimFunc writes into its buffers.
+/// that occur in shapes need not be given. Nothing is returned: a PrimFunc writes into its buffers.
 BATON_DLL runtime::Module BuildFunctions(const IRModule& mod, const Target& target);
-/// What code is made of: PrimFuncs after all passes.
+/// The input of code generation: PrimFuncs after all passes.
 BATON_DLL IRModule LowerFunctions(const IRModule& mod, const Target& target);
 /// One stage as text: "relay", "tir", "llvm", "asm".
 BATON_DLL std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage);

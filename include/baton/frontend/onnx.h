@@ -46,9 +46,9 @@ struct OnnxOptions {
   std::vector<OnnxInput> inputs;
   /// Weights become constants of the module; else parameters of `main`, whose values are given beside it.
   bool freeze_params = true;
-  /// Where external data of a model given as bytes lies; empty: external data is refused.
+  /// Folder of the external data of a model given as bytes; empty: external data is refused.
   std::string folder;
-  /// Treat the model as of this version of the operator set; 0: of its own.
+  /// Treat the model as of this version of the operator set; 0: the model's.
   int64_t opset = 0;
   /// Lengths that stay open become symbols, named as in the model, and all types are expressions of these; else `?`.
   bool symbolic = false;

@@ -65,7 +65,7 @@ BATON_DLL Array<Pass> WithJoined(const String& pipeline, const Array<Pass>& pass
 
 namespace schedule {
 
-/// What a sequence decided about a pass.
+/// The decision of a sequence about a pass.
 struct Decision {
   int depth = 0;       ///< of sequences within sequences
   std::string pass;    ///< its name

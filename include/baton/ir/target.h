@@ -10,7 +10,7 @@
 
 namespace baton {
 
-/// What passes, schedules and the driver ask of a kind of target for which code is made. The folder of code generation
+/// Answers of a kind of target to passes, schedules and the driver. The folder of code generation
 /// that makes the code registers it: a new device adds a folder.
 struct TargetKind {
   std::string name;
@@ -20,6 +20,7 @@ struct TargetKind {
   bool plain_loops = false;      ///< loops as people write them: one thread, no vectors
   bool work_items = false;       ///< the rounds of parallel loops are work-items of a device of many threads
   std::string no_processor;      ///< why it takes no options of a processor (-mcpu, ...); empty: it does
+  std::string labels = {};       ///< further options, by spaces, that programs read and code does not depend on
 };
 /// Adds a kind; throws InternalError for a name that is taken.
 BATON_DLL void RegisterTargetKind(TargetKind kind);

@@ -264,7 +264,7 @@ class DominatorPattern : public RefTo<DominatorPatternNode, DFPattern> {
 };
 
 /// A rewrite: `function(pre, post, node_map)` gives the expression for a match. `pre` is the matched expression, `post`
-/// the same with what lies within it rewritten, `node_map` gives for each pattern what it matched, rewritten.
+/// the same with its parts rewritten, `node_map` gives for each pattern what it matched, rewritten.
 struct DFPatternCallbackNode : Node<DFPatternCallbackNode, Object> {
   static constexpr const char* _type_key = "relay.dataflow_pattern.DFPatternCallback";
   DFPattern pattern;
@@ -290,7 +290,7 @@ BATON_DLL bool MatchPattern(const DFPattern& pattern, const Expr& expr);
 /// Throws CompileError, naming the pattern, where rounds repeat an earlier expression or do not end.
 BATON_DLL Expr RewritePatterns(const Array<DFPatternCallback>& callbacks, const Expr& expr,
                                const IRModule& mod = IRModule());
-/// Puts each match into a function of its own that is called in its place. It gets `attrs`, and PartitionedFromPattern,
+/// Puts each match into a separate function that is called in its place. It gets `attrs`, and PartitionedFromPattern,
 /// which lists the operators. `check(expr)` false leaves a match alone.
 BATON_DLL Expr PartitionPattern(const DFPattern& pattern, const Expr& expr, const Map<String, Any>& attrs = {},
                                 const PackedFunc& check = nullptr);

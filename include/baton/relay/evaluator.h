@@ -15,11 +15,11 @@ class BATON_DLL Evaluator {
   virtual ObjectRef EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) = 0;
   /// DLPack number of the device that a call of an annotation wants its argument on; -1: it says none.
   virtual int64_t WantedDevice(const Op&, const Attrs&) { return -1; }
-  /// Whether an operator gives its argument, and only says or changes where that lies.
+  /// Whether an operator returns its argument, and only says or changes its device.
   virtual bool OnlyPlaces(const Op&) { return false; }
   /// Whether a program's values are moved to the devices that it names. Otherwise all stay where they are made.
   virtual bool MovesValues() const { return true; }
-  /// Told of each call of a closure or a global function before it is made. What it throws ends the evaluation.
+  /// Told of each call of a closure or a global function before it is made. An exception from it ends the evaluation.
   virtual void OnCall() {}
   /// Runs a primitive function (a fusion group).
   virtual ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) = 0;

@@ -32,7 +32,7 @@ class ExprFunctor;
     return VisitExprDefault_(op, std::forward<Args>(args)...); \
   }
 
-/// Dispatch on the kind of expression by a table of its own, indexed by runtime type.
+/// Dispatch on the kind of expression by a separate table, indexed by runtime type.
 template <class R, class... Args>
 class ExprFunctor<R(const Expr& n, Args...)> {
  public:
@@ -91,7 +91,7 @@ class VisitCounter {
   PointerMap<size_t> counts_;
 };
 
-/// What each expression became. Used like a std::unordered_map whose keys are compared as objects, which it keeps
+/// The results by expression. Used like a std::unordered_map whose keys are compared as objects, which it keeps
 /// alive; it has no order to go through, and a reference into it holds until the next insertion.
 class ExprMemo {
  public:
@@ -131,7 +131,7 @@ class ExprMemo {
 
  private:
   value_type* Entry(const Expr& e) {
-    if (!e.defined()) throw InternalError("a null expression is no key");
+    if (!e.defined()) throw InternalError("a null expression is not a key");
     return &map_.Insert(e.get());
   }
   PointerMap<value_type> map_;
@@ -211,7 +211,7 @@ class BATON_DLL MixedModeVisitor : public ExprVisitor {
 class ExprIndex;
 /// ExprMutator that expands dataflow and let chains iteratively. Override Rewrite_(pre, post): `post` already has its
 /// children rewritten and is the same object as `pre` when none changed.
-/// What nodes become is kept by their numbers, where that is quicker than the memo. The memo has what was put there
+/// Results are kept by the numbers of nodes, where that is quicker than the memo. The memo has what was put there
 /// for nodes to come; to change what has been visited, or to look at it, there are Put and Known.
 class BATON_DLL MixedModeMutator : public ExprMutator {
  public:
@@ -233,9 +233,9 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
 
  protected:
   /// Called with each node that is built anew since something below it changed: calls and tuples before Rewrite_ sees
-  /// them, other nodes when they are done. What Rewrite_ makes is its own.
+  /// them, other nodes when they are done. Nodes that Rewrite_ makes are not visited.
   virtual void Replaced(const ExprNode*, const Expr&) {}
-  /// What `expr` became, or null if it has not been visited.
+  /// Returns the result for `expr`, or null if it has not been visited.
   Expr Known(const Expr& expr) const;
   /// From now on it becomes `out`, visited or not.
   void Put(const Expr& expr, const Expr& out);

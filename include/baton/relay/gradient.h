@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How programs are differentiated. What an operator's gradient is stands in its definition, OpDef.gradient.
+// How programs are differentiated. An operator's gradient is part of its definition, OpDef.gradient.
 #pragma once
 
 #include <baton/relay/op.h>
@@ -9,7 +9,7 @@ namespace baton::relay {
 /// The rule of an operator, which is its attribute FPrimalGradient: what a program has registered, else that of the
 /// definition; null if it has none.
 BATON_DLL PackedFunc GradientOf(const Op& op);
-/// What the definition says for want of a rule: the decomposition for gradients, else that before lowering; null if
+/// Returns the substitute of a missing rule: the decomposition for gradients, else that before lowering; null if
 /// there is neither.
 BATON_DLL DecomposeFn GradientDecompositionOf(const Op& op);
 /// Why there is no gradient; "" where no reason is given.

@@ -30,7 +30,7 @@ enum class OpPattern : int32_t {
 };
 /// Whether calls on constants are evaluated at compile time.
 enum class Fold : int32_t { kAlways = 0, kNever = 1 };
-/// What an operator does in a program that computes in a narrow floating type. The numbers are Relay's.
+/// The behaviour of an operator in a program that computes in a narrow floating type. The numbers are Relay's.
 enum class Precision : int32_t {
   kAlways = 0,   ///< takes narrow operands: it is faster
   kFollow = 1,   ///< narrow where its operands are narrow
@@ -38,14 +38,14 @@ enum class Precision : int32_t {
   kUnknown = 3,  ///< nothing is known; ToMixedPrecision reports it
   kDefault = 4,  ///< by the pattern: up to kInjective it follows, reductions never, others unknown
 };
-/// What an operator does to the elements of its operands. A kind is all kinds before it too.
+/// The effect of an operator on the elements of its operands. A kind is all kinds before it too.
 enum class Values : int32_t {
   kComputes = 0,  ///< gives new numbers, which may be rounded
   kExact = 1,     ///< gives elements of operands, their magnitudes, constants or whole numbers: no error is added
   kSelects = 2,   ///< each element of the result is one of the first operand, the same for any increasing map of it
   kView = 3,      ///< numbers the elements of a dense tensor in another way: no kernel is needed
 };
-/// What ConvertLayout does with an operator whose operand is there in another order of dimensions.
+/// The action of ConvertLayout for an operator whose operand is there in another order of dimensions.
 enum class LayoutRule : int32_t {
   kDefault = 0,     ///< by pattern and operands: kKeeps, kBroadcasts or kNone
   kNone = 1,        ///< takes its operands in the plain order
@@ -61,7 +61,7 @@ enum class LayoutRule : int32_t {
   kBlocks = 11,     ///< the same; channels may be in blocks, "NCHW16c"
 };
 
-/// What a type relation knows and may say. `types` are the argument types, then the result type; one not known yet is
+/// The view of a type relation. `types` are the argument types, then the result type; one not known yet is
 /// an IncompleteType. A relation returns false when it cannot decide yet; it assigns what follows; it throws
 /// CompileError(text) when a requirement is broken ("[nn.conv2d R3] ..."); the solver adds the place.
 class BATON_DLL TypeReporter {
@@ -216,7 +216,7 @@ enum class Scaling : int32_t {
   kAny = 2,
 };
 
-/// What passes and tools ask of an operator. A default says that nothing is special about it.
+/// Properties of an operator for passes and tools. A default says that nothing is special about it.
 struct OpTraits {
   Precision precision = Precision::kDefault;
   Values values = Values::kComputes;

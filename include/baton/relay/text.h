@@ -13,7 +13,7 @@ struct TextOptions {
   /// Begin with the version, and end with the section that holds what is said by number (`meta[relay.Constant][0]`):
   /// needed to read the text back.
   bool meta_data = true;
-  /// Gets the objects that are said by number, by type key, as lists; the text then has no section of its own. Types
+  /// Gets the objects that are said by number, by type key, as lists; the text then has no such section. Types
   /// that are many levels deep are said by number then, so that the text of nested functions has no more than a line's
   /// worth of each.
   Map<String, Any>* objects = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over Relay. Each built-in pass is declared here and stands in src/relay/transform/<pass>.cpp.
+// Passes over Relay. Each built-in pass is declared here and defined in src/relay/transform/<pass>.cpp.
 #pragma once
 
 #include <baton/ir/transform.h>
@@ -37,7 +37,7 @@ BATON_DLL Type InferTypeOf(const Expr& expr, const IRModule& mod);
 /// The same; null where an operator refuses its operands.
 BATON_DLL Type TypeIfAny(const Expr& expr);
 
-/// What folding constants may take while this is there: operations, and bytes that it makes, for all passes of this
+/// Bounds of constant folding while this is there: operations, and bytes that it makes, for all passes of this
 /// thread together, by the constants that the program has when it begins. Without one each run of a pass has as much
 /// by itself. An inner one changes nothing.
 class BATON_DLL FoldingBudget {

@@ -20,7 +20,7 @@ namespace baton::relay {
 template <class FType>
 class TypeFunctor;
 
-/// Dispatch on the kind of type by a table of its own, indexed by runtime type. Survives types of any depth.
+/// Dispatch on the kind of type by a separate table, indexed by runtime type. Survives types of any depth.
 template <class R, class... Args>
 class TypeFunctor<R(const Type& n, Args...)> {
  public:

@@ -132,7 +132,7 @@ BATON_DLL Object* OwnRawString(const BatonValue& v);
 /// A raw string as an owned String, raw bytes as owned Bytes.
 BATON_DLL Object* OwnRaw(const BatonValue& v);
 
-/// True for references with a specialisation of their own (containers).
+/// True for references with their own specialisation (containers).
 template <class T>
 struct HasOwnTraits : std::false_type {};
 
@@ -164,7 +164,7 @@ struct ValueTraits<T, std::enable_if_t<std::is_base_of_v<ObjectRef, T> && !HasOw
   }
 };
 
-/// True for types that are held in a box, an object of their own (extension types): `ValueTraits<T>::New` makes one.
+/// True for types that are held in a box, a separate object (extension types): `ValueTraits<T>::New` makes one.
 template <class T, class = void>
 struct IsBoxed : std::false_type {};
 

@@ -74,9 +74,9 @@ struct ExecutableDesc {
   std::string state;
   /// Target string and similar facts, for people; not interpreted.
   std::string target;
-  /// What numbers of inputs and outputs stand for, as JSON for bindings; empty where they are numbers.
+  /// The meaning of numbers in inputs and outputs, as JSON for bindings; empty where they are numbers.
   std::string forms;
-  /// What the steps of the code are, for profiles (step_clock.h), as JSON; empty where it was not kept.
+  /// The steps of the code for profiles (step_clock.h), as JSON; empty where it was not kept.
   std::string steps;
 };
 

@@ -9,7 +9,7 @@
 
 namespace baton::runtime {
 
-/// Whether nothing but the array leads to its elements: it is no view, and no memory of another library.
+/// Whether nothing but the array leads to its elements: it is neither a view nor memory of another library.
 BATON_DLL bool OwnsElements(const NDArray& a);
 
 /// Throws RuntimeError unless `tree` (ExecutableDesc::result_tree) is empty, or one tree of so many outputs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extension types: C++ values that are not objects, passed through functions and containers in a box of their own type.
+// Extension types: C++ values that are not objects, passed through functions and containers in a box of this type.
 //
 //   struct Image { std::vector<uint8_t> pixels; };
 //   BATON_EXTENSION_TYPE(Image, "my.Image")          // at global scope, in a header that all users share

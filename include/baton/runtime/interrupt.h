@@ -28,7 +28,7 @@ BATON_DLL void CheckInterrupt();
 /// Whether there is a front end to ask.
 BATON_DLL bool HasInterrupts();
 
-/// What a loop over a program calls at each step, an addition and a comparison most of the time:
+/// Called at each step of a loop over a program, an addition and a comparison most of the time:
 ///     for (const Node& n : million_nodes) {
 ///       PollInterrupt();
 ///       ...

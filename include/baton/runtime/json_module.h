@@ -28,7 +28,7 @@ typedef struct {
   int32_t node, output;
 } BatonJsonEntry;
 
-/* An attribute: "strides" with the values "1" and "1"; a number that is no list has one value. */
+/* An attribute: "strides" with the values "1" and "1"; a number outside a list has one value. */
 typedef struct {
   const char* key;
   int32_t num_values;

@@ -28,7 +28,7 @@ class BATON_DLL ModuleNode : public Object {
   virtual PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) = 0;
   /// Address of a symbol of the compiled code, null if there is none. Valid as long as the module.
   virtual void* GetSymbol(const char* name);
-  /// What an executor needs to run the model in this module, null if it holds no model. Lives as long as the module.
+  /// Returns the description of the model in this module, null if it holds no model. Lives as long as the module.
   virtual const ExecutableDesc* GetExecutable() const;
   /// Source or text in a format ("ll", "asm", "json", ...); throws UnsupportedError for an unknown format.
   virtual std::string GetSource(std::string_view format);

@@ -14,10 +14,10 @@
 
 namespace baton::runtime {
 
-/// How a field lies in memory.
+/// The representation of a field in memory.
 enum class FieldKind : uint8_t { kBool, kInt32, kInt64, kUInt64, kDouble, kDataType, kObject, kStdString, kHandle };
 
-/// What a field means to the generic algorithms.
+/// The role of a field in the generic algorithms.
 enum FieldFlag : uint16_t {
   kNoFlag = 0,
   kRequired = 1,    ///< attrs: must be given
@@ -63,7 +63,7 @@ struct BATON_DLL TypeInfo {
   uint32_t index = 0;
   uint32_t parent = 0;
   const char* doc = "";
-  bool described = false;         ///< has a table (an abstract class may have none of its own)
+  bool described = false;         ///< has a table (an abstract class may lack one)
   bool identity = false;          ///< values compare by identity: operators
   bool is_var = false;            ///< a variable: equal by where it is bound; a free one by identity or by mapping
   bool has_equal = true;          ///< structural equality may be asked for
@@ -204,7 +204,7 @@ class BATON_DLL AttrVisitor {
     static_assert(sizeof(T) == sizeof(int));
     Visit(key, reinterpret_cast<int*>(value));
   }
-  /// A reference of a kind of its own: the visitor may ask for the kind.
+  /// A reference with its own kind: the visitor may ask for the kind.
   template <class T>
     requires(std::is_base_of_v<ObjectRef, T> && !std::is_same_v<T, ObjectRef>)
   void Visit(const char* key, T* value) {
@@ -308,7 +308,7 @@ struct Node : B {
 
 template <class T>
 concept HasOwnDescribe = requires(FieldCollector& c) { T::Describe(c); };
-/// The class states its fields, and its parents', in a VisitAttrs of its own.
+/// The class states its fields, and its parents', in its own VisitAttrs.
 template <class T>
 concept HasOwnVisitAttrs = std::is_same_v<decltype(&T::VisitAttrs), void (T::*)(AttrVisitor*)>;
 
@@ -335,7 +335,7 @@ const char* DocOf() {
     return "";
 }
 
-/// Size from the Object on: the table of a polymorphic class lies before it.
+/// Size from the Object on: the table of a polymorphic class comes before it.
 template <class T>
 constexpr size_t BytesOf() {
   return sizeof(T) - (std::is_polymorphic_v<T> ? sizeof(void*) : 0);
@@ -399,7 +399,7 @@ class RefTo : public B {
   N* CopyOnWrite() {
     if (!this->data_.unique()) this->data_ = make_object<N>(*get());
     N* n = static_cast<N*>(this->data_.get());
-    // What was inferred of the old value need not hold of the new one.
+    // Inferred facts of the old value need not hold of the new one.
     if constexpr (requires { n->checked_type_; }) n->checked_type_ = ObjectRef();
     return n;
   }

@@ -40,7 +40,7 @@ class BATON_DLL Registry {
   friend struct RegistryTable;
 };
 
-/// A global function that `library`, which lies beside this one, registers: the library is loaded where the function is
+/// A global function that `library`, beside this one, registers: the library is loaded where the function is
 /// not there yet. `why`: how the error begins, "the model has control flow".
 BATON_DLL const PackedFunc& FunctionBeside(const std::string& name, const char* library, std::string_view why);
 

@@ -8,7 +8,7 @@
 
 namespace baton::runtime {
 
-/// The bits of `value` in a floating type of at most 16 bits, rounded to nearest, ties to even. What is too large
+/// The bits of `value` in a floating type of at most 16 bits, rounded to nearest, ties to even. Larger values
 /// becomes infinity where the type has it, else NaN where it has that, else the largest value.
 BATON_DLL uint32_t EncodeSmallFloat(DataType t, double value);
 /// The exact value of such bits.

@@ -11,7 +11,7 @@
 
 namespace baton::runtime {
 
-/// Specialise it to name a type of your own in signatures: `static constexpr const char* value = "my.Type";`.
+/// Specialise it to name your type in signatures: `static constexpr const char* value = "my.Type";`.
 template <class T>
 struct SignatureName {};
 template <>

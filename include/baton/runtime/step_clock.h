@@ -15,7 +15,7 @@
 
 namespace baton::runtime {
 
-/// What a model says of its steps, for people (ExecutableDesc::steps), is JSON:
+/// The description of a model's steps for people (ExecutableDesc::steps) is JSON:
 ///   {"graphs": {SYMBOL: {"parts": [[SYMBOL, NUMBER OF STEPS], ...],
 ///                        "steps": [[KERNEL, OPERATORS, SOURCE, FLOPS, BYTES], ...]}},
 ///    "host": [[FUNCTION, WORD, SOURCE], ...]}

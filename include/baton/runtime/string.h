@@ -13,7 +13,7 @@ class StringObj : public Object {
  public:
   static constexpr const char* _type_key = "runtime.String";
   static constexpr uint32_t _type_index = TypeIndex::kRuntimeString;
-  const char* data;  ///< zero-terminated; lies behind the object
+  const char* data;  ///< zero-terminated; behind the object
   uint64_t size;     ///< bytes without the final zero
   BATON_DECLARE_FINAL_OBJECT_INFO(StringObj, Object)
 };

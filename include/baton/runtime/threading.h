@@ -24,7 +24,7 @@ BATON_DLL int Launch(BatonParallelTask fn, void* closure, int num_tasks);
 BATON_DLL bool InParallelRegion();
 
 /// Calls `body(begin, end)` on consecutive parts of [0, n), at least `grain` long each, in parallel. The first
-/// exception (by index) comes out. What thread-local state the body needs, the caller hands in.
+/// exception (by index) comes out. The caller hands in thread-local state that the body needs.
 template <class F>
 void ParallelFor(int64_t n, int64_t grain, const F& body) {
   if (n <= 0) return;

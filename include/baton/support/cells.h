@@ -10,7 +10,7 @@
 
 namespace baton::support {
 
-/// The begin of such a page. It lies at a multiple of kCellPage; kCellPageHead bytes behind it the cells follow.
+/// The begin of such a page. It is a multiple of kCellPage; kCellPageHead bytes behind it the cells follow.
 struct CellPage {
   uint32_t bytes;  ///< of a cell; 0: it has none now
 };
@@ -19,7 +19,7 @@ constexpr size_t kCellPage = size_t{1} << kCellPageBits, kCellPageHead = 128;
 
 /// From here on, and for ever, the `bytes` at `p` are cell pages. Both are multiples of 256 KiB.
 BATON_DLL void MarkCellPages(void* p, size_t bytes) noexcept;
-/// The size of the cell that `p` lies in, 0 if it lies in none.
+/// The size of the cell with `p`, 0 if there is none.
 BATON_DLL uint32_t CellBytes(const void* p) noexcept;
 
 }  // namespace baton::support

@@ -25,7 +25,7 @@ inline constexpr uint64_t HashMix(uint64_t a, uint64_t b) {
 
 /// Joins one more word to a hash; the order matters.
 inline constexpr uint64_t HashCombine(uint64_t hash, uint64_t value) {
-  // Both operands are offset by odd constants so that zero is no fixed point.
+  // Both operands are offset by odd constants so that zero is not a fixed point.
   return HashMix(hash ^ 0x9e3779b97f4a7c15u, value ^ 0xd1b54a32d192ed03u) + 0x8bb84b93962eacc9u;
 }
 

@@ -13,7 +13,7 @@
 
 namespace baton::support {
 
-/// What a reader refuses. The defaults suit files of a user; the size is bounded by the text that is at hand anyway.
+/// Limits of a reader. The defaults suit files of a user; the size is bounded by the text that is at hand anyway.
 struct JsonLimits {
   /// Arrays and objects within each other.
   size_t depth = 1000;

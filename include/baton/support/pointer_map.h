@@ -125,7 +125,7 @@ class PointerMap {
     if (!slots_) return false;
     size_t gap = Probe(key);
     if (!slots_[gap].Key()) return false;
-    // What was pushed past the gap by it moves back, so that no look-up stops short.
+    // Entries that it pushed past the gap move back, so that no look-up stops short.
     for (size_t i = (gap + 1) & mask_; slots_[i].Key(); i = (i + 1) & mask_) {
       if (((i - Home(slots_[i].Key())) & mask_) < ((i - gap) & mask_)) continue;
       slots_[gap] = std::move(slots_[i]);
@@ -156,10 +156,10 @@ class PointerMap {
 
   static uintptr_t PageOf(const void* key) { return reinterpret_cast<uintptr_t>(key) >> support::kCellPageBits; }
 
-  /// The values of a page's cells; none if it is no cell page.
+  /// The values of a page's cells; none for other pages.
   struct Span {
     uintptr_t page;
-    V* values;  ///< those whose bit is set; the others are zeros, or nothing where these are no default
+    V* values;  ///< those whose bit is set; the others are zeros, or nothing where zeros are not the default
     uint64_t* bits;
     uint32_t bytes;       ///< of a cell
     uint32_t reciprocal;  ///< of them, times 2^32

@@ -7,7 +7,7 @@
 
 namespace baton::tir {
 
-// What RefTo gives, without its constructor from all fields: that one would win over the checking one.
+// The interface of RefTo without its constructor from all fields: that one would win over the checking one.
 #define BATON_TIR_REF(Name, Node)                             \
   Name() = default;                                           \
   explicit Name(ObjectPtr<Object> n) : RefTo(std::move(n)) {} \
@@ -168,7 +168,7 @@ struct BufferNode : Node<BufferNode, Object> {
     d(F<&BufferNode::offset_factor>, "What `elem_offset` is a multiple of.");
     d(F<&BufferNode::buffer_type>, "1: as it is; 2: dimensions of 1 are broadcast.");
   }
-  /// Whether the first element stands at `data` and the others behind it in row-major order.
+  /// Whether the first element is at `data` and the others follow in row-major order.
   bool IsDense() const { return strides.empty() && !elem_offset.defined(); }
   /// "" or "global": memory; "local": registers and stack.
   String scope() const;
@@ -176,7 +176,7 @@ struct BufferNode : Node<BufferNode, Object> {
 class BATON_DLL Buffer : public RefTo<BufferNode, ObjectRef> {
  public:
   using RefTo::RefTo;
-  /// A new buffer with a data variable of its own.
+  /// A new buffer with a new data variable.
   static Buffer Make(Array<PrimExpr> shape, DataType dtype, String name, String scope = "");
 };
 

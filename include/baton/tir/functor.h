@@ -177,7 +177,7 @@ BATON_DLL PrimExpr Substitute(const PrimExpr& e, const Map<Var, PrimExpr>& map);
 BATON_DLL Stmt Substitute(const Stmt& s, const Map<Var, PrimExpr>& map);
 /// Replaces buffers in loads, stores and allocations, and variables.
 BATON_DLL Stmt SubstituteBuffers(const Stmt& s, const BufferMap& buffers, const VarMap& vars = {});
-/// Copies a statement with new objects for all variables and buffers that it binds, so that it can stand twice in one
+/// Copies a statement with new objects for all variables and buffers that it binds, so that it can occur twice in one
 /// function.
 BATON_DLL Stmt RenewBindings(const Stmt& s);
 

@@ -12,7 +12,7 @@ namespace baton::tir {
 /// The function with another body; the same object if the body is unchanged.
 BATON_DLL PrimFunc WithBody(const PrimFunc& f, const Stmt& body);
 
-/// What programs write in forms that the steps below take: loops and indices of narrow integers become int64 (their
+/// Rewrites programs into forms that the steps below take: loops and indices of narrow integers become int64 (their
 /// arithmetic, too, so that it does not wrap around), tvm_access_ptr becomes an address.
 BATON_DLL PrimFunc CanonicalForm(const PrimFunc& f);
 BATON_DLL Stmt CanonicalForm(const Stmt& s);
@@ -59,11 +59,11 @@ BATON_DLL bool GivesValue(const PrimFunc& f);
 /// Throws CompileError for integers beside floats, UnsupportedError for what is no number and for `tir.ret` in parallel
 /// loops.
 BATON_DLL PrimFunc ResultToParameter(const PrimFunc& f);
-/// Sizes in shapes that are no parameters become parameters at the end; those need not be given in a call. `var` names
+/// Sizes in shapes that are not parameters become parameters at the end; those need not be given in a call. `var` names
 /// the function that the caller calls. Throws CompileError where a size cannot be read from any argument.
 BATON_DLL PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func);
 /// The function on pointers to data, as other code calls it: no buffers are bound to parameters, and sizes in shapes
-/// that are no parameters become parameters at the end.
+/// that are not parameters become parameters at the end.
 BATON_DLL PrimFunc MakeUnpackedApi(const PrimFunc& func);
 /// The symbol of a caller is this and the function's.
 inline constexpr const char* kPackedCallPrefix = "baton_call_";

@@ -8,7 +8,7 @@
 
 namespace baton::tir {
 
-/// What is wrong with the function, or "": every variable and buffer is bound where it is used and bound once, indices
+/// Returns the faults, or "": every variable and buffer is bound where it is used and bound once, indices
 /// are integers and as many as dimensions, stored values have the buffer's dtype, loops run over integers.
 BATON_DLL std::string CheckWellFormed(const PrimFunc& func);
 /// What keeps the function from static single assignment, or "": each variable and buffer is bound at one place of the

@@ -14,7 +14,7 @@ using Combine = PrimExpr (*)(PrimExpr source, const Array<te::IterVar>& axis);  
 
 /// The shape without `axes` (sorted, not negative), or with extent 1 there.
 BATON_DLL Array<PrimExpr> ReducedShape(const Array<PrimExpr>& shape, const std::vector<int64_t>& axes, bool keepdims);
-/// Index of the element of x that stands at `i` of the reduced shape, the reduced axes at `k`.
+/// Index of the element of x at `i` of the reduced shape, the reduced axes at `k`.
 BATON_DLL Array<PrimExpr> ReducedAt(size_t ndim, const std::vector<int64_t>& axes, bool keepdims,
                                     const Array<PrimExpr>& i, const Array<PrimExpr>& k);
 /// Iteration variables over `axes` of a shape.

@@ -13,7 +13,7 @@ namespace baton::vm {
 
 /// The symbol of that data.
 inline constexpr const char* kImportsSymbol = "baton_imports";
-/// The key of modules that are compiled code, saved as artifacts of their own.
+/// The key of modules that are compiled code, saved as separate artifacts.
 inline constexpr const char* kLibraryKey = "library";
 
 /// A module as it is saved.

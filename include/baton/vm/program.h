@@ -66,7 +66,7 @@ struct StepPlace {
                    ///< the word whose value it is
 };
 
-/// What a device with code of its own does next in a kernel.
+/// The next step of a device with its own code in a kernel.
 struct KernelStep {
   std::string symbol;  ///< of the device's code; empty: copy args[0] to args[1]
   std::vector<StepPlace> args;
@@ -97,7 +97,7 @@ struct PackedSlot {
   std::string params;  ///< JSON (baton/host/function.h)
 };
 
-/// What an instruction moves from one device to another, for people: `copy`, or a host function that runs elsewhere
+/// The movement of an instruction between devices, for people: `copy`, or a host function that runs elsewhere
 /// than its arguments or its result are.
 struct CopyNote {
   int32_t function = 0, at = 0;  ///< the instruction's first word

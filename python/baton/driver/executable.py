@@ -16,6 +16,7 @@ from ..runtime import (
     images,  # noqa: F401 - registers a function of the host
     load_module,
 )
+from ..runtime.runner import Runner, memory_of
 from .calls import as_tensors, explain_misfit
 from .dims import MAX_EXTENT, Dim
 from .donation import put_all_back, taken, untake
@@ -86,26 +87,26 @@ class Executable:
             raise BatonRuntimeError("the module holds no model that can be run") from None
         self._make = make if device is None else lambda: make(*(device if isinstance(device, (list, tuple)) else [device]))
         self.limits = limits
-        executor = self._within(self._make)
-        self.inputs = _infos(executor, "input")
-        self.outputs = _infos(executor, "output")
+        first = Runner(self._within(self._make))
+        self._read(_infos(first, "input"), _infos(first, "output"), forms, first.donated)
+        self._stateful = first.function("get_states") is not None
+        # A runner has one call at a time; each thread that calls takes one from here, or makes one.
+        self._runners = [self._ready(first)]
+        self._idle = self._runners.copy()
+
+    def _read(self, inputs, outputs, forms: str = "", donated: Mapping[str, str] | None = None) -> None:
+        """Sets the inputs and outputs that callers see: without those of `forms` that calls do not show, with the dtypes of Python."""
+        self.inputs, self.outputs, self.donated = tuple(inputs), tuple(outputs), donated or {}
+        self._runners, self._stateful = [], False
         self._forms, self._kept = None, None
         self._read_forms(forms)
         self._order = tuple(info.name for info in self.inputs)
-        get = self._function_of(executor, "get_donated")
-        flat = list(map(str, get())) if get else []
-        self.donated = dict(zip(flat[::2], flat[1::2], strict=True))
         if self._kept and self.donated:
             raise UnsupportedError("a program that changes buffers or arguments gives no input's memory away: compile it without donate=")
         self._given = tuple(self._order.index(name) for name in self.donated)
-        self._entry = "call_given" if self.donated else "call"
-        # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
-        self._executors = [executor]
-        self._idle = [self._runner(executor)]
-        self._stateful = self._function("get_states") is not None
 
     def _read_forms(self, forms: str) -> None:
-        """Notes which inputs and outputs are no numbers to Python, and which calls do not show."""
+        """Reads which inputs and outputs are not numbers to Python, and which calls do not show."""
         if not forms:
             return
         from .forms import Forms
@@ -118,10 +119,12 @@ class Executable:
         else:
             self.inputs, self.outputs = self._kept.seen(self.inputs, "input"), self._kept.seen(self.outputs, "output")
 
-    def _runner(self, executor):
-        """(the function that runs it, the one that says whether its latest call was begun: for models that arrays are given to)."""
-        run = executor[self._entry]
-        return self._kept.around(run, self._order) if self._kept else run, executor["begun"] if self.donated else None
+    def _ready(self, runner: Runner) -> Runner:
+        """Gives a runner the function that a call is, and the one that says whether the latest call was begun, where arrays are given away."""
+        run = runner.executor["call_given" if self.donated else "call"]
+        runner.run = self._kept.around(run, self._order) if self._kept else run
+        runner.begun = runner.executor["begun"] if self.donated else None
+        return runner
 
     @property
     def buffers(self) -> Mapping:
@@ -202,43 +205,21 @@ class Executable:
         """Bytes that this model holds: `constants` (weights, shared by all threads), `workspace` and `outputs` of all its executors,
         and how many `plans` of memory they keep. Of a model with donated inputs, how many of `outputs` lie in their memory, too.
         """
-        total = {"constants": 0, "workspace": 0, "outputs": 0, "plans": 0} | ({"donated": 0} if self.donated else {})
-        for executor in self._executors:
-            try:
-                constants, workspace, outputs, plans, *more = executor["get_memory"]()
-            except AttributeError:
-                continue
-            if self.donated:
-                total["donated"] += int(more[-1])
-            total["constants"] = int(constants)
-            total["workspace"] += int(workspace)
-            total["outputs"] += int(outputs)
-            total["plans"] += int(plans)
-        return total
+        total = memory_of(self._runners)
+        return {name: total.get(name, 0) for name in ("constants", "workspace", "outputs", "plans", *(["donated"] if self.donated else []))}
 
     def trim(self) -> None:
         """Gives back memory that grew with the shapes of past calls. Not while another thread calls the model."""
-        for executor in self._executors:
-            try:
-                executor["trim"]()
-            except AttributeError:
-                continue
+        for runner in self._runners:
+            runner.trim()
 
     def _function(self, name: str):
-        return self._function_of(self._executors[0], name)
-
-    @staticmethod
-    def _function_of(executor, name: str):
-        try:
-            return executor[name]
-        except AttributeError:
-            return None
+        return self._runners[0].function(name) if self._runners else None
 
     @property
     def states(self) -> tuple[str, ...]:
         """Inputs that sessions keep (`compile(..., state=...)`); none for a model that is called as it is."""
-        get = self._function("get_states")
-        return tuple(map(str, list(get())[:-1])) if get else ()
+        return tuple(self._runners[0].states[:-1]) if self._runners else ()
 
     def session(self) -> Session:
         """A run of a model with states: it keeps them from call to call, in memory of its own. Sessions share code and weights; each
@@ -249,10 +230,7 @@ class Executable:
         """
         if not self._stateful:
             raise UnsupportedError("the model keeps no state; compile it with state=..., as state={'past_*': 'present_*'}")
-        executor = self._make()
-        runner = self._runner(executor)
-        profile = lambda args, kwargs, rounds: self._profile(executor, self._arguments(args, kwargs), rounds)  # noqa: E731
-        return Session(executor, lambda args, kwargs: self._call(runner, args, kwargs), self._sizes_of, profile)
+        return self._ready(Session(self._make(), self))
 
     def __call__(self, *args, **kwargs):
         if self._stateful:
@@ -260,9 +238,8 @@ class Executable:
         try:
             runner = self._idle.pop()
         except IndexError:
-            executor = self._within(self._make)
-            self._executors.append(executor)
-            runner = self._runner(executor)
+            runner = self._ready(Runner(self._within(self._make)))
+            self._runners.append(runner)
         try:
             return self._call(runner, args, kwargs)
         finally:
@@ -274,21 +251,20 @@ class Executable:
         arrays = given = self._arguments(args, kwargs)
         if self._forms is not None:
             arrays = self._forms.encode(arrays, self._order)
-        return self._run(runner[0], arrays, given)
+        return self._run(runner.run, arrays, given)
 
     def _call_given(self, runner, args, kwargs):
         """A call of a model whose outputs may lie in the memory of arrays that are given. One that fails before it runs takes none."""
-        run, begun = runner
         began, said, mask, arrays = False, (), 0, ()
         try:
             said = self._arguments(args, kwargs)
             mask, arrays = taken(said if self._forms is None else self._forms.encode(said, self._order), self._given)
             began = True
-            return self._run(run, (mask, *arrays), arrays)
+            return self._run(runner.run, (mask, *arrays), arrays)
         except BaseException:
             if not began:
                 put_all_back((*(args[0].values() if _is_mapping(args) else args), *kwargs.values()))
-            elif not begun():
+            elif not runner.begun():
                 untake(said, arrays)
             raise
 
@@ -376,22 +352,20 @@ class Executable:
         """
         if self._stateful:
             return self.session().profile(*args, rounds=rounds, **kwargs)
-        return self._profile(self._within(self._make), self._tensors(args, kwargs), rounds)
+        return self._profile(Runner(self._within(self._make)), self._tensors(args, kwargs), rounds)
 
     _here = True  # whether it runs on this machine
 
-    def _profile(self, executor, arrays, rounds: int) -> Profile:
-        try:
-            executor["profile"]  # noqa: B018 - asks whether there is one
-        except AttributeError:
-            raise UnsupportedError("this model runs where no times of its steps can be taken; profile it on the machine that has it") from None
+    def _profile(self, runner: Runner, arrays, rounds: int) -> Profile:
+        if runner.function("profile") is None:
+            raise UnsupportedError("this model runs where no times of its steps can be taken; profile it on the machine that has it")
         given = arrays
         if self._forms is not None:
             arrays = self._forms.encode(arrays, self._order)
         if self._kept:
             arrays = self._kept.fill(arrays)
         try:
-            taken = take(executor, arrays, rounds, self._here)
+            taken = take(runner.executor, arrays, rounds, self._here)
         except Exception as error:
             explain_misfit(self.inputs, self._forms, given, error)
             raise
@@ -466,19 +440,11 @@ def _is_mapping(args) -> bool:
     return len(args) == 1 and isinstance(args[0], Mapping)
 
 
-def _infos(executor: Module, side: str) -> tuple[TensorInfo, ...]:
-    info = executor[f"get_{side}_info"]
-    rows = [info(i) for i in range(int(executor[f"get_num_{side}s"]()))]
+def _infos(runner: Runner, side: str) -> tuple[TensorInfo, ...]:
     return tuple(
-        TensorInfo(str(name), str(dtype), tuple(int(d) if d >= 0 else _extent(extents, i) for i, d in enumerate(shape)))
-        for name, shape, dtype, *extents in rows
+        TensorInfo(name, dtype, tuple(d if d >= 0 else (extents[i] or None if i < len(extents) else None) for i, d in enumerate(shape)))
+        for name, shape, dtype, extents in runner.rows(side)
     )
-
-
-def _extent(extents, i: int) -> str | None:
-    """The name of a dynamic extent, or None where it has none. `extents`: names of all, if the executor knows them."""
-    names = extents[0] if extents else ()
-    return str(names[i]) or None if i < len(names) else None
 
 
 def load(

@@ -13,9 +13,8 @@ class ForeignExecutable(Executable):
 
     def __init__(self, module, target, inputs, outputs):
         self._module, self._target = module, target
-        self._executors, self._forms, self._kept, self._specialize, self.artifact = [], None, None, None, None
-        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        self._order = tuple(info.name for info in self.inputs)
+        self._specialize, self.artifact = None, None
+        self._read(inputs, outputs)
 
     def _refuse(self, *args, **kwargs):
         import platform
@@ -26,6 +25,3 @@ class ForeignExecutable(Executable):
         )
 
     __call__ = profile = shapes = reserve = _refuse
-
-    def _function(self, name: str):
-        return None

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-_MEMORY = ("constants", "workspace", "outputs", "plans", "state", "state_copied", "planned", "donated")
+from ..runtime.runner import Runner
 
 
-class Session:
+class Session(Runner):
     """One run of a model with states, as `Executable.session` makes it: a conversation, a stream.
 
         s = model.session()
@@ -23,52 +23,54 @@ class Session:
     A call takes the inputs that are no states and gives the outputs that are none. A call that fails leaves the states as they were.
     """
 
-    def __init__(self, executor, call: Callable, sizes: Callable[[Mapping[str, int]], list[int]], profile: Callable):
-        self._executor, self._call, self._sizes, self._profile = executor, call, sizes, profile
-        self._length = executor["length"]
+    __slots__ = ("_model",)
+
+    def __init__(self, executor, model):
+        super().__init__(executor)
+        self._model = model
 
     def __call__(self, *args, **kwargs):
-        return self._call(args, kwargs)
+        return self._model._call(self, args, kwargs)
 
     def profile(self, *args, rounds: int = 20, **kwargs):
         """As `Executable.profile`, of the call that would come next. The states stay as they are."""
-        return self._profile(args, kwargs, rounds)
+        return self._model._profile(self, self._model._arguments(args, kwargs), rounds)
 
     @property
     def length(self) -> int:
         """How many rows (tokens, frames) the states hold."""
-        return int(self._length())
+        return int(self.executor["length"]())
 
     @property
     def dim(self) -> str:
         """The name of the dimension that `length` is the size of."""
-        return str(list(self._executor["get_states"]())[-1])  # empty where all states keep their size
+        return self.states[-1]  # empty where all states keep their size
 
     def truncate(self, length: int) -> None:
         """Forgets all rows but the first `length`."""
-        self._executor["truncate"](length)
+        self.executor["truncate"](length)
 
     def reset(self) -> None:
         """Forgets all rows; the memory stays for those to come."""
-        self._executor["reset"]()
+        self.executor["reset"]()
 
     def reserve(self, **dims: int) -> None:
         """As `Executable.reserve`, for this session."""
-        self._executor["reserve"](self._sizes(dims))
+        self.executor["reserve"](self._model._sizes_of(dims))
 
     def memory(self) -> dict[str, int]:
         """Bytes: `constants` (weights, shared by all sessions), `workspace`, `outputs`, `state` (rows that are held), `state_copied` (of new
         rows that were copied to their place so far; most are made there). Then how many `plans` of memory are kept, and how often memory was
         `planned`; bytes of the latest outputs that lie in the memory of `donated` inputs.
         """
-        return dict(zip(_MEMORY, map(int, self._executor["get_memory"]()), strict=True))
+        return super().memory()
 
     def trim(self) -> None:
         """Gives back memory that grew with past calls; that of the states where they hold nothing."""
-        self._executor["trim"]()
+        super().trim()
 
     def __repr__(self) -> str:
-        *names, dim = map(str, self._executor["get_states"]())
+        *names, dim = self.states
         rows = f" {dim}={self.length}" if dim else ""
         return f"<baton.Session{rows} of {', '.join(names[:2])}{', ...' if len(names) > 2 else ''}>"
 

@@ -35,7 +35,7 @@ def deploy(session, model, device=None):
 
 def timed(executable, device, inputs, number=1, repeat=10, min_repeat_ms=0):
     """Times runs of a model that `deploy` gave, on the remote: a `BenchmarkResult`, in seconds, without the network."""
-    executor = executable._executors[0]
+    executor = executable._runners[0].executor
     for name, value in inputs.items():
         executor["set_input"](name, value)
     return executor.time_evaluator("run", device, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)()

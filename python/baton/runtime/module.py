@@ -2,6 +2,7 @@
 """Modules: compiled code, loaded from a file or made in memory."""
 
 import collections
+import functools
 import os
 import re
 import tempfile
@@ -12,6 +13,7 @@ from .._ffi.base import load_vm
 from .._ffi.hook import Hook
 from . import archive
 from .object_file import write_object
+from .runner import Runner
 
 # The graph of what `relay.build` gave, as JSON, and its constants by name; None where it has none.
 _graph_of = Hook("runtime.graph_of")
@@ -169,10 +171,8 @@ class Module(Object):
             return graph
 
         model = self["default"](cpu())
-        name, info = model["get_input_name"], model["get_input_info"]
-        rows = [info(i) for i in range(model["get_num_inputs"]())]
-        results = model["get_num_outputs"]()
-        nodes = [{"op": "null", "name": name(i), "inputs": []} for i in range(len(rows))]
+        rows, results = Runner(model).rows("input"), model["get_num_outputs"]()
+        nodes = [{"op": "null", "name": row[0], "inputs": []} for row in rows]
         nodes.append(
             {
                 "op": "tvm_op",
@@ -186,7 +186,7 @@ class Module(Object):
                 "nodes": nodes,
                 "arg_nodes": list(range(len(rows))),
                 "heads": [[len(rows), i, 0] for i in range(results)],
-                "attrs": {"shape": ["list_shape", [[int(d) for d in r[1]] for r in rows]], "dltype": ["list_str", [str(r[2]) for r in rows]]},
+                "attrs": {"shape": ["list_shape", [list(r[1]) for r in rows]], "dltype": ["list_str", [r[2] for r in rows]]},
                 "node_row_ptr": [*range(len(rows) + 1), len(rows) + results],
             }
         )
@@ -206,8 +206,6 @@ class Module(Object):
         With `min_repeat_ms`, `number` grows until a round takes that long. Before each round the registered function `f_preproc` is called:
         "cache_flush_cpu_non_first_arg" empties the caches of all arguments but the first. A function of a remote module is timed there, without the
         network."""
-        import time
-
         from .devices import cpu
 
         func = self.get_function(func_name)
@@ -225,30 +223,11 @@ class Module(Object):
                 get_global_func("runtime.DeviceSync")(dev)
 
         def evaluate(*args):
-            count = number
-            _run_once(model, lambda: func(*args)) if model is not None else func(*args)  # the first call pays for what is made once
+            call = functools.partial(func, *args)
+            _run_once(model, call) if model is not None else call()  # the first call pays for what is made once
             wait()
-            while min_repeat_ms:
-                begin = time.perf_counter()
-                for _ in range(count):
-                    func(*args)
-                wait()
-                spent = (time.perf_counter() - begin) * 1e3
-                if spent >= min_repeat_ms:
-                    break
-                count = max(count + 1, int(count * min(10, 1.2 * min_repeat_ms / max(spent, 1e-3))))
-            results = []
-            for i in range(repeat):
-                if cooldown_interval_ms and i and i % repeats_to_cooldown == 0:
-                    time.sleep(cooldown_interval_ms / 1e3)
-                if prepare:
-                    prepare(*args)
-                begin = time.perf_counter()
-                for _ in range(count):
-                    func(*args)
-                wait()
-                results.append((time.perf_counter() - begin) / count)
-            return BenchmarkResult(results)
+            before = functools.partial(prepare, *args) if prepare else None
+            return timed(call, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown, before=before, wait=wait)
 
         return evaluate
 
@@ -307,6 +286,35 @@ class BenchmarkResult:
         from . import html
 
         return html.times([s * 1e3 for s in self.results], "BenchmarkResult")
+
+
+def timed(call, number=10, repeat=1, min_repeat_ms=0, cooldown_interval_ms=0, repeats_to_cooldown=1, most_growths=100, before=None, wait=None):
+    """Returns the times of a function without arguments, in seconds a call: `repeat` times the mean of `number` calls. `number` grows, at most
+    `most_growths` times, until a round takes `min_repeat_ms`. `before` is called before each round, `wait` at its end. After each
+    `repeats_to_cooldown` rounds there is a pause of `cooldown_interval_ms`."""
+    import time
+
+    def spent():
+        begin = time.perf_counter()
+        for _ in range(number):
+            call()
+        if wait:
+            wait()
+        return time.perf_counter() - begin
+
+    while min_repeat_ms and most_growths > 0:
+        took = spent() * 1e3
+        if took >= min_repeat_ms:
+            break
+        number, most_growths = max(number + 1, int(number * min(10, 1.2 * min_repeat_ms / max(took, 1e-3)))), most_growths - 1
+    results = []
+    for i in range(repeat):
+        if i and cooldown_interval_ms and i % max(repeats_to_cooldown, 1) == 0:
+            time.sleep(cooldown_interval_ms / 1e3)
+        if before:
+            before()
+        results.append(spent() / number)
+    return BenchmarkResult(results)
 
 
 ProfileResult = collections.namedtuple("ProfileResult", ["mean", "results"])

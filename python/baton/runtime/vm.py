@@ -5,6 +5,7 @@ from .. import error as _errors
 from .._core import Array
 from . import module as _module
 from .devices import cpu
+from .runner import Runner
 from .values import fitted, to_value
 
 
@@ -54,8 +55,7 @@ class Executable:
             raise ValueError(f"no function is called `{func_name}`; there are {', '.join(self.globals)}")
         if func_name != "main":
             return []
-        executor = self.mod["default"](cpu())
-        return [str(executor["get_input_name"](i)) for i in range(executor["get_num_inputs"]())]
+        return Runner(self.mod["default"](cpu())).names("input")
 
     @property
     def primitive_ops(self):
@@ -128,10 +128,8 @@ class VirtualMachine:
             self._dtypes = self._executor["entry_dtypes"]
         except AttributeError:
             # A program without control flow is one function.
-            run, name = self._executor["call"], self._executor["get_input_name"]
-            names = [name(i) for i in range(self._executor["get_num_inputs"]())]
-            info = self._executor["get_input_info"]
-            dtypes = [str(info(i)[2]) for i in range(len(names))]
+            run, rows = self._executor["call"], Runner(self._executor).rows("input")
+            names, dtypes = [row[0] for row in rows], [row[2] for row in rows]
             self._call, self._names = self._only_main(lambda _, *args: run(*flat(args))), self._only_main(lambda _: names)
             self._dtypes = self._only_main(lambda _: dtypes)
         self._inputs, self._outputs = {}, None
@@ -194,7 +192,6 @@ class VirtualMachine:
     ):
         """Seconds a call, averaged over `number` calls, `repeat` times; over more calls where these take less than `min_repeat_ms` together,
         with a pause after each `repeats_to_cooldown`. With `end_to_end`, copying inputs in and outputs out counts too."""
-        import time
 
         def once():
             if end_to_end:
@@ -205,20 +202,7 @@ class VirtualMachine:
                     value.numpy()
 
         self.set_input(func_name, *args, **kwargs)
-        results = []
-        for i in range(repeat):
-            if i and cooldown_interval_ms and i % max(repeats_to_cooldown, 1) == 0:
-                time.sleep(cooldown_interval_ms / 1e3)
-            while True:
-                begin = time.perf_counter()
-                for _ in range(number):
-                    once()
-                taken = time.perf_counter() - begin
-                if not min_repeat_ms or taken * 1e3 >= min_repeat_ms or limit_zero_time_iterations <= 0:
-                    break
-                number, limit_zero_time_iterations = 2 * number, limit_zero_time_iterations - 1
-            results.append(taken / number)
-        return _module.BenchmarkResult(results)
+        return _module.timed(once, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown, limit_zero_time_iterations)
 
     @staticmethod
     def _only_main(function):

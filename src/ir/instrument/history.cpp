@@ -128,7 +128,7 @@ class HistoryNode : public Node<HistoryNode, RunInstrumentNode> {
     n->why = reason;
     n->status = "skipped";
     n->after = run.module;
-    n->scope = std::string_view(run.action) == "inserted" ? "inserted" : "";  // tells rerun what stood in the list
+    n->scope = std::string_view(run.action) == "inserted" ? "inserted" : "";  // tells rerun what was in the list
     std::lock_guard lock(record->mutex);
     Append(std::move(n), run.parent);
   }

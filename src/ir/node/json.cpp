@@ -53,13 +53,13 @@ bool IsUtf8(std::string_view s) {
   return true;
 }
 
-/// What is written of a field.
+/// The written form of a field.
 struct FieldText {
   const FieldInfo* field;
   std::string key;  ///< `,"name":`
   bool source;      ///< of a text: a file's name goes without its folders
 };
-/// What is written of a type, read once off its table.
+/// The written form of a type, read once off its table.
 struct Form {
   std::string head;  ///< `{"type":"relay.Call"`
   std::vector<FieldText> fields;

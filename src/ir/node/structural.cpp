@@ -29,7 +29,7 @@ bool IsUnitTuple(const Plan& p, const Object* o) { return p.tuple && IsNothing(R
 
 bool IsInteger(const Any& a) { return a.type_code() == kBatonInt || a.type_code() == kBatonBool; }
 
-/// Values that are no objects. Integers and bools compare as integers.
+/// Values other than objects. Integers and bools compare as integers.
 bool SameScalar(const Any& a, const Any& b) {
   if (IsInteger(a) && IsInteger(b)) return a.raw().v_int64 == b.raw().v_int64;
   if (a.type_code() != b.type_code()) return false;
@@ -347,7 +347,7 @@ class Comparer {
         }
         auto [from, to] = hashes.equal_range(StructuralHash(GetRef<ObjectRef>(k), map_free_));
         for (; from != to && !other; ++from) {
-          // Keys with variables of the surroundings inside are no keys that any node has.
+          // Keys with variables of the surroundings inside are keys of no node.
           if (StructuralEqual(GetRef<ObjectRef>(k), GetRef<ObjectRef>(from->second->key.object()), map_free_))
             other = from->second;
         }
@@ -378,7 +378,7 @@ class Comparer {
     static const MapObj empty;
     auto maps = [&](const Object* p, const Object* q, const char* name) {
       Item m{p ? p : &empty, q ? q : &empty, Path(it.path, name), kWhole};
-      // Functions are units of their own: one object under two names equals two copies.
+      // Functions are separate units: one object under two names equals two copies.
       return Maps(m, kAnew);
     };
     Push(x->attrs.get(), y->attrs.get(), Path(it.path, "attrs"));

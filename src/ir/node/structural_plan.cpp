@@ -52,7 +52,7 @@ std::unique_ptr<Plan> MakePlan(uint32_t index) {
   p->infers_var = key == "relay.Let" || key == "relay.PatternVar";
   for (const FieldInfo& f : info->fields) {
     if (f.flags & runtime::kIgnored) continue;
-    // What a use of a constructor means is said by its name and data type; its fields are compared with the type.
+    // The name and data type of a constructor say what its use means; its fields are compared with the type.
     if (key == "relay.Constructor" && std::strcmp(f.name, "inputs") == 0) continue;
     if (f.kind == FieldKind::kObject) p->leaf = false;
     ((f.flags & runtime::kBinds) ? p->binds : p->fields).push_back({f.offset, f.kind, f.name});

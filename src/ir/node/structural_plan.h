@@ -39,7 +39,7 @@ struct Plan {
   bool graph = false;  ///< compared as a node of a graph
   bool is_var = false;
   bool leaf = true;          ///< no fields that are objects
-  bool tuple = false;        ///< the unit value is no node of a graph
+  bool tuple = false;        ///< the unit value is not a node of a graph
   bool by_name = false;      ///< as a key of a map: by `name_hint`
   bool keeps_level = false;  ///< a pattern binds for what comes after it
   /// The type of the variable that it binds follows from a value: one that is written down equals one that was
@@ -47,7 +47,7 @@ struct Plan {
   bool infers_var = false;
   bool type_data = false;  ///< compares the fields of its constructors, whose variables it binds
   bool is_id = false;      ///< the identity of a variable, by which maps may name it
-  bool has_id = false;     ///< a variable whose identity is an object of its own, at `id`
+  bool has_id = false;     ///< a variable whose identity is a separate object, at `id`
   Field id{};
   std::vector<Field> binds;
   std::vector<Field> fields;
@@ -90,7 +90,7 @@ inline bool IsNothing(const Object* o) {
   }
 }
 
-/// Of a GlobalVar or GlobalTypeVar.
+/// The hash of a GlobalVar or GlobalTypeVar.
 std::string_view NameOf(const Object* o);
 /// Name of a variable; its own, or its identity's.
 std::string_view VarName(const Object* o);

@@ -29,7 +29,7 @@ using Instruments = std::vector<PassInstrument>;
 
 }  // namespace
 
-/// What a use of a context inherits from those around it, outermost first. Threads that adopt the context share it.
+/// Inherited by a use of a context from those around it, outermost first. Threads that adopt the context share it.
 class Inherited {
  public:
   explicit Inherited(Instruments list) : any_(!list.empty()), list_(std::move(list)) {}
@@ -585,7 +585,7 @@ const struct RegisteredScopes {
 } registered_scopes;
 /// For front ends that observe the end of a thread before its C++ thread-locals are destroyed.
 BATON_REGISTER_GLOBAL("transform.GiveBackPassContexts").set_body_typed([] { ThreadState::Get().GiveBack(); });
-/// What AdoptPassContext does, for languages that have no destructors.
+/// AdoptPassContext for languages without destructors.
 BATON_REGISTER_GLOBAL("transform.AdoptPassContext").set_body_typed([](PassContext ctx) { PushAdopted(ctx); });
 BATON_REGISTER_GLOBAL("transform.LeaveAdoptedPassContext").set_body_typed([](PassContext ctx) {
   ThreadState& s = ThreadState::Get();

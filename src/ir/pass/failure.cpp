@@ -21,7 +21,7 @@ namespace {
 
 std::atomic<int> recording{0};
 
-/// What failed on each thread while it was recorded, innermost first: ("rejected", pass, error), ("import", function,
+/// Recorded failures of each thread, innermost first: ("rejected", pass, error), ("import", function,
 /// arguments, context, error) or (function, module, target, argument, context).
 struct Failures {
   std::mutex mutex;

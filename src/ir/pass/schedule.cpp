@@ -39,7 +39,7 @@ std::string Join(const Array<String>& names) {
   return out;
 }
 
-/// What holds while a schedule runs, and the steps that change it.
+/// The state of a running schedule, and the steps that change it.
 class Scheduler {
  public:
   explicit Scheduler(const PassContext& ctx) : ctx_(ctx) {}
@@ -98,7 +98,7 @@ class Scheduler {
   RequiredPath path_;
 };
 
-/// The instrument behind a log: rows stand in the order in which passes begin.
+/// The instrument behind a log: rows are in the order in which passes begin.
 class LogNode : public Node<LogNode, instrument::RunInstrumentNode> {
  public:
   static constexpr const char* _type_key = "instrument.ScheduleLog";

@@ -7,7 +7,7 @@
 
 namespace baton::relay {
 
-/// Tarjan's algorithm with a stack of its own.
+/// Tarjan's algorithm with an explicit stack.
 std::vector<std::vector<size_t>> CallGroups(const std::vector<std::vector<size_t>>& calls) {
   const size_t n = calls.size();
   std::vector<uint32_t> index(n), low(n);

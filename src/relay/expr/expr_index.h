@@ -110,13 +110,13 @@ class BATON_DLL ExprIndex {
   const Placement& placement(size_t id) const;
   const Placement& placement(const ExprNode* n) const { return placement(IdOf(n)); }
   size_t num_scopes() const;
-  /// Whether a scope is another or lies within it.
+  /// Whether a scope is another or within it.
   bool Within(int32_t inner, int32_t outer) const { return CommonScope(inner, outer) == outer; }
   /// The innermost scope around both; logarithmic.
   int32_t CommonScope(int32_t a, int32_t b) const;
 
   /// Calls f(operand, own, tail) for the operands that are evaluated. `own` is -1 for an operand that is evaluated
-  /// where the node stands, else it counts the node's own scopes. `tail`: the operand is the value of a scope or of a
+  /// where the node is, else it counts the node's own scopes. `tail`: the operand is the value of a scope or of a
   /// let. Variables that the node binds are left out.
   template <class F>
   void ForEachEdge(size_t id, F f) const {

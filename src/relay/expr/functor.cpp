@@ -225,7 +225,7 @@ class MixedModeMutator::Results {
   /// The id of the node that `leaf` may be processing.
   uint32_t Find(const ExprNode* n) const { return at_ < graph_.size() && graph_[at_] == n ? at_ : graph_.IdOf(n); }
   bool Done(uint32_t i) const { return states_[i] >= kSame; }
-  /// Of what is done.
+  /// The result of a node that is done.
   Expr Result(uint32_t i) const {
     return Expr(ObjectPtr<Object>(states_[i] == kSame ? const_cast<ExprNode*>(graph_[i]) : changed_[i]));
   }

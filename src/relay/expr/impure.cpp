@@ -31,7 +31,7 @@ bool CallsUnknown(const NodeList& order) {
       const auto* let = static_cast<const LetNode*>(n);
       if (let->value->IsInstance<FunctionNode>()) known.Add(let->var.get());
     } else if (n->IsInstance<CallNode>()) {
-      // Of a function of functions, the first that is called.
+      // The first function called, of a function of functions.
       const Expr* op = &static_cast<const CallNode*>(n)->op;
       while (const auto* inner = op->as<CallNode>()) op = &inner->op;
       if (const auto* var = op->as<VarNode>()) {

@@ -336,7 +336,7 @@ void MemoEvaluator::NextGeneration() {
                 [&](const auto& kv) { return kv.second.generation < oldest && !live.count(kv.second.array.get()); });
   near_.clear();
   attrs_.clear();
-  // What is left is what may be met again; in the order of the hashes, which is the same in each run.
+  // The rest may be met again; in the order of the hashes, which is the same in each run.
   for (const auto& [hash, known] : by_content_) {
     if (known.result) {
       near_[TypeHash(known.array)].push_back(known.array);

@@ -25,19 +25,19 @@ struct EvalMode {
   double noise = 0;
   uint64_t seed = 0;
   /// Calls of operators and functions, and bytes that they may make, before the evaluation is given up with
-  /// BudgetError. What was remembered counts too, so that the answer does not depend on what ran before.
+  /// BudgetError. Remembered calls count too, so that the answer does not depend on what ran before.
   int64_t max_calls = 1 << 20;
   int64_t max_bytes = int64_t{8} << 30;
 };
 
 class MemoEvaluator final : public Evaluator {
  public:
-  /// Of the next evaluation.
+  /// Bounds of the next evaluation.
   void Start(const EvalMode& mode);
   ObjectRef EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) override;
   /// A fusion group's operators one by one.
   ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override;
-  /// What a program computes does not depend on where it runs, and its devices need not be there.
+  /// The results of a program do not depend on where it runs, and its devices need not be there.
   bool MovesValues() const override { return false; }
   void OnCall() override;
   /// Forgets what was not used since the call before last.

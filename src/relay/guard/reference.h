@@ -7,7 +7,7 @@
 
 namespace baton::relay {
 
-/// What an operator gives by its reference; null for operators without one, and for operands that it does not take.
+/// Returns the result of an operator by its reference; null without one, and for operands that it does not take.
 NDArray RunReference(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args);
 
 }  // namespace baton::relay

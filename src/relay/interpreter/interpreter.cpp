@@ -212,7 +212,7 @@ class Interpreter {
     return a.GetInt(0) != 0;
   }
 
-  /// What is made on the host whatever device it is for: constants, operators without arguments, shapes, and variables
+  /// Values made on the host for any device: constants, operators without arguments, shapes, and variables
   /// that are bound to them.
   bool IsLiteral(const Expr& e) const {
     if (e.as<ConstantNode>()) return true;

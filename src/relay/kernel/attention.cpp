@@ -268,7 +268,7 @@ class AttentionWriter {
     return s.Done();
   }
 
-  /// The first `blocks` blocks of keys. A last one of a literal number of keys has code of its own.
+  /// The first `blocks` blocks of keys. A last one of a literal number of keys has its own code.
   Stmt Blocks(const PrimExpr& blocks) {
     live_ = kKeys / lanes_;
     const int64_t keys = Known(keys_), rest = keys % kKeys;
@@ -522,7 +522,7 @@ class AttentionWriter {
   PrimExpr mask_step_[4];
   PrimExpr rows_, keys_, groups_, each_, total_;  ///< rows of a head, keys; heads of a group, their rows
   PrimExpr blocks_, chunks_, per_;
-  // Of what is being written:
+  // The state of what is being written:
   PrimExpr batch_, group_, first_, count_, k0_base_, v0_base_, k0_, there_, r0_;
   int64_t last_ = -1;  ///< rows of a chunk's last tile where that is known; 0: as many as others
   int64_t live_ = 0;   ///< vectors of a block that have keys

@@ -22,7 +22,7 @@ tir::PrimFunc GenerateBlockedConv(const Function& func, const Call& anchor, cons
 template <int N>
 tir::PrimFunc GeneratePlainConv(const Function& func, const Call& anchor, const Target& target);
 
-/// Shapes of data, weight and result. A number of images that is no literal goes to `images`, and counts as 1 in the
+/// Shapes of data, weight and result. An open number of images goes to `images`, and counts as 1 in the
 /// shapes; false where another extent is none.
 bool ShapesOfImages(const Group& g, std::vector<int64_t>* data, std::vector<int64_t>* weight,
                     std::vector<int64_t>* result, PrimExpr* images);
@@ -30,7 +30,7 @@ bool ShapesOfImages(const Group& g, std::vector<int64_t>* data, std::vector<int6
 /// A convolution over images in blocks of channels in which each channel stands alone.
 Stmt WriteDepthwise(const Group& g, const Windows& c, const Machine& mc);
 
-/// A convolution over blocked images, or lines (N is 1), whose sides are no literals; null where it does not fit.
+/// A convolution over blocked images, or lines (N is 1), whose sides are not literals; null where it does not fit.
 template <int N>
 Stmt WriteOpenConv(const Group& g, const ConvAttrs<N>& attrs, const Machine& mc);
 

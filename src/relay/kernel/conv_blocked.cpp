@@ -19,7 +19,7 @@ namespace {
 
 /// A convolution over volumes of rows of pixels; one over fewer dimensions has extents of 1.
 struct Conv {
-  PrimExpr images;  ///< where their number is no literal: the kernel is one for `batch` = 1, run for each
+  PrimExpr images;  ///< where their number is open: the kernel is one for `batch` = 1, run for each
   int64_t batch, groups = 1;
   int64_t in_blocks, in_lanes, in_depth = 1, in_height = 1, in_width = 1;  ///< blocks of channels: a group's
   int64_t out_blocks, lanes, depth = 1, height = 1, width = 1;
@@ -410,10 +410,10 @@ class ConvWriter {
   ConvPlan plan_;
   bool pad_ = false, flat_ = false;
   int64_t row_ = 0, rows_ = 0, planes_ = 1;  // of an input as it is read: elements of a row, rows, planes
-  int64_t slices_ = 1;                       // planes of the output that are units of their own
+  int64_t slices_ = 1;                       // planes of the output that are separate units
   int64_t height_ = 1, width_ = 1;           // of an output plane as tiles cut it
   int64_t chunks_ = 1, groups_ = 1, vectors_ = 1;
-  PrimExpr run_image_ = I(0);                          // where the number of images is no literal
+  PrimExpr run_image_ = I(0);                          // where the number of images is open
   PrimExpr image_, in_image_, part_, slice_, block0_;  // part: the group; in_image_: in the input as it is read
 };
 

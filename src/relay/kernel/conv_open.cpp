@@ -84,8 +84,8 @@ class OpenConvWriter {
       : g_(g), c_(std::move(c)), mc_(mc), dtype_(g.anchor_dtype()), input_(g.arg(0)), weight_(g.arg(1)) {
     const bool threes = c_.out_blocks % 2 != 0 && c_.out_blocks % 3 == 0;
     vectors_ = threes ? 3 : std::min<int64_t>(2, c_.out_blocks);
-    // Of these widths a call takes the one that wastes the least: tiles at the end overlap others. More of them save
-    // a few hundredths of the time, and each is code of its own.
+    // A call takes the width that wastes the least: tiles at the end overlap others. More of them save
+    // a few hundredths of the time, and each is separate code.
     if (mc.registers == 32)
       widths_ = threes ? std::vector<int64_t>{9, 7} : std::vector<int64_t>{14, 10};
     else
@@ -209,7 +209,7 @@ class OpenConvWriter {
         return Tile(min((first + t) * I(columns), pixels_ - I(columns)), columns, vectors);
       });
     };
-    // What is smaller than any tile is done pixel by pixel.
+    // Remainders below any tile are done pixel by pixel.
     Stmt all = Loop("pixel", pixels_, [&](const PrimExpr& p) { return Tile(p, 1, vectors); });
     all = If(I(widths_.back()) <= pixels_, tiles(widths_.back()), all);
     for (size_t i = widths_.size() - 1; i-- > 0;)

@@ -26,7 +26,7 @@ struct Extents {
 };
 
 struct PlainConv {
-  PrimExpr images;  ///< where their number is no literal: the kernel is one for `batch` = 1, run for each
+  PrimExpr images;  ///< where their number is open: the kernel is one for `batch` = 1, run for each
   int64_t rank, batch, groups;
   int64_t ins, outs;  ///< channels of a group
   Extents in, out, window, step, dilation, before{{0, 0, 0}};
@@ -265,7 +265,7 @@ class PlainConvWriter {
     auto tile = [&](const PrimExpr& t, int64_t size) {
       return flat_ ? Channels(strip, I(0), t * I(per), 1, size) : Row(strip, t * I(per), size);
     };
-    // The row's last vector is not whole: it has a tile of its own.
+    // The row's last vector is not whole: it has its own tile.
     if (flat_ && width_ % lanes_ && tail == 0) --full, tail = per;
     PrimExpr first = chunk * I(chunk_);
     if (chunks_ == 1) {
@@ -416,7 +416,7 @@ class PlainConvWriter {
   int64_t width_ = 1, height_ = 1, slices_ = 1, row_vectors_ = 1;  // of an output image as tiles cut it
   int64_t pitch_ = 1, row_ = 1, plane_ = 1, volume_ = 1;           // of an input as it is read, in elements
   int64_t items_ = 1, chunk_ = 1, chunks_ = 1, strips_ = 1;
-  PrimExpr run_image_ = I(0);  // where the number of images is no literal
+  PrimExpr run_image_ = I(0);  // where the number of images is open
   PrimExpr image_, slice_, first_out_, in_group_;
 };
 

@@ -15,7 +15,7 @@
 
 namespace baton::relay::kernel {
 
-/// Where a vector of results lies in the heavy operator's output, and its value.
+/// The place of a vector of results in the heavy operator's output, and its value.
 struct Site {
   Array<PrimExpr> at;  ///< index of the first lane, one a dimension
   PrimExpr offset;     ///< the same in the flat output
@@ -86,7 +86,7 @@ inline bool IsHalfDot(const Group& g) {
 /// Terms of the sum that one step takes: 4 of bytes, 2 of bfloat16, else 1.
 inline int64_t TermsOf(const Group& g) { return IsDot(g) ? 4 : IsHalfDot(g) ? 2 : 1; }
 
-/// What follows the heavy operator cannot be said in vectors.
+/// The operators after the heavy one cannot be said in vectors.
 struct NoVectorForm {};
 
 /// Calls `generate(group)`; null when the group or its epilogue has no vector form.
@@ -102,7 +102,7 @@ tir::PrimFunc Generate(const relay::Function& func, const Call& anchor, F genera
   }
 }
 
-/// The same for generators that take extents which are no literals.
+/// The same for generators that take extents which are not literals.
 template <class F>
 tir::PrimFunc GenerateOpen(const relay::Function& func, const Call& anchor, F generate) {
   return Generate(func, anchor, generate, true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products. The result is cut into register tiles of rows x (vectors * lanes); a panel of B that wide is used
-// for all rows of a unit of parallel work while it lies in the caches. Constant panels are packed at compile time
+// for all rows of a unit of parallel work while it is in the caches. Constant panels are packed at compile time
 // (nn.contrib_dense_pack); others are packed on the fly, or read in place when their rows are short.
 #include "matmul.h"
 

@@ -11,7 +11,7 @@
 
 namespace baton::relay::kernel {
 
-/// Where element (i, j) of a matrix lies: base of the batch + i * row + j * column.
+/// The place of element (i, j) of a matrix: base of the batch + i * row + j * column.
 struct MatrixStrides {
   PrimExpr row = I(0), column = I(0);
 };
@@ -27,7 +27,7 @@ struct Matmul {
   /// Terms of the sum that one step takes. With 4, A is uint8, B int8 in panels [n / columns][k][columns][4], the sum
   /// int32; with 2 both are bfloat16 and the sum float32. `k` and the strides of A count steps.
   int64_t terms = 1;
-  bool few_rows = false;  ///< A has few rows as a rule: B is then read where it lies
+  bool few_rows = false;  ///< A has few rows as a rule: B is then read in place
   Buffer a_buffer, b_buffer;
   bool literal() const { return Known(batch) >= 0 && Known(m) >= 0 && Known(n) >= 0 && Known(k) >= 0; }
 };
@@ -68,7 +68,7 @@ class MatmulTiles {
   /// The tile's results through the epilogue. A long epilogue is a loop over the rows of a copy of the tile in memory,
   /// so that it is not written out for each register.
   Stmt FinishTile(const Buffer& acc, int64_t rows, const PrimExpr& m0, const PrimExpr& c0) const;
-  /// The vectors of one row through the epilogue; row `r` of the tile lies in `b`,
+  /// The vectors of one row through the epilogue; row `r` of the tile is in `b`,
   /// without that in the result.
   Stmt FinishRow(const Buffer& b, const PrimExpr& r, const PrimExpr& m0, const PrimExpr& c0) const;
   Stmt CopyTile(const Buffer& tile, const Buffer& acc, int64_t rows) const;

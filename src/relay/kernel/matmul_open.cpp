@@ -163,7 +163,7 @@ class OpenMatmulWriter : public MatmulTiles {
         lowest = m / CeilDiv(m, plan_.rows);
         highest = lowest + (m % CeilDiv(m, plan_.rows) ? 1 : 0);
       }
-      // What follows the product is written once, for rows of sums that lie in the result, or in a copy of the tile.
+      // The epilogue is written once, for rows of sums in the result, or in a copy of the tile.
       const bool in_place = g_.out_holds_partials();
       Buffer copy;
       if (!in_place) copy = Buffer::Make({I(highest * vectors_ * lanes_)}, dtype_, "tile");

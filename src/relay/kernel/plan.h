@@ -64,7 +64,7 @@ inline double Imbalance(int64_t units, int64_t cores) {
   return static_cast<double>((units + cores - 1) / cores * cores) / static_cast<double>(units);
 }
 /// Cycles of one step of the sum in a register tile: as many multiply-adds as the ports take, or what hides their
-/// latency; loads beside them cost a part of their own time, because they contend with misses.
+/// latency; loads beside them cost a part of their time, because they contend with misses.
 inline double TileStep(const Machine& m, int64_t rows, int64_t vectors) {
   double fma = static_cast<double>(rows * vectors) / m.fma_per_cycle;
   double loads = static_cast<double>(rows + vectors) / m.loads_per_cycle;

@@ -185,7 +185,7 @@ class WindowWriter {
     return count;
   }
 
-  /// What pixel `p` of `columns` has in column `kw` of the window.
+  /// Returns the element of pixel `p` of `columns` in column `kw` of the window.
   PrimExpr Element(const PrimExpr& row, const Reads& r, int64_t p, int64_t columns, const PrimExpr& kw) const {
     const int64_t k = Known(kw);
     const PrimExpr at = r.first + kw * I(c_.dilation_w) + I(p * c_.step_w);

@@ -16,12 +16,12 @@ struct Windows {
   int64_t window_h = 1, window_w = 1, step_h = 1, step_w = 1, dilation_h = 1, dilation_w = 1;
   int64_t top = 0, left = 0, bottom = 0, right = 0;  ///< how far windows may reach out of the image
   bool rows = true;                                  ///< images have a dimension of rows
-  PrimExpr outside;                                  ///< the value of what lies beyond the ends of a row; null: 0
+  PrimExpr outside;                                  ///< the value beyond the ends of a row; null: 0
 };
 
-/// What is made of the elements of a window. All values are vectors.
+/// The reduction of the elements of a window. All values are vectors.
 struct WindowFold {
-  PrimExpr start;  ///< one lane of what stands before the first element
+  PrimExpr start;  ///< one lane of the value before the first element
   /// What row `kh` and column `kw` of the window have for block `block`; null: nothing.
   std::function<PrimExpr(const PrimExpr& block, const PrimExpr& kh, const PrimExpr& kw)> weight;
   std::function<PrimExpr(const PrimExpr& acc, const PrimExpr& element, const PrimExpr& weight)> add;

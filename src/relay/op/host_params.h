@@ -7,7 +7,7 @@
 
 namespace baton::relay {
 
-/// The attributes of a call, by name. Throws UnsupportedError for one that is no plain value.
+/// The attributes of a call, by name. Throws UnsupportedError for one that is not a plain value.
 host::Params HostParams(const Op& op, const Attrs& attrs);
 
 /// The global function that computes a call, with its parameters; no name where none is registered, as for a function

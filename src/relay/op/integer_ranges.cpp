@@ -45,7 +45,7 @@ std::optional<IntegerRange> IntegerRanges::Of(const Expr& e, int depth) {
   if (!fresh) return known;
   std::optional<IntegerRange> r = Find(e, depth);
   const std::optional<IntegerRange> all = OfDtype(t->dtype);
-  // What leaves the dtype wraps round.
+  // Values beyond the dtype wrap round.
   if (all && (!r || r->low < all->low || r->high > all->high)) r = all;
   if (r && r->Magnitude() > kExactInFloat32) r.reset();
   *known_.Find(e.get()) = r;

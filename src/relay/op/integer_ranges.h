@@ -36,7 +36,7 @@ struct SummedAxes {
   int64_t data = -1, weight = -1;
   bool weight_rows = false;  ///< the weight's first dimension is that of the results' channels
 };
-/// Of a typed call of a product or convolution of two operands; nothing for others.
+/// The axes that a typed product or convolution of two operands sums over; nothing for others.
 std::optional<SummedAxes> SummedAxesOf(const CallNode* call);
 
 /// Elements [begin, end) of one dimension.

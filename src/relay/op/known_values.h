@@ -19,7 +19,7 @@ class KnownValues {
   using Elements = std::vector<PrimExpr>;
   static constexpr size_t kMax = 16;
 
-  /// What stands for the elements of an expression that nothing else says; none by default.
+  /// Symbols for otherwise unknown elements of an expression; none by default.
   using Leaf = std::function<std::optional<Elements>(const Expr&)>;
 
   KnownValues() = default;

@@ -6,7 +6,7 @@
 
 namespace baton::relay {
 
-/// Fewer elements are not worth a narrow form of their own.
+/// Fewer elements are not worth their own narrow form.
 inline constexpr int64_t kFewestNarrow = 1024;
 
 /// Whether int8 holds all values of a float32 tensor exactly.

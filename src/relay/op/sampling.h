@@ -18,7 +18,7 @@ enum class SampleMethod { kNearest, kLinear, kCubic };
 inline Val AsVal(const Expr& e, DataType from, DataType to) { return {from == to ? e : Cast(e, to), to}; }
 /// The weight of a tap at distance `off` from its place.
 Val TapWeights(const Val& off, SampleMethod method);
-/// Of the places `p`, (batch, places), along a dimension of n elements. Elements that are not there count as 0 or are
+/// Elements at the places `p`, (batch, places), along a dimension of n elements. Others count as 0 or are
 /// the nearest ones; `mirror` takes an element's number to where it is reflected.
 template <class Mirror>
 Taps TapsOf(const Val& p, int64_t n, SampleMethod method, bool zeros, Mirror mirror) {

@@ -9,7 +9,7 @@
 
 namespace baton::relay::transform {
 
-/// What is added to a score so far below all others that the key's weight is 0 in float32.
+/// An addend so far below all scores that the key's weight is 0 in float32.
 inline constexpr double kHides = -1e9;
 
 /// The value of a constant of one floating element.

@@ -351,7 +351,7 @@ class Combiner : public MixedModeMutator {
 }  // namespace
 
 Function CombineParallel(const Function& f, const ParallelRule& rule, int64_t min_branches) {
-  // What the branches of a group begin with must be there more than once; most programs have no such operator at all.
+  // The first operator of the branches must be there more than once; most programs have no such operator at all.
   int64_t starts = 0;
   const bool enough = AnyNode(f, [&](const ExprNode* n) {
     const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions for other compilers: what stands between annotation.compiler_begin and annotation.compiler_end.
+// Regions for other compilers: parts between annotation.compiler_begin and annotation.compiler_end.
 #pragma once
 
 #include <baton/relay/expr.h>
@@ -10,7 +10,7 @@
 
 namespace baton::relay {
 
-/// What computes nothing itself, and is made for a region: functions for one compiler, composites, fusion groups.
+/// Functions that only wrap a region, and compute nothing: functions for one compiler, composites, fusion groups.
 bool IsOpaqueFunction(const FunctionNode* f);
 /// The compiler that an annotation names; empty for any other expression.
 std::string_view BeginsRegion(const ExprNode* e);
@@ -25,7 +25,7 @@ class CompilerRegions {
     std::vector<const CallNode*> begins, ends;  ///< inputs first
   };
 
-  /// Throws CompileError where annotations of several compilers stand within each other.
+  /// Throws CompileError where annotations of several compilers are within each other.
   explicit CompilerRegions(const Function& f);
 
   /// Joins neighbours of one compiler where no value would have to leave the joined region and come back.
@@ -47,7 +47,7 @@ class CompilerRegions {
   void Collect();
 
   std::vector<const ExprNode*> nodes_;  ///< inputs first
-  PointerMap<int> number_;              ///< region of what stands within, and of ends
+  PointerMap<int> number_;              ///< region of its parts, and of ends
   PointerMap<int> begin_of_;            ///< region of a begin
   std::vector<Region> regions_;
   mutable std::vector<int> parent_;  ///< regions that are one: a forest

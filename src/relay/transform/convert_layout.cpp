@@ -30,7 +30,7 @@ namespace {
 
 using Layouts = Map<String, Array<String>>;
 
-/// What an operator may say of its layouts: (attrs, layouts of inputs as they are now, as they were, types of inputs)
+/// An operator's answer about its layouts: (attrs, layouts of inputs as they are now, as they were, types of inputs)
 /// -> (layouts of inputs, of outputs[, attributes]).
 constexpr const char* kInferLayout = "FInferCorrectLayout";
 
@@ -320,7 +320,7 @@ class Converter : public MixedModeMutator {
     Any custom = op.GetAttrValue(alter_ ? "FTVMAlterOpLayout" : "FTVMConvertOpLayout");
     Attrs attrs;
     Array<Expr> given = call->args;
-    Expr same = post;  // what stands here where no layout changes
+    Expr same = post;  // the expression here where no layout changes
     if (!custom.is_null()) {
       Array<Expr> told = pre->args;
       if (!alter_) told.push_back(GetRef<Expr>(pre));  // the result, too

@@ -37,7 +37,7 @@ class Decomposer : public MixedModeMutator {
     return def && def->decompose && (only_.empty() || only_.count(def->name) || (norms_ && IsNormOfMoments(def))) &&
            !(without_lowering_only_ && def->lower) && std::string_view(def->name).starts_with(family_);
   }
-  /// Whether an extent of an argument is no literal.
+  /// Whether an extent of an argument is not a literal.
   static bool IsOpen(const Array<Expr>& args) {
     return std::any_of(args.begin(), args.end(), [](const Expr& a) {
       const auto* t = a->checked_type_.as<TensorTypeNode>();

@@ -26,7 +26,7 @@ namespace {
 /// Bindings of type parameters, outermost first.
 using TypeEnv = std::vector<std::pair<const Object*, Type>>;
 
-/// A function that has no value of its own where it is bound, but one for each type it is used at: of type parameters,
+/// A function without a value where it is bound, but one for each type it is used at: of type parameters,
 /// or primitive.
 struct Template {
   Expr what;  ///< a function, a global one or a constructor
@@ -86,7 +86,7 @@ class Defunctionalizer {
   static Expr CallOf(const Expr& f, const Array<Expr>& args);
   /// The function to call for a global function, a constructor or a primitive function of that type.
   Expr NameAt(const Expr& what, const Array<Type>& type_args, const Type& type, const BaseExprNode* at);
-  /// What the type parameters of `f` are, by types that parts of it have. Parts are concrete.
+  /// Binds the type parameters of `f` by types that parts of it have. Parts are concrete.
   Array<Type> Bindings(const FuncType& f, std::vector<std::pair<Type, Type>> parts, const BaseExprNode* at,
                        const std::vector<std::pair<Type, FuncType>>& open = {}, const Array<Type>& given = {});
 
@@ -125,7 +125,7 @@ class Defunctionalizer {
   std::unordered_map<std::string, std::unordered_map<Type, GlobalVar, StructuralHasher, StructuralEq>> clones_of_;
   std::vector<std::pair<GlobalVar, Function>> clones_;
   std::deque<Job> jobs_;
-  // Of the function that is written.
+  // State of the function that is written.
   TypeEnv env_;
   const std::vector<NormalBlock>* blocks_ = nullptr;
   PointerMap<Expr> vars_;

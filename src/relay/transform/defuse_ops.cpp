@@ -17,7 +17,7 @@ class Defuser : public MixedModeMutator {
     const auto* call = post.as<CallNode>();
     const auto* f = call ? call->op.as<FunctionNode>() : nullptr;
     if (!f || !f->HasNonzeroAttr(attr::kPrimitive) || f->params.size() != call->args.size()) return post;
-    // Each use has variables of its own.
+    // Each use has its own variables.
     Function own = Downcast<Function>(RenewVars(call->op));
     Map<Var, Expr> binds;
     for (size_t i = 0; i < call->args.size(); ++i) binds.Set(own->params[i], call->args[i]);

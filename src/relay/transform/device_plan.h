@@ -31,7 +31,7 @@ constexpr int64_t kHost = kDLCPU;
 // ---- Words for messages
 
 std::string DeviceName(int64_t type);
-/// Where the expression stands in the source; empty where that is not known.
+/// The expression's place in the source; empty where that is not known.
 std::string Place(const ExprNode* n);
 /// A few words for the expression.
 std::string Brief(const ExprNode* n);
@@ -55,10 +55,10 @@ OpKind KindOf(const Expr& op);
 bool IsFixed(const Expr& e);
 
 enum class How {
-  kFollow,  ///< on the user's device; a copy may stand here if the part is one that can be elsewhere
+  kFollow,  ///< on the user's device; a copy may be put here if the part is one that can be elsewhere
   kHard,    ///< on the user's device, without a copy
   kSoft,    ///< on the user's device, with a copy if it is elsewhere
-  kApart    ///< on a device of its own, which is written down where it is not the user's
+  kApart    ///< on its own device, which is written down where it is not the user's
 };
 
 /// State of the planning of one module, across functions.
@@ -216,7 +216,7 @@ class BodyPlan {
   std::map<std::pair<const ExprNode*, int>, Id> instances_;
   std::vector<NodeList> orders_;
   std::vector<Soft> soft_;
-  std::vector<Soft> ends_;                ///< annotations at ends of functions, which say where the result lies, and
+  std::vector<Soft> ends_;                ///< annotations at ends of functions, which say where the result is, and
                                           ///< shapes, which the host has unless something else decides
   std::vector<Soft> around_;              ///< parts that are where their surroundings are if nothing else decides
   PointerMap<Expr> made_;                 // of what did not stay as it was

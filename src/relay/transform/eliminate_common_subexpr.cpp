@@ -41,7 +41,7 @@ class ValueNumbers {
 
  private:
   using Table = support::ScopedTable<uint32_t>;
-  /// What is evaluated together: the whole but branches and functions, a branch, or a function's body.
+  /// Parts evaluated together: the whole but branches and functions, a branch, or a function's body.
   struct Region {
     bool function = false;
     std::vector<uint32_t> nodes;  // without atoms

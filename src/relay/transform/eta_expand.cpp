@@ -63,7 +63,7 @@ class Expander : public MixedModeMutator {
     n->op = pre->op;
     return Call(n);
   }
-  Pattern VisitPattern(const Pattern& p) final { return p; }  // what a pattern names is no value
+  Pattern VisitPattern(const Pattern& p) final { return p; }  // a pattern names no values
   IRModule mod_;
   bool constructors_, globals_;
 };

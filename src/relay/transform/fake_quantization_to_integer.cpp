@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models trained for quantization compute real numbers between qnn.dequantize and qnn.quantize. What stands between
+// Models trained for quantization compute real numbers between qnn.dequantize and qnn.quantize. Code between
 // them is computed in integers here: each operator has a rule that gives, for integers in, integers out and what they
 // stand for; operators of programs give theirs by the attribute FTVMFakeQuantizationToInteger.
 #include <baton/relay/functor.h>
@@ -43,7 +43,7 @@ class Integers : public MixedModeMutator {
     return e;
   }
 
-  /// What the expressions of a region became, operands first. An expression of two regions is computed for the first.
+  /// Results by expressions of a region, operands first. An expression of two regions is computed for the first.
   IntegerValue Region(const Expr& root, const TensorAffineTypeNode* out) {
     std::vector<Expr> work{root};
     while (!work.empty()) {
@@ -114,7 +114,7 @@ class Integers : public MixedModeMutator {
     if (call->op == op::qnn::dequantize) {
       const auto* t = call->args[0]->checked_type_.as<TensorTypeNode>();
       if (!t) return integers::Failed();
-      // The arguments were rewritten before: a region stands behind them.
+      // The arguments were rewritten before: a region is behind them.
       return integers::Affine(VisitExpr(call->args[0]), VisitExpr(call->args[1]), VisitExpr(call->args[2]), t->dtype,
                               AttrsAs<DequantizeAttrs>(call->attrs).axis);
     }

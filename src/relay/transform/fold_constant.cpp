@@ -20,10 +20,10 @@ namespace {
 // A result larger than this many times its inputs, plus the slack, is not folded: artifacts must not grow by folding.
 constexpr size_t kFoldGrowth = 16;
 constexpr size_t kFoldSlack = 1 << 20;
-// What a value may have that is only computed on the way to a smaller one, and all such values of a function together.
+// Bounds of a value that is only computed on the way to a smaller one, and of all such values of a function together.
 constexpr size_t kMaxTransientBytes = size_t{256} << 20;
 // Operations that one run over a function may take, a second or two, and bytes that it may make; more where there are
-// constants of its own to compute with. What is beyond stays in the program.
+// new constants to compute with. Values beyond stay in the program.
 constexpr double kMaxFlops = 1e10, kFlopsAByte = 4;
 constexpr double kMaxBytes = 384 << 20, kBytesAByte = 6;
 // Smaller weights stay in memory.
@@ -199,7 +199,7 @@ class ConstantFolder : public MixedModeMutator {
     Attrs attrs;
     Expr folded;
   };
-  /// What such a call was folded to, or where to keep it; null for calls that are not looked up.
+  /// The result of folding such a call, or where to keep it; null for calls that are not looked up.
   Expr* Known(const CallNode* call) {
     uint64_t h = reinterpret_cast<uintptr_t>(call->op.get());
     for (const Expr& a : call->args) {
@@ -227,7 +227,7 @@ class ConstantFolder : public MixedModeMutator {
     return folded;
   }
 
-  /// A value that is known but too large to stand in the program: computed when something needs it.
+  /// A value that is known but too large for the program: computed when something needs it.
   struct TransientValue {
     Expr expr;
     ObjectRef value;

@@ -42,7 +42,7 @@ const NDArray* DataOf(const Expr& e) {
   const auto* c = e.as<ConstantNode>();
   return c ? &c->data : nullptr;
 }
-/// What an expression gives in another shape.
+/// The value of an expression in another shape.
 Expr Viewed(const Expr& e) {
   Expr out = e;
   for (const auto* c = out.as<CallNode>(); c; c = out.as<CallNode>()) {
@@ -86,7 +86,7 @@ Layer LayerOf(const Expr& e, const Expr& typed) {
   return layer.axes.channel.at < 0 ? Layer() : layer;
 }
 
-/// What a product has for each channel.
+/// The factor of a product for each channel.
 struct Factor {
   Expr value;                                                 ///< as it is in the rewritten program
   Expr typed;                                                 ///< before it was rewritten
@@ -254,7 +254,7 @@ class Backward : public MixedModeMutator {
   PointerMap<int> uses_;
 };
 
-/// What all consumers of a tensor take out of it: factors along a dimension.
+/// The common part of all consumers of a tensor: factors along a dimension.
 struct Wanted {
   ChannelDims axis = {};  ///< nowhere: none
   bool positive = false;  ///< factors above 0 alone, which are constants

@@ -70,7 +70,7 @@ class FunctionTypes : private TypeMutator {
     GlobalTypeVar name;
     Array<Constructor> constructors;
   };
-  /// Of a data type with functions in its fields, at its arguments.
+  /// The copy of a data type with functions in its fields, at its arguments.
   Copy& CopyOf(const TypeCallNode* t);
 
   IRModule mod_;
@@ -89,7 +89,7 @@ class HigherGlobals {
  public:
   HigherGlobals(const IRModule& mod, FunctionTypes* types) : mod_(mod), types_(types) {}
   bool IsHigher(const Function& root);
-  /// Of what a root reaches.
+  /// The same for a function that a root reaches.
   bool IsHigher(const GlobalVarNode* g) const { return higher_.count(g->name_hint.str()) != 0; }
 
  private:
@@ -103,7 +103,7 @@ class HigherGlobals {
 /// Binds type parameters to what they stand for, by pairs of types with them and without. A second that is null, and a
 /// part of one that has type parameters, say nothing.
 void BindTypes(const Array<TypeVar>& params, std::vector<std::pair<Type, Type>> pairs, PointerMap<Type>* bound);
-/// The same, with functions of type parameters of their own in places of types: each says what follows from what the
+/// The same, with functions with their own type parameters in places of types: each says what follows from what the
 /// others said.
 void BindTypes(const Array<TypeVar>& params, std::vector<std::pair<Type, Type>> pairs,
                const std::vector<std::pair<Type, FuncType>>& open, PointerMap<Type>* bound);

@@ -31,7 +31,7 @@ using Shape = Array<PrimExpr>;
 constexpr size_t kMostViews = 16;
 /// Masks and scales between a product and its softmax.
 constexpr int kMostSteps = 12;
-/// Of a head's keys: their products are as fast as the kernel, which fills registers.
+/// Elements of a head's keys up to which their products are as fast as the kernel, which fills registers.
 constexpr int64_t kFewElements = 128;
 constexpr std::string_view kLetters = "BHSD";
 
@@ -79,7 +79,7 @@ Product ProductOf(const Expr& e) {
   return p;
 }
 
-/// What is added to scores: an expression of the program, `factor` times; or a number where a condition holds, or does
+/// An addend of scores: an expression of the program, `factor` times; or a number where a condition holds, or does
 /// not, and 0 elsewhere.
 struct Mask {
   Expr value;
@@ -87,7 +87,7 @@ struct Mask {
   bool chooses = false, where_true = false;
   double number = 0;
 };
-/// What a softmax is taken of, followed down to a product.
+/// The operand of a softmax, followed down to a product.
 struct Scores {
   Product product;
   double scale = 1;
@@ -163,7 +163,7 @@ class AttentionFuser : public MixedModeMutator {
     return CallOf(moved, post->span, TypeAt(e)->shape);
   }
 
-  /// What a call that only arranges elements makes of its first operand's arrangement; false for other calls.
+  /// Applies a call that only arranges elements to its first operand's arrangement; false for other calls.
   static bool Step(const CallNode* call, StridedView* view) {
     const auto* type = TypeAt(GetRef<Expr>(call));
     if (!type || !HasKnownExtents(type->shape)) return false;
@@ -201,7 +201,7 @@ class AttentionFuser : public MixedModeMutator {
       if (steps[i].factor != 0) {
         found *= steps[i].factor;
       } else if (!Step(steps[i].call, &view)) {
-        // What has no form is computed.
+        // Values without a form are computed.
         view = StridedView(GetRef<Expr>(steps[i].call)), found = 1;
       }
     }
@@ -402,7 +402,7 @@ class AttentionFuser : public MixedModeMutator {
     return f;
   }
 
-  /// What is added to scores, as one operand: the masks from the product outwards. False where they have no such form.
+  /// The addend of scores as one operand: the masks from the product outwards. False where they have no such form.
   bool AddMask(Found* f, const Scores& s, size_t split) {
     Expr all;
     Shape of_all;
@@ -451,7 +451,7 @@ class AttentionFuser : public MixedModeMutator {
     return true;
   }
 
-  /// What `inner` (null: nothing) and the mask around it add. Equal ones of several layers are one expression.
+  /// The sum of `inner` (null: nothing) and the mask around it. Equal ones of several layers are one expression.
   Expr WithMask(const Expr& inner, const Mask& m, const Shape& shape) {
     const DataType t = DataType::Float(32);
     Expr& made = masks_[{inner.get(), m.value.get(), m.chooses, m.where_true, m.chooses ? m.number : m.factor}];

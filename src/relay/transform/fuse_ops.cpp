@@ -66,7 +66,7 @@ bool KernelType(const Type& type) {
 }
 
 /// Whether a call can become a kernel: it has loops, and every extent has a name. Views, where they are left outside,
-/// cost nothing by themselves; inside a kernel they cost index arithmetic. What stays outside runs operator by
+/// cost nothing by themselves; inside a kernel they cost index arithmetic. Code outside runs operator by
 /// operator, with the shapes of the moment.
 bool KernelCall(const CallNode* call, bool views) {
   const OpDef* def = DefOf(call->op);
@@ -93,7 +93,7 @@ int BitsOf(const ExprNode* e) {
   const auto* t = e->checked_type_.as<TensorTypeNode>();
   return t ? t->dtype.bits() : 0;
 }
-/// A resize that chooses an element for each of its own, where others compute means.
+/// A resize that chooses an element for each of its results, where others compute means.
 bool TakesNearest(const CallNode* call) {
   const auto* field =
       call->attrs.defined() ? runtime::TypeInfo::Get(call->attrs.type_index())->Find("method") : nullptr;
@@ -207,7 +207,7 @@ class Fuser {
       n.too_wide = n.sink >= 0 && TooWide(id);
     }
   }
-  /// Whether what would join lies between a node and its post-dominator in greater number than a group may have. Said
+  /// Whether more operators are between a node and its post-dominator than a group may have. Said
   /// once here, so that a wide net is not searched again from each of its nodes. Consumers are done.
   bool TooWide(int from) {
     const GraphNode& n = nodes_[from];
@@ -286,12 +286,12 @@ class Fuser {
     Join(roots, Find(sink));
   }
 
-  /// Whether operator `i` works element by element on value `from`, of its own shape.
+  /// Whether operator `i` works element by element on value `from`, of the same shape.
   bool FollowsElementwise(int from, int i) const {
     const GraphNode& n = nodes_[i];
     return n.kernel && n.pattern <= OpPattern::kBroadcast && SameShape(nodes_[from].expr, n.expr);
   }
-  /// Whether the steps that follow value `i` one by one only make wider elements of its own, for the epilogue of a
+  /// Whether the steps that follow value `i` one by one only make wider elements of it, for the epilogue of a
   /// heavy operator that is there already: memory between the two holds the narrow ones.
   bool WidenedElsewhere(int i) {
     for (int at = i; !nodes_[at].external && Consumers(at).size() == 1;) {

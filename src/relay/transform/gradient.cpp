@@ -59,7 +59,7 @@ bool FloatingTypes::Has(const Type& type) {
       }
     }
     if (waits && !has) continue;
-    // What was put above it is not needed where one part says it.
+    // Nodes put above it are not needed where one part says it.
     while (stack.back() != t) stack.pop_back();
     stack.pop_back();
     known_[t] = has;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Higher-order reverse-mode differentiation. A floating tensor travels as (value, reference to its adjoint). A
 // reference holds the function that goes back: each call of an operator puts one before it that adds to its arguments'
-// adjoints and then calls the one that was there. What this makes is Relay again, so it can be differentiated again.
+// adjoints and then calls the one that was there. The result is Relay again, so it can be differentiated again.
 #include <baton/relay/functor.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/transform.h>
@@ -24,7 +24,7 @@ bool IsFloating(const Type& t) {
   return tensor && tensor->dtype.is_floating();
 }
 
-/// The type that a value of a type has on its way: floating tensors become pairs, wherever they stand.
+/// The type that a value of a type has on its way: floating tensors become pairs everywhere.
 class Paired : public TypeMutator {
  public:
   using TypeMutator::VisitType_;
@@ -199,7 +199,7 @@ class HigherOrder {
   }
   void Seed(const Expr& pair, const Type& type, Chain* chain) {
     if (const auto* tensor = type.as<TensorTypeNode>()) {
-      // The same tensor may stand twice in the result, so ones are added.
+      // The same tensor may occur twice in the result, so ones are added.
       if (tensor->dtype.is_floating()) AddTo(pair, FilledTensor(tensor, Item(pair, 0, type), true), chain);
       return;
     }
@@ -310,7 +310,7 @@ class HigherOrder {
     }
     return chain->Push(Match(data, clauses, m->complete));
   }
-  /// A pattern with variables of this program. What a wildcard or a variable stands for is on its way as it is.
+  /// A pattern with variables of this program. Values of wildcards and variables are kept as they are.
   Pattern Own(const Pattern& p, const MatchNode* at) {
     if (const auto* v = p.as<PatternVarNode>()) {
       Var own(v->var->name_hint());
@@ -409,7 +409,7 @@ class HigherOrder {
       Expr pair = constant ? Expr() : Atom(a, chain);
       pairs.push_back(pair);
       Expr value = constant ? a : Primal(pair, KnownType(a));
-      // What is the same on its way: a variable of ours.
+      // The same value on its way: a variable of ours.
       if (!value->checked_type_.defined()) value->checked_type_ = KnownType(a);
       plain.args.push_back(value);
       active = active || (!constant && HasFloating(KnownType(a)));

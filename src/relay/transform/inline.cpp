@@ -28,7 +28,7 @@ class Inliner : public MixedModeMutator {
       return post;
     // Arguments are evaluated before the body, whatever they do.
     Function own = Downcast<Function>(RenewVars(it->second));
-    // What another compiler is to compile stays a function, called where it stands.
+    // A function for another compiler stays one, called in place.
     if (!own->GetAttr<String>(attr::kCompiler, String()).empty()) {
       auto n = make_object<CallNode>(*call);
       n->op = own;

@@ -173,7 +173,7 @@ class QuantizedValues {
     const bool once = IsUsedOnce(e) && call && (sums.Has(made) || (!call->args.empty() && IsUsedOnce(call->args[0])));
     return once ? sums.Scaled(made, static_cast<float>(scale)) : Expr();
   }
-  /// Signed bytes as unsigned ones, where they are stored so. Of the bytes, not before: what is not a number is 0
+  /// Signed bytes as unsigned ones, where they are stored so. Applied to bytes, not before: what is not a number is 0
   /// among signed bytes, and means the same number here.
   static Expr Moved(const Expr& bytes, const Steps& steps) { return steps.moved ? ToUnsigned(bytes) : bytes; }
   /// quantize(concatenate(x, y)) is concatenate(quantize(x), quantize(y)), which joins bytes; null where nothing is
@@ -297,7 +297,7 @@ class Maker : public MixedModeMutator {
     const auto* turned = pre->args[1].as<CallNode>();
     if (const auto* a = turned ? turned->attrs.as<TransposeAttrs>() : nullptr; a && product.op == op::dense) {
       w = CallOf(turned->args[0], op::qnn::dequantize);
-      // Of two dimensions: the first stays where it is, or the two change places.
+      // For two dimensions: the first stays where it is, or the two change places.
       if (!a->axes.defined() || (a->axes[0] != 0 && a->axes[0] != -2)) product.transpose = !product.transpose;
     }
     // A view of what was restored is a view of the bytes.

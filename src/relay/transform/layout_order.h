@@ -139,7 +139,7 @@ inline bool SliceInOrder(const StridedSliceAttrs& a, const Array<PrimExpr>& shap
     int64_t at, begin, end, stride;
   };
   std::vector<Cut> cuts;
-  bool leading = !a.axes.defined();  // the first dimensions, as they stand
+  bool leading = !a.axes.defined();  // the first dimensions in order
   for (int64_t i = 0; i < count; ++i) {
     int64_t d = a.axes.defined() ? a.axes[i] : i;
     d = d < 0 ? d + rank : d;

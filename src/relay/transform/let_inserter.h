@@ -18,7 +18,7 @@ Expr InsertLets(const Expr& expr, LetForm form);
 /// The module with all its functions in that form but primitive ones.
 IRModule InsertLets(const IRModule& mod, LetForm form);
 
-/// The expression with variables of its own for all that it binds.
+/// Returns the expression with new variables for all that it binds.
 Expr RenewVars(const Expr& expr);
 
 }  // namespace baton::relay

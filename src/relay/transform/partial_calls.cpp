@@ -159,7 +159,7 @@ PValue Evaluation::EvalCall(const CallNode* call, EvalFrame* frame, LetBlock* bl
   PValue callee =
       call->op->IsInstance<VarNode>() || call->op->IsInstance<GlobalVarNode>() ? Atom(call->op, frame) : nullptr;
   if (!callee) {
-    // A function that is called where it stands.
+    // A function that is called in place.
     const auto* f = call->op.as<FunctionNode>();
     if (!f || Opaque(f)) {
       store_.clear();

@@ -12,7 +12,7 @@
 
 namespace baton::relay::transform::partial {
 
-/// What may be left of a program of n nodes: kGrowth * n + kSlack bindings; calls are not unfolded beyond.
+/// Bound of the rest of a program of n nodes: kGrowth * n + kSlack bindings; calls are not unfolded beyond.
 constexpr int64_t kGrowth = 8, kSlack = 10000;
 
 class Evaluation {
@@ -36,7 +36,7 @@ class Evaluation {
 
   static Type In(const Type& type, const EvalFrame* frame);
   static Type TypeFor(const ExprNode* e, const EvalFrame* frame);
-  /// What the type parameters in `pattern` stand for, where `type` is what the pattern is.
+  /// Binds the type parameters in `pattern`, where `type` is the type of the pattern.
   static void Solve(const Type& pattern, const Type& type, Types* out);
   Expr Push(const ExprNode* original, Expr value, EvalFrame* frame, LetBlock* block);
 
@@ -91,7 +91,7 @@ class Evaluation {
   /// Whether a value fits; variables of the pattern get what they stand for.
   Answer Matches(const Pattern& pattern, const PValue& value, Bindings* bound);
 
-  /// The pattern with variables of its own, which are not known.
+  /// Returns the pattern with new variables, whose values are not known.
   Pattern Fresh(const Pattern& p, EvalFrame* frame);
 
   PValue EvalMatch(const MatchNode* m, EvalFrame* frame, LetBlock* block);

@@ -13,7 +13,7 @@
 namespace baton::relay::transform {
 namespace {
 
-// Regions for the compiler "default" are computed where they stand.
+// Regions for the compiler "default" are computed in place.
 constexpr std::string_view kDefault = "default";
 
 Type TypeOfExpr(const Expr& e) { return Downcast<Type>(e->checked_type()); }

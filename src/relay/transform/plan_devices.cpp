@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device planning. One walk over a function writes down which values must live on one device (DeviceDomains); what an
-// annotation fixes is settled first, then the uses at which a copy may stand, in the order of the program; the rest
+// annotation fixes is settled first, then the uses that may have a copy, in the order of the program; the rest
 // goes to the default device. A second walk writes the result into the program: copies where a value is used on another
 // device, `on_device(..., is_fixed=True)` on what is elsewhere than the expression around it (the argument of a copy,
 // the value of a let on another device), devices of parameters and results as attributes. An `on_device` at the end of
-// a function says where its result lies.
+// a function says where its result is.
 //
-// Where a copy may stand: at the result of on_device, at uses of variables and of values with several uses, at
+// Places of copies: at the result of on_device, at uses of variables and of values with several uses, at
 // arguments and results of calls of functions, at conditions of `if`. Arguments and result of an operator share their
 // device.
 #include <baton/relay/op.h>
@@ -159,7 +159,7 @@ GlobalVar ModulePlan::Specialise(const GlobalVarNode* var, const Signature& sign
 
 namespace {
 
-/// A copy with variables of its own, and the types of what it is a copy of.
+/// A copy with new variables, and the types of the original.
 class Renewer : public TypeKeeper {
  public:
   explicit Renewer(const Expr& e) {

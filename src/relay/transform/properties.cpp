@@ -14,7 +14,7 @@ namespace {
 
 using baton::transform::RegisterProperty;
 
-/// What a function that says "" for a node it is content with says of the first it is not.
+/// Returns the first answer other than "" of a function over nodes.
 template <class F>
 std::string FirstProblem(const IRModule& mod, const F& problem) {
   for (const auto& [var, f] : mod->functions) {

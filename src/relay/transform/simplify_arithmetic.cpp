@@ -93,7 +93,7 @@ double PowerOfTwoInverse(double c) {
   return std::frexp(std::fabs(c), &exp) == 0.5 && exp > -120 && exp < 120 ? 1 / c : 0;
 }
 
-/// min(max(min(max(x, a1), b1), a2), b2) has bounds of its own.
+/// min(max(min(max(x, a1), b1), a2), b2) has its own bounds.
 Expr ClipOf(const Found& f, double a1, double b1, double a2, double b2) {
   if (!(a1 <= b1) || !(a2 <= b2)) return Expr();
   auto within = [&](double v) { return std::min(std::max(v, a2), b2); };

@@ -47,7 +47,7 @@ Expr Made(const Found& f) {
 }
 
 // ---- Elements in another order: permutations of dimensions.
-/// The dimension of the argument for each of the result; empty where the call is no permutation.
+/// The dimension of the argument for each of the result; empty where the call is not a permutation.
 std::vector<int64_t> AxesOf(const CallNode* call) {
   const auto* in = call->args[0]->checked_type_.as<TensorTypeNode>();
   if (!in) return {};
@@ -303,7 +303,7 @@ std::vector<SimplifyRow> ShapeRows() {
        }},
       {"repeat(x, 1) -> x", E::kExact, kAll, true, Of("repeat", x),
        [](const Found& f) { return f.RootAttrs<RepeatAttrs>().repeats == 1 ? f[X()] : Expr(); }},
-      // What is made like another tensor, whose shape is known.
+      // Tensors made like another, whose shape is known.
       {"zeros_like(x) -> zeros", E::kExact, kAll, false, Of("zeros_like", x),
        [](const Found& f) { return Made<op::zeros>(f); }},
       {"ones_like(x) -> ones", E::kExact, kAll, false, Of("ones_like", x),

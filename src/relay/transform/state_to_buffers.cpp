@@ -116,7 +116,7 @@ class Rewriter : public MixedModeMutator {
     return plain || batch ? ReadInPlace(pre, post, batch) : post;
   }
 
-  /// What a transposition of a state's memory reads; null for other expressions.
+  /// Returns the operand of a transposition of a state's memory; null for other expressions.
   static const CallNode* StateUnder(const Expr& e) {
     const auto* t = e.as<CallNode>();
     if (!t || !t->op.same_as(op::transpose)) return nullptr;
@@ -126,7 +126,7 @@ class Rewriter : public MixedModeMutator {
 
   Expr Append(State* s, const Expr& post) {
     Expr rows = post.as<CallNode>()->args[0].as<TupleNode>()->fields[1];
-    // What the model calls them: types belong to its expressions.
+    // The model's names of them: types belong to its expressions.
     Expr typed = s->rows;
     Axes order = s->order;
     const Axes own = AxesOf(typed, order.size());
@@ -161,7 +161,7 @@ class Rewriter : public MixedModeMutator {
     return out;
   }
 
-  /// A product that reads a state does so where it lies. Importers give a product of stacks one dimension for the whole
+  /// A product reads a state in place. Importers give a product of stacks one dimension for the whole
   /// stack, by views; here it has those of the state.
   Expr ReadInPlace(const CallNode* pre, const Expr& post, bool batch) {
     const auto* call = post.as<CallNode>();

@@ -15,7 +15,7 @@ class StridedView {
   /// The tensor as it is; it has a type of known extents (literals, or expressions of symbols).
   explicit StridedView(const Expr& source);
 
-  /// What becomes of a value of this arrangement; false, and then it is of no further use, where that has no form.
+  /// Applies a step to this arrangement; returns false, and leaves it unusable, where the result has no form.
   bool Transpose(const std::vector<int64_t>& axes);
   bool Reshape(const Array<PrimExpr>& shape);
   bool BroadcastTo(const Array<PrimExpr>& shape);

@@ -247,7 +247,7 @@ class Converter {
     made->span = from->span;
     return made;
   }
-  /// What is bound by a let.
+  /// The value bound by a let.
   Expr Direct(const Expr& value) {
     if (const auto* f = value.as<FunctionNode>()) {
       if (IsPrimitiveFunction(value)) return value;
@@ -346,7 +346,7 @@ Function ToCps(const Function& func, IRModule* mod) {
   return out;
 }
 
-/// The type of what the continuation takes; null if it is no function with one.
+/// Returns the parameter type of the continuation; null if it is not a function of one.
 Type ResultThroughContinuation(const Type& type) {
   const auto* f = type.as<FuncTypeNode>();
   if (!f || f->arg_types.empty() || f->type_params.empty()) return Type();

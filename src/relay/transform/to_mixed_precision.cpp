@@ -22,7 +22,7 @@ struct Rule {
 };
 
 /// Values are held in float32 as before, by casts; what a cast is made of is used in its place where a consumer takes
-/// the narrow type, and casts that nothing uses are no part of the result.
+/// the narrow type, and casts that nothing uses are not part of the result.
 class Narrower : public MixedModeMutator {
  public:
   Narrower(DataType narrow, int64_t missing_op_mode, const Function& f)
@@ -110,7 +110,7 @@ class Narrower : public MixedModeMutator {
     return f->Get(attrs.get()).As<DataType>() == DataType::Float(32);
   }
 
-  /// What a result is made of, where that is narrow. Chains of lets are long in practice: no recursion over them.
+  /// The source of a result, where that is narrow. Chains of lets are long in practice: no recursion over them.
   Expr NarrowResult(const Expr& result) const {
     std::vector<Let> lets;
     Expr e = result;

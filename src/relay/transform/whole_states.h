@@ -3,7 +3,7 @@
 
 namespace baton::relay::transform {
 
-/// Attribute of main: numbers of the inputs that become what an output is, as a whole. Their outputs stand behind those
+/// Attribute of main: numbers of the inputs that become what an output is, as a whole. Their outputs come behind those
 /// that callers get, in this order.
 inline constexpr const char* kWholeStates = "whole_states";
 

@@ -92,7 +92,7 @@ class TakenNarrow {
 };
 
 /// Values are held in half width as before, by casts; what such a cast is made of is used in its place by operators
-/// that compute, and casts that nothing uses are no part of the result.
+/// that compute, and casts that nothing uses are not part of the result.
 class Widener : public MixedModeMutator {
  public:
   /// `taken`: of a program for which half floats were asked; null: of one that says them itself.
@@ -118,7 +118,7 @@ class Widener : public MixedModeMutator {
     if (!is_cast && def->attrs && HasField(call->attrs, "dtype")) return post;
     const bool to_half = HoldsHalf(pre->checked_type_);
     const bool moves = def->traits.values != Values::kComputes || is_cast || !to_half;
-    // What only moves elements, or reads them, takes them as they are; in half width they take half the time.
+    // Operators that only move or read elements take them as they are; in half width they take half the time.
     bool any_wide = false;
     for (size_t i = 0; i < call->args.size(); ++i) {
       const auto at = static_cast<int64_t>(i);
@@ -194,7 +194,7 @@ class Widener : public MixedModeMutator {
     *attrs = own;
   }
 
-  /// What a cast made here narrows; null for other expressions.
+  /// Returns the operand of a cast made here; null for other expressions.
   const Expr* MadeOf(const Expr& e) const {
     const auto* made = wide_.find(e);
     return made ? &made->second : nullptr;

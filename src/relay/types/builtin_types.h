@@ -10,7 +10,7 @@ namespace baton::relay {
 
 /// The type of what `memory.alloc_storage` gives. Texts say `Storage[]`.
 Type StorageType();
-/// The type of a value that functions of the host make and take, and that is no tensor. Texts say `HostValue`.
+/// The type of a value that functions of the host make and take, other than a tensor. Texts say `HostValue`.
 Type HostValueType();
 /// True for the name of such a type.
 bool IsBuiltinType(std::string_view name);

@@ -8,7 +8,7 @@
 namespace baton::relay {
 namespace {
 
-/// What a call's type parameters stand for: those that it states; of an operator, the types of the arguments; else what
+/// Values of a call's type parameters: those that it states; of an operator, the types of the arguments; else what
 /// makes the callee's type that of the arguments and the result. Empty where types are not known.
 Array<Type> TypeArgsOf(const Call& call) {
   if (!call->type_args.empty()) return call->type_args;

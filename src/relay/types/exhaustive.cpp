@@ -76,7 +76,7 @@ class Cases {
     std::vector<ClauseIndex> clauses;  ///< none excludes it; in their order
   };
 
-  /// What the clause has at the first place that it looks into and the candidate leaves open; null if there is none.
+  /// Returns the clause's pattern at the first place that it looks into and the candidate leaves open, or null.
   static const PatternNode* FirstOpen(const PatternNode* clause, const PatternNode* candidate, PatternPath* place) {
     struct Level {
       const PatternNode *clause, *candidate;
@@ -103,7 +103,7 @@ class Cases {
     }
     return nullptr;
   }
-  /// What a clause that does not exclude a candidate has at a place of it; null: anything.
+  /// The pattern at a place of a clause that does not exclude a candidate; null: anything.
   static const PatternNode* At(const PatternNode* clause, const PatternPath& place) {
     for (size_t i : place) {
       if (IsAny(clause)) return nullptr;
@@ -132,7 +132,7 @@ class Cases {
   }
   Array<Pattern> Anything(size_t n) { return Array<Pattern>(std::vector<Pattern>(n, any_)); }
 
-  /// The candidate as several, by what can stand at a place where a clause has `looks`; the first is to come next.
+  /// The candidate as several, by the patterns of a place where a clause has `looks`; the first is to come next.
   void Split(const Candidate& candidate, const PatternPath& place, const PatternNode* looks,
              std::vector<Candidate>* work) {
     std::vector<std::pair<Pattern, size_t>> kinds;  // with their numbers of fields

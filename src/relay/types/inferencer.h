@@ -7,7 +7,7 @@
 // first.
 //
 // Types from an earlier run are reused. A typed node is the root of a typed graph, and nodes do
-// not change, so its type stands as long as that of each variable and global in it does. Hence three modes:
+// not change, so its type holds as long as that of each variable and global in it does. Hence three modes:
 // - kNew: take typed nodes as they are; if a variable or a global turns out to have another type than before:
 // - kParts: go through everything; a node whose children kept their types keeps its own;
 // - kAll: find every type anew; also tried before an error is reported.
@@ -125,7 +125,7 @@ class Inferencer final : private TypeReporter {
   Function WithGuards(const Function& f) const;
   /// Reports an error for each type that is not known completely.
   void CheckComplete();
-  /// Of the types that nodes have, the first that contradicts what was found; "" where none does. An extent that one of
+  /// Returns the first type of a node that contradicts the inferred one, or "". An extent that one of
   /// them leaves open contradicts nothing.
   std::string Contradiction();
   /// Writes the types into the nodes. The expression itself, or a copy where a node had another type.
@@ -156,7 +156,7 @@ class Inferencer final : private TypeReporter {
     }
     return nullptr;
   }
-  /// Where a part stands: a variable or a constructor has the place of its definition, so what it is a part of.
+  /// The place of a part: a variable or a constructor has the place of its definition, so what it is a part of.
   static const BaseExprNode* Place(const ExprNode* operand, const ExprNode* whole) {
     const bool own =
         operand->span.defined() && !operand->IsInstance<VarNode>() && !operand->IsInstance<ConstructorNode>();

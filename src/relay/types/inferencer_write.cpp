@@ -7,7 +7,7 @@
 namespace baton::relay::inference {
 namespace {
 
-/// What a function states is checked: attributes of an operator may have asked for a dimension that there cannot be.
+/// Checks the types that a function states: an attribute may have asked for a dimension that there cannot be.
 /// Tuples that are in `checked` were.
 void CheckDimensions(const Type& type, PointerSet* checked) {
   std::vector<Type> todo{type};

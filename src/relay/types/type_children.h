@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Children of a type, for traversals with a stack of their own.
+// Children of a type, for traversals with an explicit stack.
 #pragma once
 
 #include <baton/relay/expr.h>

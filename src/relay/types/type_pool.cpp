@@ -67,7 +67,7 @@ bool TypePool::Hash(const Type& t, uint64_t* hash) {
   return true;
 }
 
-/// Of two of one hash.
+/// Whether two types of one hash are the same.
 bool TypePool::Same(const Type& a, const Type& b) {
   if (a.same_as(b)) return true;
   if (a.type_index() != b.type_index()) return false;

@@ -16,7 +16,7 @@ inline bool HasTypeChildren(const Object* t) {
          t->IsInstance<TypeCallNode>();
 }
 
-/// What inference did on a thread so far. A caller that infers for a check of its own sets the counts back.
+/// Counts of inference on a thread so far. A caller that infers for its own check sets the counts back.
 struct InferenceWork {
   int64_t types = 0;        ///< looked at by inference and its solver, at any depth of other types
   int64_t expressions = 0;  ///< visited
@@ -29,7 +29,7 @@ class TypePool {
   TypePool(const TypePool&) = delete;
   ~TypePool();
   /// The type that was handed in first of all that are equal to `t`. Tensors are equal by their extents, of which those
-  /// that are no literals are taken by identity; tuples and functions by the identity of their parts, so that a deep
+  /// that are not literals are taken by identity; tuples and functions by the identity of their parts, so that a deep
   /// type costs no more than a flat one, type variables in them are allowed, and the parts are to be shared first. Any
   /// other kind of type stays itself.
   Type Share(Type t) {

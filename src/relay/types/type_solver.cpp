@@ -149,7 +149,7 @@ bool TypeSolver::Unify(const Type& x, const Type& y) {
 
 bool TypeSolver::UnifyChildren(const Type& x, const Type& y, std::vector<const Object*>* noted) {
   std::vector<std::pair<Type, Type>> stack{{x, y}};
-  // Of two types without unbound type variables nothing gets bound: that they agree is found once, not once for each
+  // Two types without unbound type variables bind nothing: that they agree is found once, not once for each
   // type that they are parts of.
   if (const Type a = Find(x), b = Find(y);
       a.defined() && b.defined() && !a.same_as(b) && HasTypeChildren(a.get()) && HasTypeChildren(b.get())) {
@@ -280,14 +280,14 @@ Array<TypeVar> TypeSolver::InOrderOf(const FuncTypeNode* p, const FuncTypeNode* 
 Type TypeSolver::Resolve(const Type& t) {
   if (!t.defined() || t->IsInstance<TensorTypeNode>() || pool_->Plain(t)) return t;
   if (const Type* known = resolved_.Find(t.get())) return *known;
-  // Of what has no unbound type variable, each part is mapped once, not once for each type that it is a part of.
+  // Each part without unbound type variables is mapped once, not once for each type that it is a part of.
   const bool whole = HasTypeChildren(t.get()) && !FirstUnbound(t);
   return MapType(
       t,
       [this](const Type& leaf) -> Type {
         if (!leaf->IsInstance<IncompleteTypeNode>()) return leaf;
         Type to = Find(leaf);
-        // Unbound, or bound to something that may have type variables of its own.
+        // Unbound, or bound to something that may have type variables.
         return to->IsInstance<IncompleteTypeNode>() ? to : Resolve(to);
       },
       [this](const Type& child) -> const Type* {
@@ -303,7 +303,7 @@ Type TypeSolver::Resolve(const Type& t) {
 }
 
 Type TypeSolver::Substitute(const Type& t, const std::vector<std::pair<const Object*, Type>>& with) {
-  Type inner;  // the last function type with parameters of its own that are in `with`
+  Type inner;  // the last function type with own parameters that are in `with`
   return MapType(
       t,
       [&](const Type& leaf) -> Type {

@@ -26,7 +26,7 @@ Interpreter::Interpreter(const PrimFunc& f, const std::vector<NDArray>& args, co
     }
     now_.memory[b->data.get()] = {args[i], args[i].numel()};
     now_.memory[p.get()] = now_.memory[b->data.get()];
-    // Sizes that are no parameters are read from the array's shape.
+    // Sizes that are not parameters are read from the array's shape.
     for (size_t d = 0; d < b->shape.size() && b->shape.size() == args[i].shape().size(); ++d) {
       const PrimExpr& size = b->shape[static_cast<int64_t>(d)];
       if (size.as<VarNode>()) now_.vars.emplace(size.get(), Scalar{args[i].shape()[d], 0});

@@ -25,7 +25,7 @@ bool IsFixed(const PrimExpr& e) {
 
 class Hoister : public StmtMutator {
  public:
-  /// `basic`: only the condition within its loops; otherwise bindings and allocations may stand between.
+  /// `basic`: only the condition within its loops; otherwise bindings and allocations may be between.
   Hoister(bool basic, bool scopes) : basic_(basic), scopes_(scopes) {}
   using StmtMutator::VisitStmt_;
 

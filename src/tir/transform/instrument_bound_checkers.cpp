@@ -45,7 +45,7 @@ class BoundCollector : public ExprVisitor {
   void VisitExpr_(const OrNode* op) final { Guarded(op->a, op->b, false); }
   void VisitExpr_(const LetNode* op) final {
     VisitExpr(op->value);
-    // The assertion stands before the statement, where the variable is not bound: the condition binds it again.
+    // The assertion comes before the statement, where the variable is not bound: the condition binds it again.
     const size_t first = checks.size();
     VisitExpr(op->body);
     for (size_t i = first; i < checks.size(); ++i) {

@@ -14,7 +14,7 @@ class Lifter : public StmtMutator {
 
   Stmt VisitStmt_(const ForNode* op) final { return Above<For>(StmtMutator::VisitStmt_(op), op->loop_var.get()); }
   Stmt VisitStmt_(const LetStmtNode* op) final {
-    // What the mark is of would be evaluated without its value.
+    // The operand of the mark would be evaluated without its value.
     if (HasSideEffect(op->value)) return StmtMutator::VisitStmt_(op);
     return Above<LetStmt>(StmtMutator::VisitStmt_(op), op->var.get());
   }

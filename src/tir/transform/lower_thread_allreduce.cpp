@@ -100,7 +100,7 @@ class Lowerer : public StmtMutator {
         a.push_back(BufferLoad(s, {own}));
         b.push_back(BufferLoad(s, {own + half}));
       }
-      // Of several values all are read before one is written.
+      // All of several values are read before one is written.
       const std::vector<PrimExpr> sums = Combined(reducer, a, b);
       Array<Stmt> stores;
       std::vector<Var> held;

@@ -22,7 +22,7 @@ Buffer View(const Var& pointer, DataType dtype, int64_t size) {
   return Buffer(std::move(n));
 }
 
-/// Sizes in the shapes of buffers that are no parameters become parameters, at the end.
+/// Sizes in the shapes of buffers that are not parameters become parameters, at the end.
 PrimFunc WithSizes(const PrimFunc& f) {
   for (const auto& [p, b] : f->buffer_map) {
     if (!b->IsDense())
@@ -50,7 +50,7 @@ PrimFunc WithSizes(const PrimFunc& f) {
 
 namespace {
 
-/// A variable that is bound around a body, or an assertion that stands before it.
+/// A variable that is bound around a body, or an assertion before it.
 struct Wrap {
   std::optional<Var> var;  // none: an assertion
   PrimExpr value;
@@ -81,7 +81,7 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
   api.func = WithSizes(func);
   const Array<Var>& params = api.func->params;
   const auto& buffers = api.func->buffer_map;
-  // Variables that are a dimension of a buffer as they stand; trailing parameters that are need not be given.
+  // Variables that are a dimension of a buffer themselves; trailing parameters that are need not be given.
   std::unordered_set<const Object*> sizes;
   for (const Var& p : params) {
     if (!buffers.count(p)) continue;

@@ -80,7 +80,7 @@ class Splitter : public StmtMutator {
   Stmt VisitStmt_(const AttrStmtNode* op) final {
     if (op->attr_key != kThreadExtent) return StmtMutator::VisitStmt_(op);
     const Stmt kernel = GetRef<Stmt>(op);
-    AxesOf(kernel);  // throws for what is no kernel
+    AxesOf(kernel);  // throws unless it is a kernel
     Uses uses;
     uses.VisitStmt(kernel);
     Array<Var> params;

@@ -70,7 +70,7 @@ class Flattener : public StmtExprMutator {
   BufferMap flat_;
 };
 
-/// The body under a mark for each parameter, with its number of elements. Those that are marked already stay so.
+/// The body under a mark for each parameter, with its number of elements. Parameters that are marked already stay so.
 Stmt WithBounds(const PrimFunc& f) {
   Stmt body = f->body;
   if (const auto* a = body.as<AttrStmtNode>(); a && a->attr_key == kBound) return body;

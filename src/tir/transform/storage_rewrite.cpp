@@ -169,7 +169,7 @@ PrimFunc PlanStorage(const PrimFunc& f) {
   std::vector<Buffer> dynamic;
   while (const auto* a = body.as<AllocateNode>()) {
     const int64_t* n = as_const_int(a->buffer->shape.size() == 1 ? a->buffer->shape[0] : PrimExpr(AnyDim()));
-    // Registers, and what the threads of a block share, are no workspace.
+    // Registers, and memory shared by the threads of a block, are not workspace.
     const String scope = a->buffer->scope();
     bool plan = n && (scope == "" || scope == "global") && a->buffer->name != kArenaName;
     (plan ? buffers : dynamic).push_back(a->buffer);

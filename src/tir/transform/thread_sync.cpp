@@ -343,7 +343,7 @@ class Syncer : public StmtMutator {
     if (at.defined()) KeepSpan(at, sync);
     return sync;
   }
-  /// Records accesses; whether a barrier has to stand before them.
+  /// Records accesses; whether a barrier has to come before them.
   bool Meet(const Accesses& now, const Stmt& at) {
     const bool sync = Conflict(pending_, now);
     if (sync) {
@@ -365,7 +365,7 @@ class Syncer : public StmtMutator {
     c.VisitStmt(s);
     return Behind(Meet(c.found, s), s);
   }
-  /// A statement that some threads run: a barrier may stand before it, not within.
+  /// A statement that some threads run: a barrier may come before it, not within.
   template <class F>
   Stmt Divergent(const Stmt& s, F inside) {
     Collector c(*this);

@@ -15,7 +15,7 @@ namespace {
 class Remover : public StmtMutator {
  public:
   std::unordered_map<int, const AttrStmtNode*> first;
-  std::unordered_set<const Object*> bound;  ///< variables of what stands between them
+  std::unordered_set<const Object*> bound;  ///< variables bound between them
   using StmtMutator::VisitStmt_;
   Stmt VisitStmt_(const AttrStmtNode* op) final {
     const int axis = ThreadAxis(op);

@@ -11,7 +11,7 @@
 namespace baton::tir {
 namespace {
 
-/// Of all vector registers of a processor that has many large ones. What is not smaller lies in memory: written out,
+/// Bytes of all vector registers of a processor with many large ones. Larger arrays are in memory: written out,
 /// loops over it would only be longer.
 constexpr int64_t kRegisterBytes = 32 * 64;
 

@@ -179,7 +179,7 @@ class Vectorizer : public StmtExprMutator {
     if (indices[0].dtype().is_vector()) throw NoVectorForm();
     return VisitExpr(indices[0]);
   }
-  /// A register of each lane: element i of lane l lies at i * lanes + l.
+  /// A register of each lane: element i of lane l is at i * lanes + l.
   PrimExpr WideIndex(const PrimExpr& i) {
     PrimExpr lanes(static_cast<int64_t>(lanes_));
     const PrimExpr one = make_int(i.dtype().element_of(), 1);

@@ -157,13 +157,8 @@ class PartlyCompiled(Executable):
     def __init__(self, parts, limits=None):
         self._parts, self._module, self._specialize, self.artifact = parts, None, None, None
         self.limits = limits
-        self.inputs = (*(info for info, _ in parts.inputs), *(info for info, _ in parts.buffers))
-        self.outputs = tuple(parts.outputs)
-        self._forms, self._kept, self.donated, self._given = None, None, {}, ()
-        self._read_forms(parts.forms)
-        self._order = tuple(info.name for info in self.inputs)
-        self._executors, self._stateful = [], False
-        self._runner_of_all = (self._kept.around(parts, self._order) if self._kept else self._shown, None)
+        self._read((info for info, _ in (*parts.inputs, *parts.buffers)), parts.outputs, parts.forms)
+        self._run_parts = self._kept.around(parts, self._order) if self._kept else self._shown
 
     def _shown(self, *arrays):
         out = self._parts(*arrays)
@@ -178,7 +173,7 @@ class PartlyCompiled(Executable):
         arrays = self._arguments(args, kwargs)
         explain_misfit(self.inputs, self._forms, arrays, None)
         self._parts.check(arrays)
-        return self._run(self._runner_of_all[0], arrays, arrays)
+        return self._run(self._run_parts, arrays, arrays)
 
     def _refuse(self, *args, **kwargs):
         names = ", ".join(dict.fromkeys(name for name, _, _ in self.report.left))
@@ -194,6 +189,3 @@ class PartlyCompiled(Executable):
 
     def _raw_manifest(self):
         return {}
-
-    def _function(self, name: str):
-        return None

@@ -6,6 +6,7 @@ import warnings
 
 from ... import runtime
 from ...error import UnsupportedError
+from ...runtime.runner import Runner
 from ...runtime.values import fitted
 from .debugger.json_graph import JsonGraph, is_graph
 
@@ -71,9 +72,7 @@ class GraphModule:
     def _fitted(self, key, value):
         """A value as an array of the dtype of an input, which a name or a number tells."""
         if self._dtypes is None:
-            info = self.module["get_input_info"]
-            rows = [info(i) for i in range(self.get_num_inputs())]
-            self._dtypes = {k: str(row[2]) for i, row in enumerate(rows) for k in (i, str(row[0]))}
+            self._dtypes = {k: row[2] for i, row in enumerate(Runner(self.module).rows("input")) for k in (i, row[0])}
         return fitted(_array(value), self._dtypes.get(key), str(key))
 
     def set_input_zero_copy(self, key=None, value=None, **params):
@@ -106,19 +105,16 @@ class GraphModule:
 
     def get_input_names(self):
         """Names of the inputs, in order."""
-        name = self.module["get_input_name"]
-        return [name(i) for i in range(self.get_num_inputs())]
+        return Runner(self.module).names("input")
 
     def get_output_names(self):
         """Names of the outputs, in order."""
-        name = self.module["get_output_name"]
-        return [name(i) for i in range(self.get_num_outputs())]
+        return Runner(self.module).names("output")
 
     def get_input_info(self):
         """(shapes by name, dtypes by name) of the inputs."""
-        info = self.module["get_input_info"]
-        rows = [info(i) for i in range(self.get_num_inputs())]
-        return {r[0]: tuple(r[1]) for r in rows}, {r[0]: str(r[2]) for r in rows}
+        rows = Runner(self.module).rows("input")
+        return {r[0]: r[1] for r in rows}, {r[0]: r[2] for r in rows}
 
     def get_output(self, index, out=None):
         """An output of the last run; copied to `out` if given."""
@@ -159,24 +155,18 @@ class GraphModule:
     ):
         """Times runs of the model, on inputs by name if they are given: seconds a run, averaged over `number` runs, `repeat`
         times. With `end_to_end`, copying inputs in and outputs out counts too."""
-        import time
-
-        from ...runtime.module import BenchmarkResult
-
         self.set_input(**kwargs)
         if not end_to_end:
             return self.module.time_evaluator(func_name, device, number, repeat, min_repeat_ms or 0, cooldown_interval_ms, repeats_to_cooldown)()
         names = kwargs or {n: self.get_input(n) for n in self.get_input_names()}
-        results = []
-        for _ in range(repeat):
-            begin = time.perf_counter()
-            for _ in range(number):
-                self.set_input(**names)
-                self._run()
-                for i in range(self.get_num_outputs()):
-                    self.get_output(i).numpy()
-            results.append((time.perf_counter() - begin) / number)
-        return BenchmarkResult(results)
+
+        def once():
+            self.set_input(**names)
+            self._run()
+            for i in range(self.get_num_outputs()):
+                self.get_output(i).numpy()
+
+        return runtime.module.timed(once, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown, limit_zero_time_iterations)
 
 
 class GraphOfFunctions(JsonGraph, GraphModule):

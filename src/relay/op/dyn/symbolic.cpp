@@ -190,7 +190,7 @@ Expr SymbolicSplit(const Expr& data, const ExtentList& sizes, int64_t axis) {
     const PrimExpr end = last ? in[axis] : Canonical(begin + size);
     Expr part = Between(data, axis, begin, end);
     if (last && !tir::ExprDeepEqual(Canonical(begin + size), Canonical(in[axis]))) {
-      // What is left has to be as long as it is said to be.
+      // The rest has to be as long as it is said to be.
       std::vector<PrimExpr> shape(in.begin(), in.end());
       shape[static_cast<size_t>(axis)] = size;
       part = ReshapeTo(part, shape);

@@ -50,7 +50,7 @@ struct Dilation2DAttrs : AttrsNode<Dilation2DAttrs> {
   }
 };
 
-/// Where a 4-d image's dimensions stand.
+/// Places of a 4-d image's dimensions.
 struct Dims4 {
   int64_t n, c, h, w;
 };
@@ -87,7 +87,7 @@ Tensor LowerCropAndResize(const CropAndResizeAttrs& a, const Tensors& in, const 
   const auto* out = AsTensor(out_type);
   DataType t = boxes.dtype().bits() == 64 ? DataType::Float(64) : DataType::Float(32), i64 = DataType::Int(64);
   PrimExpr number = boxes.shape()[0];
-  // Where row (or column) k of crop b lies in data.
+  // The place of row (or column) k of crop b in data.
   auto where = [&](int64_t dim, int64_t low, int64_t count, const char* name) {
     return te::Compute(
         Shape{number, PrimExpr(count)},

@@ -38,7 +38,7 @@ struct AffineGridAttrs : AttrsNode<AffineGridAttrs> {
   }
 };
 
-/// x mirrored at low and high until it lies between them.
+/// x mirrored at low and high until it is between them.
 PrimExpr Reflect(const PrimExpr& x, const PrimExpr& low, const PrimExpr& high) {
   DataType t = x.dtype();
   PrimExpr range = high - low, period = max(range * Lit(2, t), Lit(1e-6, t));
@@ -117,7 +117,7 @@ Tensor LowerGridSample(const GridSampleAttrs& a, const Tensors& in) {
           return p;
         },
         "grid_where"));
-    // Of each tap: its element, -1 outside where that counts as 0; and its weight.
+    // For each tap: its element, -1 outside where that counts as 0; and its weight.
     Shape tapped = spots;
     tapped.push_back(PrimExpr(taps));
     auto spot = [&](const Shape& i) { return Shape(i.begin(), i.begin() + (space + 1)); };

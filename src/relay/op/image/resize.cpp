@@ -126,7 +126,7 @@ struct Plan {
   DataType dtype;  ///< of the result
 };
 
-/// Where element x of the result lies in data.
+/// The place of element x of the result in data.
 PrimExpr Coordinate(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
   PrimExpr x = cast(kCoordinate, index);
   const Real n(a.from), width = a.scale * n;

@@ -29,7 +29,7 @@ Ints PlacesOf(const String& layout) {
   }
   return at;
 }
-/// Of these dimensions in a layout, those of (B, H, S, D).
+/// The dimensions of (B, H, S, D) among these in a layout.
 Shape InOrder(const Shape& shape, const String& layout) {
   Shape out;
   for (int64_t at : PlacesOf(layout)) out.push_back(shape[at]);

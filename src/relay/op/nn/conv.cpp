@@ -19,7 +19,7 @@
 namespace baton::relay {
 namespace {
 
-/// Where a weight's dimensions stand. For a plain convolution O are output channels and I those of a group's input.
+/// Places of a weight's dimensions. For a plain convolution O are output channels and I those of a group's input.
 struct KernelLayout {
   std::vector<topi::LayoutDim> dims;
   int64_t o = -1, i = -1, o_block = 1, i_block = 1;

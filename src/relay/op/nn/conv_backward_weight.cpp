@@ -31,7 +31,7 @@ Type BackwardWeightType(const ConvAttrs<N>& a, const TypeArgs& in) {
 }
 /// With more taps than these the convolution is faster than a product.
 constexpr int64_t kMostTaps = 9;
-/// Beyond so many elements each tap has a product of its own, so that what the taps see is not in memory at once.
+/// Beyond so many elements each tap has its own product, so that what the taps see is not in memory at once.
 constexpr int64_t kMostSeen = 2 << 20;
 
 Expr StepsOf(const Expr& data, const Ints& begin, const Ints& end, const Ints& strides) {

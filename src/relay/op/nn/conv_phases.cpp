@@ -24,7 +24,7 @@ constexpr int64_t kMostPhases = 1024;
 struct PhaseGroup {
   int64_t first = 0, count = 0;  ///< phases
   int64_t taps = 0;              ///< of the window; 0: no input reaches these phases
-  int64_t last_tap = 0;  ///< where the window's last tap, the one furthest behind, lies: input - result / stride
+  int64_t last_tap = 0;          ///< place of the window's last tap, the one furthest behind: input - result / stride
 };
 /// One dimension: result o is of phase o % stride.
 struct PhaseDim {

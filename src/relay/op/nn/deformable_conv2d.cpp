@@ -25,7 +25,7 @@ struct DeformableConv2DAttrs : ConvFields<DeformableConv2DAttrs, 2> {
   }
 };
 
-/// Where the dimensions of a plain order are in a layout; empty where it is no order of the same.
+/// Where the dimensions of a plain order are in a layout; empty where it orders others.
 Ints PlacesIn(const String& layout, std::string_view plain) {
   Ints at;
   for (const char axis : plain) {
@@ -195,7 +195,7 @@ Expr DecomposeDeformableConv2D(const Call& call, const Array<Expr>& args) {
   Val offset = AsVal(Reshape(args[1], ToArray(spots)), at.dtype(1), t);
   std::vector<Taps> taps;
   for (int d = 0; d < 2; ++d) {
-    // Where the window's element lies without its offset, (elements of the window, oh, ow).
+    // The place of the window's element without its offset, (elements of the window, oh, ow).
     std::vector<int64_t> within, steps;
     for (int64_t k = 0; k < size; ++k) within.push_back((d == 0 ? k / w[3] : k % w[3]) * dilation[d] - pad.begin[d]);
     for (int64_t k = 0; k < out[d + 2]; ++k) steps.push_back(k * strides[d]);

@@ -14,7 +14,7 @@
 namespace baton::relay {
 namespace {
 
-/// What is asked of weight, scale and zero, which are operands `first` and the two behind it. Elements of a byte.
+/// Requirements of weight, scale and zero, which are operands `first` and the two behind it. Elements of a byte.
 int64_t CheckWeight(const MatmulNBitsAttrs& a, const TypeArgs& in, int first) {
   in.Floating(first + 1, "R1");
   if (in.dtype(first + 2) != DataType::UInt(8)) in.SameDtype(first + 1, first + 2, "R1");
@@ -113,7 +113,7 @@ class NBitsLoops {
         rounds_(a.activations == 8) {
     lead_ = Shape(out->shape.begin(), out->shape.end() - 1);
     rows_ = topi::Product(lead_);
-    // Of a longer block, parts: so many rows of the weight are unpacked at a time.
+    // Longer blocks are split: so many rows of the weight are unpacked at a time.
     step_ = block_ <= kMostRows ? block_ : std::gcd(block_, kMostRows);
     step_ = std::max(step_, each_);
     depth_ = w_->shape[panel_ > 0 ? 1 : 0] * PrimExpr(each_);
@@ -211,7 +211,7 @@ class NBitsLoops {
     Array<tir::Stmt> all{in_parallel(floordiv(n, PrimExpr(kColumns)), [&](const PrimExpr& p) {
       return Tile({p * PrimExpr(kColumns), PrimExpr(), kColumns});
     })};
-    // What is left of the columns: a tile of each power of two below.
+    // The remaining columns: a tile of each power of two below.
     for (int64_t width = kColumns / 2; width >= 1; width /= 2) {
       const PrimExpr begin = floordiv(n, PrimExpr(2 * width)) * PrimExpr(2 * width);
       const PrimExpr there = floormod(floordiv(n, PrimExpr(width)), PrimExpr(2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations. Those that normalise by the data's own moments are kernels of a few passes; batch_norm at inference
+// Normalisations. Those by the data's own moments are kernels of a few passes; batch_norm at inference
 // is arithmetic with constants, said in other operators so that it folds into its neighbours.
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>

@@ -607,7 +607,7 @@ Grads MaxUnpoolBack(const Call& call, const Expr& grad) {
   auto read = [&](const Expr& data) {
     return MakeCall<TakeAttrs>(op::take, {Flatten(data), at.arg(1)}, [](TakeAttrs* t) { t->axis = PrimExpr(0); });
   };
-  // Of several elements with the same destination the last one wins. Indices start at 1; 0 means no element.
+  // The last of several elements with the same destination wins. Indices start at 1; 0 means no element.
   Expr numbers = Reshape(Add(Iota(n), MakeScalar(1, DataType::Int(64))), ToArray(dims));
   Expr placed = read(MakeCall(op::max_unpool, {numbers, at.arg(1)}, call->attrs));
   return {Where(MakeCall(op::equal, {placed, numbers}), read(grad), MakeScalar(0, at.dtype(0))), Expr()};

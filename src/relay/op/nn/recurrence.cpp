@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers: one direction of an RNN, a GRU or an LSTM over a whole sequence. What the input adds to the gates
+// Recurrent layers: one direction of an RNN, a GRU or an LSTM over a whole sequence. The input's part of the gates
 // is a product of all steps at once, outside; here is the loop over the steps.
 #include <baton/ir/target.h>
 #include <baton/relay/op/nn.h>
@@ -62,7 +62,7 @@ struct Places {
   Cell cell;
   int candidate = -1, scale = -1, offset = -1, zero = -1;
   int h0 = -1, c0 = -1, bias = -1, peepholes = -1, lengths = -1, count = 2;
-  /// `packed`: kGru's second weight is an operand of its own.
+  /// `packed`: kGru's second weight is a separate operand.
   Places(const RecurrenceAttrs& a, bool packed) {
     cell = a.cell == "lstm"        ? Cell::kLstm
            : a.cell == "rnn"       ? Cell::kRnn

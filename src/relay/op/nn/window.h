@@ -9,7 +9,7 @@
 
 namespace baton::relay {
 
-/// Where a tensor's dimensions stand: of a layout as NCHW, NHWC or NCHW16c.
+/// Places of a tensor's dimensions: of a layout as NCHW, NHWC or NCHW16c.
 struct ImageLayout {
   int64_t n = -1, c = -1, c_in = -1;  ///< c_in: the inner part of C; -1 if it is whole
   int64_t block = 1;                  ///< extent of c_in

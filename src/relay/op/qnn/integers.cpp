@@ -201,7 +201,7 @@ IntegerValue QuantizedConstant(const Expr& e, DataType dtype) {
   return Affine(Constant(ConstantNode{{}, out}), MakeScalar(static_cast<double>(scale), kF32), MakeScalar(zero, kI32),
                 dtype);
 }
-/// Both operands as integers of the dtype that the region ends in; a constant gets a scale of its own.
+/// Both operands as integers of the dtype that the region ends in; a constant gets its own scale.
 bool Operands(const IntegerSite& s, IntegerValue* lhs, IntegerValue* rhs) {
   IntegerValue both[2] = {s.args[0], s.args[1]};
   for (IntegerValue& v : both) {

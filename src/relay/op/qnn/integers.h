@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules by which FakeQuantizationToInteger computes in integers what stands between qnn.dequantize and qnn.quantize. An
+// Rules by which FakeQuantizationToInteger computes in integers what is between qnn.dequantize and qnn.quantize. An
 // operator names its rule in its definition.
 #pragma once
 

@@ -93,7 +93,7 @@ Type MultinomialType(const MultinomialAttrs& a, const TypeArgs& in) {
   return TensorType(Shape{in.shape(0)[0], PrimExpr(a.sample_size)}, a.dtype);
 }
 
-/// What all of them have in common.
+/// The common part of all of them.
 Op DefineDrawn(OpDef def) {
   def.gradient = NoGradient("it draws random numbers");
   def.fold = Fold::kNever;

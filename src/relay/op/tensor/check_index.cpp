@@ -49,7 +49,7 @@ Type CheckIndexType(const CheckIndexAttrs& a, const TypeArgs& in) {
 
 using namespace kernel;  // NOLINT: words for statements
 
-/// The number of places from the nearer end on: below the extent where an index lies inside.
+/// The number of places from the nearer end on: below the extent for an index inside.
 PrimExpr Folded(const CheckIndexAttrs& a, const PrimExpr& index) {
   if (index.dtype().is_uint()) return index;
   if (!a.from_end) {
@@ -75,7 +75,7 @@ PrimExpr ExtentOf(const CheckIndexAttrs& a, const tir::Buffer& lengths, int64_t 
   return cast(DataType::Int(64), Read(lengths, I(part)));
 }
 
-/// Fails at the first index of a part that lies outside.
+/// Fails at the first index of a part outside.
 Stmt Refuse(const CheckIndexAttrs& a, const tir::Buffer& indices, const PrimExpr& count, const PrimExpr& extent,
             int64_t part) {
   const auto stride = static_cast<int64_t>(a.extents.size());
@@ -126,7 +126,7 @@ Tensor LowerCheckIndex(const CheckIndexAttrs& a, const Tensors& in) {
   const Target target = Target::Current();
   Array<Stmt> steps;
   if (target->traits().on_host &&
-      !tir::is_zero(tuples)) {  // a device cannot report: there it takes what lies outside as its operator does
+      !tir::is_zero(tuples)) {  // a device cannot report: there indices outside are handled as by the operator
     const int64_t lanes = target->traits().vector_kernels && parts == 1 ? 4 * target->Lanes(t) : 1;
     for (int64_t part = 0; part < parts; ++part) {
       const tir::Buffer worst = tir::Buffer::Make({I(lanes)}, t, "worst");

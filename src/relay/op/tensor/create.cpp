@@ -323,7 +323,7 @@ const Op op::arange = DefineOp({
     .host_call = ArangeOnHost,
     .static_form = ArangeStatic,
     .gradient = gradient::ArangeBack,
-    .pattern = OpPattern::kOpaque,  // fused, its operands would be no constants, and its length unknown
+    .pattern = OpPattern::kOpaque,  // fused, its operands would not be constants, and its length unknown
     .source = "NumPy; ONNX Range-11",
     .traits = {.precision = Precision::kNever, .symbolic_form = ArangeSymbolic, .negative_values = true},
 });

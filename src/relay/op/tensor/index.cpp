@@ -440,7 +440,7 @@ Expr FilledWith(const Ints& dims, double v, DataType t) {
                                [&](InitOpAttrs* a) { a->shape = ToArray(dims), a->dtype = t; });
 }
 /// Of updates to one place the last one counts: the adjoint at each update's place, zero if another one is there.
-/// `write(data, updates)` is the operator on other tensors, `read(data)` what stands at each update's place.
+/// `write(data, updates)` is the operator on other tensors, `read(data)` the element at each update's place.
 template <class WriteTo, class ReadFrom>
 Expr WinnersOf(const At& at, WriteTo write, ReadFrom read) {
   Ints udims = at.dims(2);
