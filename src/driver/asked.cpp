@@ -23,7 +23,7 @@ std::optional<DataType> AskedPrecision() {
 
 BATON_REGISTER_PASS_CONFIG_OPTION(
     "activations", String,
-    "What the data of products is rounded to whose weights are stored in few bits (`weights`): \"exact\", which is the "
+    "How the data of products whose weights are stored in few bits (`weights`) is rounded: \"exact\", which is the "
     "default and leaves it as it is, or \"int8\", with a scale for each block of a row, so that bytes are multiplied.");
 BATON_REGISTER_PASS_CONFIG_OPTION(
     "weights", String,

@@ -293,7 +293,7 @@ class AttentionFuser : public MixedModeMutator {
     const auto *normalised = choice->args[2].as<CallNode>(), *test = choice->args[0].as<CallNode>();
     if (!normalised || !test || !UsedOnce(choice->args[0])) return {};
     *guard = 2;
-    if (test->op.same_as(op::isnan)) return test->args[0].same_as(choice->args[2]) ? choice->args[2] : Expr();
+    if (FindsNan(test)) return test->args[0].same_as(choice->args[2]) ? choice->args[2] : Expr();
     *guard = 1;
     if (!test->op.same_as(op::equal)) return {};
     const auto* top = test->args[0].as<CallNode>();

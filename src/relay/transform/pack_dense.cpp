@@ -16,7 +16,7 @@
 #include "relay/kernel/dots.h"
 #include "relay/kernel/machine.h"
 #include "relay/kernel/plan.h"
-#include "relay/transform/takes_rows.h"
+#include "relay/op/takes_rows.h"
 
 namespace baton::relay::transform {
 namespace {

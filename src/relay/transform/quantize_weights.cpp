@@ -10,7 +10,7 @@
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
 #include <relay/op/later.h>
-#include <relay/transform/takes_rows.h>
+#include <relay/op/takes_rows.h>
 
 #include <algorithm>
 #include <cmath>

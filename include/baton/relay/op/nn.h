@@ -175,7 +175,8 @@ struct AttentionAttrs : AttrsNode<AttentionAttrs> {
       "Keys up to its own place that a causal query sees, in elements; 0: all of them. R7: causal where it is not 0.",
       AtLeast(0));
     d(F<&AttentionAttrs::guard>,
-      "What gives 0 in place of NaN: 0 nothing, 1 a query whose scores are all -inf, which sees no key, 2 also one "
+      "Queries whose result is 0 in place of NaN: 0 none, 1 a query whose scores are all -inf, which sees no key, 2 "
+      "also one "
       "whose "
       "weights are NaN otherwise. R8: 0, 1 or 2.",
       AtLeast(0));

@@ -185,7 +185,7 @@ class NBitsLoops {
       tir::Stmt make = each([&](const Shape& from, const PrimExpr& k) {
         const PrimExpr x = Load(x_, from), step = largest * Lit(1.0 / 127, type_);
         const PrimExpr whole = nearbyint(x * (Lit(127, type_) / largest));
-        // What is not finite stays so.
+        // Infinities and NaN give NaN.
         return topi::Store(factors_, {row, k},
                            tir::Select(largest > Lit(1e-30, type_) && isfinite(x), whole * step, x - x));
       });
@@ -301,8 +301,8 @@ class NBitsLoops {
     return tir::IfThenElse(rows_ <= PrimExpr(kFewRows), InRegisters(p), InMemory(p));
   }
 
-  /// What is multiplied by the data's factors into `to`, row by row: the numbers of a byte's rows, or of 4 bits the
-  /// first number and the whole byte. f(p) after each.
+  /// Writes factors of the data's into `to`, row by row: the numbers of a byte's rows, or of 4 bits the first number
+  /// and the whole byte. f(p) after each.
   template <class F>
   tir::Stmt Unpack(const tir::Buffer& to, const Place& p, const PrimExpr& at, const PrimExpr& count, bool rows,
                    F f) const {

@@ -5,7 +5,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/transform.h>
 
-namespace baton::relay::transform {
+namespace baton::relay {
 
 /// Whether a call takes rows of a constant.
 inline bool TakesRows(const CallNode* call) {
@@ -14,4 +14,4 @@ inline bool TakesRows(const CallNode* call) {
   return attrs.axis.defined() && DimOf(attrs.axis) == 0 && attrs.batch_dims == 0;
 }
 
-}  // namespace baton::relay::transform
+}  // namespace baton::relay
