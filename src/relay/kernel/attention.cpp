@@ -129,7 +129,7 @@ Buffer Places(const char* name) { return Buffer::Make({I(kChunkRows)}, DataType:
 /// Whether a row has weights, where it is guarded (AttentionAttrs::guard). The sum of exponentials is 0 where all
 /// scores are -inf, and NaN where one is not finite otherwise.
 PrimExpr HasWeights(int64_t guard, const PrimExpr& sum, const PrimExpr& zero) {
-  return guard == 1 ? sum != zero : sum > zero;
+  return guard == 1 ? not_equal(sum, zero) : sum > zero;
 }
 
 class AttentionWriter {
