@@ -163,6 +163,17 @@ def measure(name: str, lengths, rounds: int) -> float:
     return float(np.exp(np.mean(np.log(ratios))))
 
 
+def for_each_thread_count(counts, run) -> int:
+    """`run` in a process for each number of threads, which is BATON_NUM_THREADS there; whether one of them gave an exit code."""
+    if "BATON_DECODE" in os.environ:
+        return run()
+    failed = 0
+    for threads in counts:
+        own = {**os.environ, "BATON_DECODE": "1", "BATON_NUM_THREADS": str(threads)}
+        failed |= subprocess.run([sys.executable, *sys.argv], env=own, check=False).returncode
+    return failed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=SIZES, default="small")
@@ -171,15 +182,13 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--check", action="store_true", help="exit code 1 where the bar is missed")
     args = parser.parse_args()
-    if "BATON_DECODE" in os.environ:  # one number of threads, in a process of its own
+
+    def one() -> int:
         mean = measure(args.model, args.lengths, args.rounds)
         print(f"{args.model:6} threads {os.environ['BATON_NUM_THREADS']}  geometric mean {mean:.2f} (bar {BAR})", flush=True)
         return int(args.check and mean > BAR)
-    missed = 0
-    for threads in args.threads:
-        own = {**os.environ, "BATON_DECODE": "1", "BATON_NUM_THREADS": str(threads)}
-        missed |= subprocess.run([sys.executable, *sys.argv], env=own, check=False).returncode
-    return missed
+
+    return for_each_thread_count(args.threads, one)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,10 @@ std::optional<DataType> AskedPrecision() {
 }
 
 BATON_REGISTER_PASS_CONFIG_OPTION(
+    "activations", String,
+    "How the data of products whose weights are stored in few bits (`weights`) is rounded: \"exact\", which is the "
+    "default and leaves it as it is, or \"int8\", with a scale for each block of a row, so that bytes are multiplied.");
+BATON_REGISTER_PASS_CONFIG_OPTION(
     "weights", String,
     "How constant weights of products are stored: \"exact\", which is the default and leaves them as they are, "
     "\"int8\" or \"int4\", with a "
@@ -29,7 +33,16 @@ BATON_REGISTER_PASS_CONFIG_OPTION(
 
 std::optional<relay::transform::QuantizeWeightsOptions> AskedWeights() {
   const std::string asked = transform::PassContext::Current()->GetConfig<String>("weights", "exact").str();
-  if (asked == "exact") return {};
+  const std::string rounded = transform::PassContext::Current()->GetConfig<String>("activations", "exact").str();
+  if (rounded != "exact" && rounded != "int8")
+    throw runtime::ValueError("activations is \"" + rounded + "\"; it is \"exact\" or \"int8\"");
+  const int64_t data = rounded == "int8" ? 8 : 0;
+  if (asked == "exact") {
+    if (data == 0) return {};
+    throw runtime::ValueError(
+        "activations is \"int8\", which is for products whose weights are stored in few bits: say weights, \"int8\" or "
+        "\"int4\", too");
+  }
   static const std::map<std::string, int64_t> kBits = {{"int8", 8}, {"int4", 4}};
   static const std::map<std::string, int64_t> kBlocks = {{"", 32},    {":16", 16},   {":32", 32},
                                                          {":64", 64}, {":128", 128}, {":256", 256}};
@@ -42,7 +55,7 @@ std::optional<relay::transform::QuantizeWeightsOptions> AskedWeights() {
         "colon where they are not 32: \"int4:128\"");
   }
   relay::transform::QuantizeWeightsOptions options;
-  options.bits = bits->second, options.block = block->second;
+  options.bits = bits->second, options.block = block->second, options.activations = data;
   return options;
 }
 

@@ -241,6 +241,10 @@ def add_weights_option(parser) -> None:
         "--weights", metavar="FORM",
         help="how weights of products are stored: exact (default), int8 or int4, in blocks of 32 weights of an output or of 16 to 256 (int4:128)",
     )  # fmt: skip
+    parser.add_argument(
+        "--activations", choices=("exact", "int8"),
+        help="what such weights are multiplied by: exact (default), or int8, which rounds it with a scale for each block of a row",
+    )  # fmt: skip
 
 
 def add_shape_options(parser, stay_open: bool = False) -> None:
@@ -362,7 +366,7 @@ def settle(args: argparse.Namespace) -> None:
                 raise UsageError(f"{option} names `{name}` twice")
             out[name] = value
         setattr(args, attribute, out)
-    for name in ("fp", "precision", "weights"):  # options of passes that have an option of the command line
+    for name in ("fp", "precision", "weights", "activations"):  # options of passes that have an option of the command line
         if getattr(args, name, None):
             if name in args.pass_config:
                 raise UsageError(f"both --{name} and --pass-config {name}=... are given; give one of them")

@@ -256,6 +256,7 @@ def compile(  # noqa: A001 - the name users expect
     fallback: str = "error",
     precision: str = "exact",
     weights: str = "exact",
+    activations: str = "exact",
 ) -> Executable:
     """Compiles a model for this machine, or for `target`.
 
@@ -277,11 +278,12 @@ def compile(  # noqa: A001 - the name users expect
     float32 are computed in: "exact" leaves them as they are; "bf16" and "f16" keep their weights, and what lies in memory for them, in that type
     where the processor adds products of it. Sums, softmax and norms are float32, inputs and outputs keep their types. weights: how constant
     weights of products are stored: "exact", or in few bits ("int8", "int4") with a scale and a zero point for each 32 weights of an output, or
-    for 16 to 256 of them ("int4:128"); they are widened where they are multiplied, so that artifacts and memory hold the bits alone.
+    for 16 to 256 of them ("int4:128"); they are widened where they are multiplied, so that artifacts and memory hold the bits alone. activations:
+    "int8" rounds what such weights are multiplied by to 8 bits, with a scale for each block of a row, so that bytes are multiplied.
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
-    config = with_options(config, precision=precision, weights=weights)
+    config = with_options(config, precision=precision, weights=weights, activations=activations)
     if fallback != "error":
         others = {"shape": shape, "target": target, "device": device, "state": state, "donate": donate}
         how = {"opt_level": opt_level, "config": config, "disabled_pass": disabled_pass, "instruments": instruments}

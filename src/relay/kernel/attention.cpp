@@ -125,6 +125,13 @@ Stmt PackKeys(const Operand& k, const PrimExpr& from, const PrimExpr& there, int
   });
 }
 
+Buffer Places(const char* name) { return Buffer::Make({I(kChunkRows)}, DataType::Int(64), name); }
+/// Whether a row has weights, where it is guarded (AttentionAttrs::guard). The sum of exponentials is 0 where all
+/// scores are -inf, and NaN where one is not finite otherwise.
+PrimExpr HasWeights(int64_t guard, const PrimExpr& sum, const PrimExpr& zero) {
+  return guard == 1 ? not_equal(sum, zero) : sum > zero;
+}
+
 class AttentionWriter {
  public:
   AttentionWriter(const AttentionAttrs& a, const Operand& q, const Operand& k, const Operand& v, const Operand& out,
@@ -167,7 +174,6 @@ class AttentionWriter {
   PrimExpr Splat(double value) const { return tir::broadcast_to(tir::make_const(t_, value), static_cast<int>(lanes_)); }
   PrimExpr Spread(const PrimExpr& scalar) const { return tir::broadcast_to(scalar, static_cast<int>(lanes_)); }
   Buffer Floats(int64_t n, const char* name) const { return Buffer::Make({I(n)}, t_, name); }
-  static Buffer Places(const char* name) { return Buffer::Make({I(kChunkRows)}, DataType::Int(64), name); }
   /// A chunk of rows of one group of heads.
   Stmt Unit(PrimExpr unit) {
     Steps s;
@@ -256,9 +262,12 @@ class AttentionWriter {
     PrimExpr sum = s.Let("sum", tir::vector_sum(Read(totals_, r * I(lanes_), lanes_)));
     PrimExpr one = tir::make_const(t_, 1) / sum;
     if (Known(keys_) < 1) one = tir::Select(keys_ > I(0), one, tir::make_const(t_, 0));
-    PrimExpr share = s.Let("share", Spread(one)), to = s.Let("to", Read(out_at_, r));
+    PrimExpr share = s.Let("share", Spread(one)), to = s.Let("to", Read(out_at_, r)), shown;
+    if (a_.guard > 0) shown = s.Let("shown", HasWeights(a_.guard, Spread(sum), Splat(0)));
     s.Add(EachVector(width_, lanes_, [&](int64_t v, const PrimExpr& mask) {
-      return WriteMasked(out_.buffer, to + I(v), lanes_, Read(sums_, r * I(wide_) + I(v), lanes_) * share, mask);
+      const PrimExpr y = Read(sums_, r * I(wide_) + I(v), lanes_) * share;
+      const PrimExpr x = shown.defined() ? PrimExpr(tir::Select(shown, y, Splat(0))) : y;
+      return WriteMasked(out_.buffer, to + I(v), lanes_, x, mask);
     }));
     return s.Done();
   }

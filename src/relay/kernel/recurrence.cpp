@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step is a product of the states with panels of weights; a panel holds all gates of some units, so that the gates'
 // sums meet in one place and the cell's arithmetic follows at once. Panels are shared out among threads. States of the
-// last step and of this one lie side by side and change places.
+// last step and of this one lie side by side and change places. Where weights are bytes, a step first makes bytes of
+// the states: a sequence has its own scale, so that its bits do not depend on the others.
 #include "recurrence.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plan.h"
 
@@ -14,6 +16,12 @@ namespace {
 /// Arithmetic of a step from which it is worth sharing out.
 constexpr double kParallelStepFlops = 200e3;
 constexpr int64_t kMostRows = 8;
+constexpr int64_t kTerms = 4;
+/// Whole numbers of a state run from -127 to 127; kernels take them unsigned, behind this.
+constexpr int64_t kToUnsigned = 128, kMostWhole = 127;
+/// A state whose elements are all smaller counts as 0: 127 over it might be infinite.
+constexpr double kLeastState = 1e-30;
+const DataType kInt32 = DataType::Int(32), kUInt8 = DataType::UInt(8);
 
 PrimExpr Splat(double value, const PrimExpr& like) {
   return tir::broadcast_to(tir::make_const(like.dtype().with_lanes(1), value), like.dtype().lanes());
@@ -39,16 +47,30 @@ PrimExpr Apply(const Activation& a, const PrimExpr& x) {
 class RecurrenceWriter {
  public:
   RecurrenceWriter(const Recurrence& r, const Machine& mc)
-      : r_(r), mc_(mc), lanes_(mc.lanes), gates_(GatesOf(r.cell)), state_size_(r.batch * I(r.hidden)) {}
+      : r_(r),
+        mc_(mc),
+        lanes_(mc.lanes),
+        gates_(GatesOf(r.cell)),
+        terms_(r.bytes ? kTerms : 1),
+        depth_(CeilDiv(r.hidden, terms_)),
+        state_size_(r.batch * I(r.hidden)) {}
 
   Stmt Write() {
     state_ = Buffer::Make({I(2) * state_size_}, r_.dtype, "state");
+    if (r_.bytes) {
+      whole_ = Buffer::Make({r_.batch * I(depth_ * kTerms)}, kUInt8, "whole");
+      row_scale_ = Buffer::Make({r_.batch}, r_.dtype, "row_scale");
+      if (r_.zero.defined()) row_sum_ = Buffer::Make({r_.batch}, kInt32, "row_sum");
+    }
     Steps s;
     s.Add(Copy(state_, I(0), r_.h0, I(0)));
     if (r_.c.defined()) s.Add(Copy(r_.c, I(0), r_.c0, I(0)));
     s.Add(Loop("t", r_.steps, [&](const PrimExpr& t) { return Step(t); }));
     s.Add(Copy(r_.h, I(0), state_, floormod(r_.steps, I(2)) * state_size_));
     Stmt body = With(state_, s.Done());
+    for (const Buffer& b : {whole_, row_scale_, row_sum_}) {
+      if (b.defined()) body = With(b, body);
+    }
     if (r_.cell != Cell::kGru) return body;
     return With(update_, With(reset_, body));
   }
@@ -92,7 +114,69 @@ class RecurrenceWriter {
     return s.Done();
   }
 
+  /// The phase's states as bytes, where its weight has bytes.
   Stmt Run(const Phase& p) {
+    if (!r_.bytes) return Products(p);
+    Steps s;
+    s.Add(Loop("m", r_.batch, [&](const PrimExpr& m) { return Quantize(p, m); }));
+    s.Add(Products(p));
+    return s.Done();
+  }
+
+  /// State `m` as whole numbers of its largest element's 127th part. One that is not finite gives a scale that is NaN.
+  Stmt Quantize(const Phase& p, const PrimExpr& m_expr) {
+    Steps s;
+    PrimExpr m = s.Let("m", m_expr), from = s.Let("from", p.from_at + m * I(r_.hidden));
+    PrimExpr to = s.Let("to", m * I(depth_ * kTerms));
+    const int64_t whole = r_.hidden / lanes_ * lanes_;
+    auto each = [&](auto body) {  // of the line, a vector at a time; elements behind its end are 0
+      Steps all;
+      all.Add(Loop("i", I(whole / lanes_), [&](const PrimExpr& i) { return body(i * I(lanes_), PrimExpr()); }));
+      if (whole < r_.hidden) all.Add(body(I(whole), FirstLanes(r_.hidden - whole, lanes_)));
+      return all.Done();
+    };
+    auto zero = [&](DataType t) { return tir::broadcast_to(tir::make_const(t, 0), static_cast<int>(lanes_)); };
+    // The largest magnitude, and the sum of all, which shows what is not finite.
+    Buffer most = Buffer::Make({I(lanes_)}, r_.dtype, "most", "local");
+    Buffer sum = Buffer::Make({I(lanes_)}, r_.dtype, "sum", "local");
+    Steps of_line;
+    of_line.Add(Store(most, Span(I(0), lanes_), zero(r_.dtype)));
+    of_line.Add(Store(sum, Span(I(0), lanes_), zero(r_.dtype)));
+    of_line.Add(each([&](const PrimExpr& i, const PrimExpr& mask) {
+      Steps one;
+      PrimExpr x = one.Let("x", ReadMasked(p.from, from + i, lanes_, mask));
+      one.Add(Store(most, Span(I(0), lanes_), max(Read(most, I(0), lanes_), abs(x))));
+      one.Add(Store(sum, Span(I(0), lanes_), Read(sum, I(0), lanes_) + x));
+      return one.Done();
+    }));
+    const PrimExpr largest = of_line.Let("largest", tir::vector_max(Read(most, I(0), lanes_)));
+    const PrimExpr finite = of_line.Let("finite", isfinite(tir::vector_sum(Read(sum, I(0), lanes_))));
+    const PrimExpr some = of_line.Let("some", finite && largest > Splat(kLeastState, largest));
+    const PrimExpr none = Splat(0, largest);
+    of_line.Add(Store(
+        row_scale_, m,
+        tir::Select(some, largest * Splat(1.0 / kMostWhole, largest), tir::Select(finite, none, Splat(NAN, largest)))));
+    const PrimExpr times = of_line.Let("times", tir::Select(some, Splat(kMostWhole, largest) / largest, none));
+    Buffer total = Buffer::Make({I(lanes_)}, kInt32, "total", "local");
+    Steps made;
+    if (row_sum_.defined()) made.Add(Store(total, Span(I(0), lanes_), zero(kInt32)));
+    made.Add(each([&](const PrimExpr& i, const PrimExpr& mask) {
+      Steps one;
+      PrimExpr x = ReadMasked(p.from, from + i, lanes_, mask) * tir::broadcast_to(times, static_cast<int>(lanes_));
+      PrimExpr q = one.Let("q", As(kInt32, nearbyint(x)));
+      if (row_sum_.defined()) one.Add(Store(total, Span(I(0), lanes_), Read(total, I(0), lanes_) + q));
+      one.Add(WriteMasked(whole_, to + i, lanes_, As(kUInt8, q + Splat(kToUnsigned, q)), mask));
+      return one.Done();
+    }));
+    for (int64_t k = r_.hidden; k < depth_ * kTerms; ++k)
+      made.Add(Store(whole_, to + I(k), tir::make_const(kUInt8, kToUnsigned)));
+    if (row_sum_.defined()) made.Add(Store(row_sum_, m, tir::vector_sum(Read(total, I(0), lanes_))));
+    of_line.Add(row_sum_.defined() ? With(total, made.Done()) : made.Done());
+    s.Add(With(most, With(sum, of_line.Done())));
+    return s.Done();
+  }
+
+  Stmt Products(const Phase& p) {
     const int64_t vectors = p.units / lanes_, sums = p.gates * vectors, panels = CeilDiv(r_.hidden, p.units);
     int64_t rows = std::clamp<int64_t>((mc_.registers - 2 - sums) / sums, 1, kMostRows);
     const int64_t batch = Known(r_.batch);
@@ -118,25 +202,37 @@ class RecurrenceWriter {
 
   /// The gates of a panel for `rows` states from `m0` on.
   Stmt Tile(const Phase& p, const PrimExpr& panel, const PrimExpr& m0_expr, int64_t rows) {
-    const int64_t vectors = p.units / lanes_, line = p.gates * p.units, count = r_.hidden;
+    const int64_t vectors = p.units / lanes_, line = p.gates * p.units, count = depth_;
+    const DataType sum_type = r_.bytes ? kInt32 : r_.dtype;
+    const Buffer& states = r_.bytes ? whole_ : p.from;
     Steps s;
     PrimExpr m0 = Known(m0_expr) >= 0 ? m0_expr : s.Let("m0", m0_expr);
-    PrimExpr w0 = s.Let("w0", panel * I(count * line)), x0 = s.Let("x0", p.from_at + m0 * I(count));
-    Buffer acc = Buffer::Make({I(rows * line)}, r_.dtype, "acc", "local");
-    Buffer tile = Buffer::Make({I(rows * line)}, r_.dtype, "tile");
-    PrimExpr zero = tir::broadcast_to(tir::make_const(r_.dtype, 0), static_cast<int>(lanes_));
+    PrimExpr w0 = s.Let("w0", panel * I(count * line * terms_));
+    PrimExpr x0 = s.Let("x0", (r_.bytes ? I(0) : p.from_at) + m0 * I(count * terms_));
+    Buffer acc = Buffer::Make({I(rows * line)}, sum_type, "acc", "local");
+    Buffer tile = Buffer::Make({I(rows * line)}, sum_type, "tile");
+    PrimExpr zero = tir::broadcast_to(tir::make_const(sum_type, 0), static_cast<int>(lanes_));
     Steps body;
     for (int64_t i = 0; i < rows * line; i += lanes_) body.Add(Store(acc, Span(I(i), lanes_), zero));
     auto step = [&](const PrimExpr& k) {
       Steps one;
       std::vector<PrimExpr> w;
+      if (r_.bytes && lanes_ == 1) {  // not all targets have tir::dot4
+        for (int64_t i = 0; i < rows * line * terms_; ++i) {
+          const PrimExpr state = Read(states, x0 + (I(i / terms_ / line * count) + k) * I(terms_) + I(i % terms_));
+          const PrimExpr weight = Read(p.weight, w0 + k * I(line * terms_) + I(i % (line * terms_)));
+          const PrimExpr at = I(i / terms_);
+          one.Add(Store(acc, at, Read(acc, at) + As(kInt32, state) * As(kInt32, weight)));
+        }
+        return one.Done();
+      }
       for (int64_t i = 0; i < line; i += lanes_)
-        w.push_back(one.Let("w", As(r_.dtype, Read(p.weight, w0 + k * I(line) + I(i), lanes_))));
+        w.push_back(one.Let("w", Weights(p.weight, w0 + (k * I(line) + I(i)) * I(terms_))));
       for (int64_t r = 0; r < rows; ++r) {
-        PrimExpr x = one.Let("x", tir::broadcast_to(Read(p.from, x0 + I(r * count) + k), static_cast<int>(lanes_)));
+        PrimExpr x = one.Let("x", Repeat(states, x0 + (I(r * count) + k) * I(terms_), terms_, lanes_));
         for (size_t i = 0; i < w.size(); ++i) {
           PrimExpr at = I(r * line + static_cast<int64_t>(i) * lanes_);
-          one.Add(Store(acc, Span(at, lanes_), MultiplyAdd(mc_.fma, x, w[i], Read(acc, at, lanes_))));
+          one.Add(Store(acc, Span(at, lanes_), AddTerms(mc_.fma, terms_, x, w[i], Read(acc, at, lanes_))));
         }
       }
       return one.Done();
@@ -159,6 +255,11 @@ class RecurrenceWriter {
     return s.Done();
   }
 
+  PrimExpr Weights(const Buffer& weight, const PrimExpr& at) const {
+    const PrimExpr w = Read(weight, at, lanes_ * terms_);
+    return r_.bytes ? w : As(r_.dtype, w);
+  }
+
   /// The cell's arithmetic for one vector of units of state `m`, which is `row` of the tile.
   Stmt Finish(const Phase& p, const Buffer& tile, const PrimExpr& panel, const PrimExpr& m_expr, const PrimExpr& row,
               const PrimExpr& v) {
@@ -170,7 +271,14 @@ class RecurrenceWriter {
       mask_ = s.Let("mask", tir::Ramp(I(0), I(1), lanes_) < PrimExpr(tir::Broadcast(I(r_.hidden) - unit, lanes_)));
     PrimExpr sums = s.Let("sums", row * I(p.gates * p.units) + v * I(lanes_));
     PrimExpr inputs = s.Let("inputs", (at_ * r_.batch + m) * I(gates_ * r_.hidden) + unit);
-    auto sum = [&](int64_t gate) { return Read(tile, sums + I((gate - p.first) * p.units), lanes_); };
+    auto sum = [&](int64_t gate) {
+      PrimExpr x = Read(tile, sums + I((gate - p.first) * p.units), lanes_);
+      if (!r_.bytes) return x;
+      const PrimExpr at = unit + I(gate * r_.hidden);
+      x = x - Load(r_.offset, at);
+      if (r_.zero.defined()) x = x - Load(r_.zero, at) * tir::broadcast_to(Read(row_sum_, m), static_cast<int>(lanes_));
+      return As(r_.dtype, x) * (Load(r_.scale, at) * tir::broadcast_to(Read(row_scale_, m), static_cast<int>(lanes_)));
+    };
     auto input = [&](int64_t gate) { return Load(r_.projected, inputs + I(gate * r_.hidden)); };
     auto f = [&](size_t i, const PrimExpr& x) { return s.Let("f", Apply(r_.functions[i], Clipped(s.Let("x", x)))); };
     PrimExpr old = s.Let("h", Load(state_, old_ + place)), next, cell;
@@ -238,9 +346,11 @@ class RecurrenceWriter {
 
   const Recurrence& r_;
   const Machine& mc_;
-  int64_t lanes_, gates_;
+  int64_t lanes_, gates_, terms_;
+  int64_t depth_;  ///< steps of a sum, of so many terms
   PrimExpr state_size_;
-  Buffer state_, update_, reset_;  // reset_: the state times its reset gate
+  Buffer state_, update_, reset_;       // reset_: the state times its reset gate
+  Buffer whole_, row_scale_, row_sum_;  // the states as bytes (batch, depth, 4), with a scale and a sum each
   PrimExpr old_, new_, at_, mask_;
 };
 

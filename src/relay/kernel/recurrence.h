@@ -30,13 +30,20 @@ struct Recurrence {
   std::vector<Activation> functions;
   double clip = 0;
   bool backward = false;
+  bool bytes = false;  ///< weights are int8; a step quantizes the state, a scale for each sequence
   PrimExpr steps, batch;
   int64_t hidden = 0;
   DataType dtype;
-  Buffer projected;         ///< (steps, batch, gates * hidden): what the input adds to each gate
-  Buffer weight;            ///< panels (hidden / units, hidden, gates, units) of the state's product
+  Buffer projected;  ///< (steps, batch, gates * hidden): what the input adds to each gate
+  /// Panels of the state's product: (hidden / units, hidden, gates, units), or int8 of four terms (hidden / units,
+  /// hidden / 4, gates, units, 4).
+  Buffer weight;
   Buffer candidate_weight;  ///< the same of kGru's second product, whose gate the first does not have
-  int64_t units = 0;        ///< of a panel of `weight`
+  /// Of weights in bytes, four terms of the sum side by side: what a gate's integer sum is multiplied by, what is taken
+  /// from it first, and what is taken from it for each whole number of the state (null where that is 0); (gates *
+  /// hidden).
+  Buffer scale, offset, zero;
+  int64_t units = 0;  ///< of a panel of `weight`
   int64_t candidate_units = 0;
   Buffer h0, c0, inner_bias, peepholes, lengths;
   Buffer y, h, c;  ///< all states (steps, batch, hidden), the last one, the last cell

@@ -92,8 +92,8 @@ struct Scores {
   Product product;
   double scale = 1;
   std::vector<Mask> masks;
-  bool guarded = false;  ///< rows that see no key are asked for, and have weights of 0
-  Shape shape;           ///< of scores where masks are added
+  int64_t guard = 0;  ///< as AttentionAttrs has it: rows that see no key are asked for, and have weights of 0
+  Shape shape;        ///< of scores where masks are added
 };
 
 /// An attention that was found: its call but for the layout of the result, and the product that it replaces as an
@@ -217,7 +217,7 @@ class AttentionFuser : public MixedModeMutator {
     for (; steps < kMostSteps; ++steps) {
       const auto* call = e.as<CallNode>();
       if (!call || !IsFloat32(e) || !HasKnownExtents(TypeAt(e)->shape)) return false;
-      if (!HasUses(e, steps == 0 && s->guarded ? 2 : 1)) return false;
+      if (!HasUses(e, steps == 0 && s->guard == 1 ? 2 : 1)) return false;
       const Shape& shape = TypeAt(e)->shape;
       if ((s->product = ProductOf(e))) {
         if (s->masks.empty() && s->shape.size() < 4 && shape.size() == 4) s->shape = shape;
@@ -285,12 +285,17 @@ class AttentionFuser : public MixedModeMutator {
     return view->Reshape(full);
   }
 
-  /// Of where(max(scores) == -inf, 0, softmax(scores)) the softmax; null for others.
-  Expr Guarded(const Expr& weights) const {
+  /// Of where(max(scores) == -inf, 0, softmax(scores)) the softmax, and of where(isnan(w), 0, w) the weights w; null
+  /// for others.
+  Expr Guarded(const Expr& weights, int64_t* guard) const {
     const auto* choice = weights.as<CallNode>();
     if (!choice || !choice->op.same_as(op::where) || NumberOf(choice->args[1]) != 0.0 || !UsedOnce(weights)) return {};
     const auto *normalised = choice->args[2].as<CallNode>(), *test = choice->args[0].as<CallNode>();
-    if (!normalised || !test || !test->op.same_as(op::equal) || !UsedOnce(choice->args[0])) return {};
+    if (!normalised || !test || !UsedOnce(choice->args[0])) return {};
+    *guard = 2;
+    if (FindsNan(test)) return test->args[0].same_as(choice->args[2]) ? choice->args[2] : Expr();
+    *guard = 1;
+    if (!test->op.same_as(op::equal)) return {};
     const auto* top = test->args[0].as<CallNode>();
     const std::optional<double> least = NumberOf(test->args[1]);
     if (!top || !top->op.same_as(op::max) || !UsedOnce(test->args[0]) || !least || *least >= 0 || !std::isinf(*least))
@@ -306,9 +311,10 @@ class AttentionFuser : public MixedModeMutator {
       weights = c->args[0];
     }
     Scores s;
-    if (const Expr inner = Guarded(weights); inner.defined()) weights = inner, s.guarded = true;
+    int64_t guard = 0;
+    if (const Expr inner = Guarded(weights, &guard); inner.defined()) weights = inner, s.guard = guard;
     const auto* normalised = weights.as<CallNode>();
-    if (!normalised || mixing.transpose_a || !UsedOnce(weights)) return std::nullopt;
+    if (!normalised || mixing.transpose_a || !HasUses(weights, s.guard == 2 ? 2 : 1)) return std::nullopt;
     const auto* type = TypeAt(weights);
     const auto rank = type ? static_cast<int64_t>(type->shape.size()) : 0;
     if (rank < 2 || !IsWeights(normalised, rank)) return std::nullopt;
@@ -358,7 +364,7 @@ class AttentionFuser : public MixedModeMutator {
         f->attrs.scale = scale;
         if (!AddMask(&*f, s, split)) return std::nullopt;
         // A causal query sees its own place: no row is without a key.
-        if (s.guarded && f->args.size() > 3) return std::nullopt;
+        f->attrs.guard = s.guard == 1 && f->args.size() == 3 ? 0 : s.guard;
         return f;
       }
     }

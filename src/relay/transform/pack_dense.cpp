@@ -16,6 +16,7 @@
 #include "relay/kernel/dots.h"
 #include "relay/kernel/machine.h"
 #include "relay/kernel/plan.h"
+#include "relay/op/takes_rows.h"
 
 namespace baton::relay::transform {
 namespace {
@@ -149,11 +150,6 @@ class Packer : public MixedModeMutator {
     return attrs;
   }
 
-  static bool TakesRows(const CallNode* call) {
-    if (call->op != op::take || !call->args[0].as<ConstantNode>()) return false;
-    const auto& attrs = AttrsAs<TakeAttrs>(call->attrs);
-    return attrs.axis.defined() && DimOf(attrs.axis) == 0 && attrs.batch_dims == 0;
-  }
   /// take(w, i), where w is the weight of a product too (tied embeddings), reads the panels: they are there once.
   Expr RowsOfPanels(const CallNode* pre, const Expr& post) {
     const int64_t* columns = tied_.Find(pre->args[0].get());

@@ -10,6 +10,7 @@
 #include <baton/support/pointer_map.h>
 #include <relay/expr/children.h>
 #include <relay/op/later.h>
+#include <relay/op/takes_rows.h>
 
 #include <algorithm>
 #include <cmath>
@@ -116,13 +117,10 @@ class Quantizer : public MixedModeMutator {
     e->span = pre->span;
     return e;
   }
-  static bool TakesRows(const CallNode* call) {
-    if (call->op != op::take || !call->args[0].as<ConstantNode>()) return false;
-    const auto& attrs = AttrsAs<TakeAttrs>(call->attrs);
-    return attrs.axis.defined() && DimOf(attrs.axis) == 0 && attrs.batch_dims == 0;
-  }
   std::function<void(MatmulNBitsAttrs*)> Bits() const {
-    return [this](MatmulNBitsAttrs* a) { a->bits = options_.bits, a->block = options_.block; };
+    return [this](MatmulNBitsAttrs* a) {
+      a->bits = options_.bits, a->block = options_.block, a->activations = options_.activations;
+    };
   }
 
   const Quantized& Weight(const ConstantNode* w) {
@@ -144,6 +142,9 @@ class Quantizer : public MixedModeMutator {
 Pass QuantizeWeights(const QuantizeWeightsOptions& options) {
   if (options.bits != 2 && options.bits != 4 && options.bits != 8)
     throw runtime::ValueError("QuantizeWeights: bits is " + std::to_string(options.bits) + "; it is 2, 4 or 8");
+  if (options.activations != 0 && options.activations != 8)
+    throw runtime::ValueError("QuantizeWeights: activations is " + std::to_string(options.activations) +
+                              "; it is 0 or 8");
   if (options.block < 16 || options.block > 256 || (options.block & (options.block - 1)) != 0)
     throw runtime::ValueError("QuantizeWeights: block is " + std::to_string(options.block) +
                               "; it is 16, 32, 64, 128 or 256");

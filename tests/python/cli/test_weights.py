@@ -28,7 +28,16 @@ def test_run_and_compile(baton, compiler, model, tmp_path, form, most, share):
     np.testing.assert_array_equal(outputs(baton, tmp_path, "net.so"), got)
 
 
+def test_data_of_bytes(baton, compiler, model, tmp_path):
+    exact, got = outputs(baton, tmp_path, "net.onnx", "--weights", "int8"), outputs(baton, tmp_path, "net.onnx", "--weights", "int8", "--activations", "int8")
+    assert 0 < np.abs(exact - got).max() <= 2e-2 * np.abs(exact).max()
+    baton("compile", "net.onnx", "--weights", "int8", "--activations", "int8", "-o", "net.so")
+    np.testing.assert_array_equal(outputs(baton, tmp_path, "net.so"), got)
+
+
 def test_mistakes(baton, compiler, model):
+    assert "say weights" in baton("run", "net.onnx", "--activations", "int8", code=1).stderr
+    assert "both --activations and" in baton("run", "net.onnx", "--activations", "int8", "--pass-config", "activations=int8", code=2).stderr
     assert 'weights is "int5"; it is "exact", "int8" or "int4"' in baton("run", "net.onnx", "--weights", "int5", code=1).stderr
     assert (
         "both --weights and --pass-config weights=... are given"

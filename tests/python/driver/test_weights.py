@@ -142,3 +142,59 @@ def test_words_that_mean_nothing(weights):
 def test_options_of_the_pass(options, says):
     with pytest.raises(ValueError, match=says):
         relay.transform.QuantizeWeights(**options)
+
+
+def rounded(x, block):
+    """Rows whose blocks are whole numbers, at most 127, of a step each: what products of bytes see."""
+    parts = [x[:, i : i + block] for i in range(0, x.shape[1], block)]
+    steps = [np.abs(p).max(1, keepdims=True) / np.float32(127) for p in parts]
+    return np.concatenate([np.rint(p / s) * s for p, s in zip(parts, steps, strict=True)], 1)
+
+
+@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", None])
+@pytest.mark.parametrize("weights, k", [("int8", 128), ("int4", 128), ("int4:128", 136), ("int8:16", 84), ("int4", 66)])
+def test_bytes_by_bytes_are_the_product_of_rounded_data(weights, k, cpu):
+    """Where the data is on its steps already, rounding it changes nothing: the result is that of the same weights and floats."""
+    block = int((weights + ":32").split(":")[1])
+    w, x = weight(100, k), rounded(RNG.standard_normal((7, k), "float32"), block)
+    v = relay.var("x", relay.TensorType((relay.Any(), k), "float32"))
+    function, target = relay.Function([v], relay.nn.dense(v, relay.const(w))), f"llvm -mcpu={cpu}" if cpu else None
+    exact, bytes_ = (compiled(function, weights, target=target, activations=a) for a in ("exact", "int8"))
+    for rows in (1, 4, 7):
+        np.testing.assert_allclose(bytes_(x[:rows]).numpy(), exact(x[:rows]).numpy(), rtol=2e-5, atol=2e-5)
+        np.testing.assert_array_equal(bytes_(x[:rows]).numpy(), bytes_(x).numpy()[:rows])
+    x = RNG.standard_normal((3, k), "float32")
+    assert cosine(bytes_(x).numpy(), exact(x).numpy()) > 0.9999
+
+
+def test_bytes_by_bytes_keep_what_is_not_finite():
+    w, x = weight(64, 128), RNG.standard_normal((4, 128), "float32")
+    x[1, 70], x[2, 3], x[3] = np.nan, np.inf, 0
+    v = relay.var("x", shape=(4, 128), dtype="float32")
+    y = compiled(relay.Function([v], relay.nn.dense(v, relay.const(w))), "int4", activations="int8")(x).numpy()
+    assert np.isfinite(y[0]).all() and np.isnan(y[1:3]).all() and (y[3] == 0).all()
+
+
+def test_a_table_that_is_multiplied_as_bytes_is_stored_once(tmp_path):
+    table = weight(2000, 256)
+    ids = relay.var("ids", shape=(4,), dtype="int64")
+    rows = relay.take(relay.const(table), ids, axis=0)
+    function = relay.Function([ids], relay.Tuple([rows, relay.nn.dense(relay.tanh(rows), relay.const(table))]))
+    at = np.array([0, 7, 1999, 7])
+    for weights, share, least in (("int8", 0.28, 0.9999), ("int4", 0.16, 0.99)):
+        model = compiled(function, weights, activations="int8")
+        rows, y = model(at)
+        np.testing.assert_array_equal(rows.numpy(), compiled(function, weights)(at)[0].numpy())
+        assert cosine(rows.numpy(), table[at]) > least and cosine(y.numpy(), np.tanh(table[at]) @ table.T) > least
+        model.save(tmp_path / "m.so")
+        assert (tmp_path / "m.so").stat().st_size < share * table.nbytes + (64 << 10)
+
+
+def test_activations_are_for_weights_of_few_bits():
+    function, _ = layers(64, 64)
+    with pytest.raises(ValueError, match='activations is "int4"; it is "exact" or "int8"'):
+        compiled(function, "int8", activations="int4")
+    with pytest.raises(ValueError, match='activations is "int8", .* say weights'):
+        compiled(function, "exact", activations="int8")
+    with pytest.raises(ValueError, match="say it once"):
+        compiled(function, "int8", activations="int8", config={"activations": "exact"})

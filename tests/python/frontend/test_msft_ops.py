@@ -382,7 +382,38 @@ NBITS = [
          bits=8, block_size=32),
 ]  # fmt: skip
 
-LSTMS = [lstm("whole", False), lstm("channels", True), lstm("reverse", True, direction="reverse")]
+
+def unsigned_lstm(name, hidden, both, zero, scale_of, zero_of):
+    """Weights of unsigned bytes; scales and zero points of a direction ("whole") or of each column."""
+    count, gates = 2 if both else 1, 4 * hidden
+    shape = {"whole": (count,), "columns": (count, gates)}
+    points = np.full(shape[zero_of], zero) + integers(-2, 3, *shape[zero_of])
+    parameters = [W(0.002 + 0.001 * np.abs(rng(*shape[scale_of]))), W(points.astype(u8))] * 2
+    weights = [W(integers(zero - 90, zero + 90, count, n, gates, dtype=u8, seed=n)) for n in (16, hidden)]
+    states = [rng(count, 2, hidden, scale=0.5), rng(count, 2, hidden, scale=0.5)]
+    rest, attrs = [W(rng(count, 2 * gates, scale=0.1)), np.array([5, 3], i32), *states], {"hidden_size": hidden, "outputs": 3}
+    attrs["direction"] = "bidirectional" if both else "forward"
+
+    def by(x, w, r, *_):
+        """The layer of what the weights stand for."""
+        line = (1,) if zero_of == "columns" else (1, 2)
+        point, step = np.expand_dims(points, line), np.expand_dims(parameters[0].value, (1,) if scale_of == "columns" else (1, 2))
+        stands_for = [W(((v.astype(f32) - point) * step).astype(f32).transpose(0, 2, 1)) for v in (w, r)]
+        layer = Case("LSTM", [x, *stands_for, *rest], domain="", **attrs)
+        return tuple(layer.want(layer.model()))
+
+    return Case("DynamicQuantizeLSTM", [rng(5, 2, 16), *weights, *rest, None, *parameters], name=name, tol=3e-2, by=by, **attrs)
+
+
+LSTMS = [
+    lstm("whole", False),
+    lstm("channels", True),
+    lstm("reverse", True, direction="reverse"),
+    unsigned_lstm("unsigned", 8, False, 128, "whole", "whole"),
+    unsigned_lstm("unsigned-columns", 10, True, 100, "columns", "columns"),
+    unsigned_lstm("unsigned-mixed", 37, True, 128, "columns", "whole"),
+    unsigned_lstm("unsigned-mixed-too", 37, False, 130, "whole", "columns"),
+]
 CASES = FUSED + NORMS + LSTMS + TENSORS + ATTENTION + GROUP_QUERY + QUANTIZED + NBITS
 
 
@@ -392,6 +423,25 @@ def test_operator(case):
     got = baton.compile(model)(*case.feed().values())
     got = got if isinstance(got, (tuple, list)) else [got]
     agree(got[: case.only], case.want(model)[: case.only], case.tol, case.off)
+
+
+@pytest.mark.parametrize("case", LSTMS, ids=lambda c: c.id)
+def test_recurrent_bytes_on_other_processors(case):
+    """Bytes are multiplied exactly on each; what is between differs in the last bits alone, unless a state rounds to another byte."""
+    model, feed = case.model(), case.feed().values()
+    want = [x.numpy() for x in baton.compile(model)(*feed)]
+    for cpu in ("x86-64-v2", "x86-64-v3", "x86-64-v4"):
+        agree(baton.compile(model, target=f"llvm -mcpu={cpu}")(*feed), want, 2e-3, 0)
+
+
+def test_a_state_that_is_not_finite():
+    case = lstm("whole", False)
+    case.operands[5:7] = rng(1, 2, 8), rng(1, 2, 8)
+    x, h, c = case.feed().values()
+    h = h.copy()
+    h[0, 1, 3] = np.nan
+    y = baton.compile(case.model())(x, h, c)[0].numpy()
+    assert np.isfinite(y[:, 0, 0]).all() and np.isnan(y[:, 0, 1]).all()
 
 
 ADVICE = {

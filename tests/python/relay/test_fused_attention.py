@@ -123,7 +123,7 @@ def test_strict_programs_keep_their_sums():
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_weights_of_rows_without_a_key(causal):
-    """PyTorch's operator gives them zeros, which only a mask that leaves each row a key makes needless."""
+    """PyTorch's operator gives them zeros, which a mask that leaves each row a key makes needless."""
     from baton import relay
 
     q, k, v = (relay.var(n, shape=(1, 2, 20, 16)) for n in "qkv")
@@ -136,5 +136,36 @@ def test_weights_of_rows_without_a_key(causal):
     weights = relay.where(none, relay.const(np.float32(0)), relay.nn.softmax(scores))
     source = baton.IRModule.from_expr(relay.Function([q, k, v], relay.nn.matmul(weights, v)))
     feeds = {n: np.random.default_rng(0).standard_normal((1, 2, 20, 16), np.float32) for n in "qkv"}
-    text = same(source, feeds, int(causal))
+    text = same(source, feeds, 1)
     assert ("causal=True" in text) == causal
+    assert ("guard=1" in text) != causal
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["static", "open"])
+@pytest.mark.parametrize("kind", ["seen", "added", "one row"])
+def test_masks_as_pytorch_exports_them(kind, is_open):
+    """scaled_dot_product_attention with attn_mask: a condition becomes numbers, is added, and weights that are NaN become 0."""
+    n = 20 if kind != "one row" else 1
+    shapes = {"q": [1, 4, n, 64], "k": [1, 4, 40, 64], "v": [1, 4, 40, 64], "m": [1, 1, n, 40]}
+    feeds = {name: np.random.default_rng(0).standard_normal(s, np.float32) for name, s in shapes.items()}
+    consts = {"root": np.float32(64**-0.25), "zero": np.float32(0), "never": np.float32(-np.inf)}
+    nodes = [("Transpose", "k", "kt", {"perm": [0, 1, 3, 2]}), ("Mul", "q root", "qs"), ("Mul", "kt root", "ks"), ("MatMul", "qs ks", "s0")]
+    if kind == "added":
+        nodes += [("Add", "s0 m", "s"), ("Softmax", "s", "w", {"axis": -1})]
+    else:
+        feeds["m"] = feeds["m"] > 0
+        feeds["m"][..., -1, :] = False
+        nodes += [("Where", "m zero never", "n"), ("Add", "s0 n", "s"), ("Softmax", "s", "w0", {"axis": -1})]
+        nodes += [("IsNaN", "w0", "no"), ("Where", "no zero w0", "w")]
+    nodes = [helper.make_node(op, i.split(), [o], **(more[0] if more else {})) for op, i, o, *more in [*nodes, ("MatMul", "w v", "y")]]
+    shown = {name: [*s[:2], f"{name}_rows", *s[3:]] if is_open and name != "m" else s for name, s in shapes.items()}
+    if is_open:
+        shown["m"], shown["v"] = [1, 1, "q_rows", "k_rows"], [1, 4, "k_rows", 64]
+    types = {name: TensorProto.BOOL if x.dtype == bool else TensorProto.FLOAT for name, x in feeds.items()}
+    inputs = [helper.make_tensor_value_info(name, types[name], s) for name, s in shown.items()]
+    weights = [onnx.numpy_helper.from_array(np.asarray(x), name) for name, x in consts.items()]
+    graph = helper.make_graph(nodes, "attention", inputs, [helper.make_empty_tensor_value_info("y")], weights)
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+    text = same(source, feeds, 1)
+    assert ("guard=2" in text) == (kind != "added")
+    assert "nn.softmax" not in text

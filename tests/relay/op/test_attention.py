@@ -11,7 +11,7 @@ from baton import relay
 TOL = dict(rtol=2e-5, atol=2e-5)
 
 
-def attention(q, k, v, mask=None, scale=1.0, causal=False, window=0, query_layout="BHSD", key_layout="BHSD", value_layout="BHSD", out_layout="BHSD"):
+def attention(q, k, v, mask=None, scale=1.0, causal=False, window=0, guard=0, query_layout="BHSD", key_layout="BHSD", value_layout="BHSD", out_layout="BHSD"):
     a, b, c = (np.transpose(wide(x), [layout.index(n) for n in "BHSD"]) for x, layout in ((q, query_layout), (k, key_layout), (v, value_layout)))
     b, c = (np.repeat(x, a.shape[1] // x.shape[1], 1) for x in (b, c))
     rows, keys = a.shape[2], b.shape[2]
@@ -21,8 +21,11 @@ def attention(q, k, v, mask=None, scale=1.0, causal=False, window=0, query_layou
     if causal:
         place, key = np.arange(rows)[:, None] + keys - rows, np.arange(keys)
         s = np.where((key <= place) & ((place - key < window) | (window == 0)), s, -np.inf)
-    e = np.exp(s - s.max(-1, keepdims=True)) if keys else s
+    with np.errstate(invalid="ignore"):
+        e = np.exp(s - s.max(-1, keepdims=True)) if keys else s
     y = (e @ c) / (e.sum(-1, keepdims=True) if keys else 1)
+    if guard:
+        y = np.where(np.isnan(e.sum(-1, keepdims=True)) if guard == 2 else s.max(-1, keepdims=True) == -np.inf, 0, y)
     return np.transpose(y, ["BHSD".index(n) for n in out_layout]).astype(q.dtype)
 
 
@@ -30,6 +33,13 @@ def hidden(*shape):
     """A mask that hides about a third of the keys, and never the first."""
     m = np.where(np.random.default_rng(1).random(shape) < 0.3, -np.inf, 0).astype("float32")
     m[..., 0] = 0
+    return Value(m)
+
+
+def blind(*shape):
+    """A mask that hides all keys from the second query, and a third of them from others."""
+    m = hidden(*shape).array.copy()
+    m[..., 1, :] = -np.inf
     return Value(m)
 
 
@@ -50,6 +60,8 @@ test_attention = table(
     Case("nn.attention", attention, f32(1, 4, 3, 16), f32(1, 2, 150, 16), f32(1, 2, 150, 16), causal=True, window=70, name="few rows", **TOL),
     Case("nn.attention", attention, f32(2, 4, 9, 16), f32(2, 2, 70, 16), f32(2, 2, 70, 16), hidden(2, 1, 1, 70), **TOL),
     Case("nn.attention", attention, f32(2, 4, 9, 16), f32(2, 2, 70, 16), f32(2, 2, 70, 16), hidden(1, 4, 9, 70), causal=True, **TOL),
+    Case("nn.attention", attention, f32(2, 4, 9, 16), f32(2, 2, 70, 16), f32(2, 2, 70, 16), blind(1, 4, 9, 70), guard=each(0, 1, 2), **TOL),
+    Case("nn.attention", attention, f32(2, 4, 9, 16), f32(2, 2, 70, 16), f32(2, 2, 70, 16), blind(2, 1, 9, 1), guard=each(1, 2), causal=True, **TOL),
     Case("nn.attention", attention, f32(2, 4, 9, 16), f32(2, 2, 70, 16), f32(2, 2, 70, 16), f32(2, 4, 9, 1), name="one number a row", **TOL),
     Case("nn.attention", attention, f64(2, 4, 5, 16), f64(2, 2, 7, 16), f64(2, 2, 7, 16), f64(1, 1, 5, 7), rtol=1e-12, atol=1e-12),
     Case("nn.attention", attention, f16(2, 4, 5, 16), f16(2, 2, 7, 16), f16(2, 2, 7, 16), rtol=2e-3, atol=1e-3),
@@ -72,6 +84,7 @@ test_rejects = rejects(
     Reject("nn.attention", "R5", ((2, 3, 3, 8), "float32"), *HEADS[1:]),
     Reject("nn.attention", "R6", *HEADS, ((2, 4, 3, 4), "float32")),
     Reject("nn.attention", "R7", *HEADS, window=3),
+    Reject("nn.attention", "R8", *HEADS, guard=3),
 )
 
 
@@ -97,6 +110,20 @@ def test_bits_of_a_row_depend_on_itself_and_the_keys_it_sees(target):
     swapped = {name: "BSHD" for name in ("query_layout", "key_layout", "value_layout", "out_layout")}
     turned = run(*(np.ascontiguousarray(x.transpose(0, 2, 1, 3)) for x in (q, k, v)), target, causal=True, scale=0.3, **swapped)
     np.testing.assert_array_equal(turned.transpose(0, 2, 1, 3), whole)
+
+
+@pytest.mark.parametrize("target", LEVELS, ids=str)
+def test_a_guard_knows_what_is_hidden_from_what_is_not_a_number(target):
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((1, 1, n, 16), np.float32) for n in (4, 100, 100))
+    mask = np.zeros((1, 1, 4, 100), np.float32)
+    mask[0, 0, 1] = -np.inf
+    mask[0, 0, 2, 70] = np.nan
+    mask[0, 0, 3, 5] = np.inf
+    plain, one, two = (run(q, k, v, target, mask, guard=g)[0, 0] for g in (0, 1, 2))
+    assert np.isnan(plain[1:]).all() and (one[1] == 0).all() and np.isnan(one[2:]).all() and (two[1:] == 0).all()
+    for guarded in (one, two):
+        np.testing.assert_array_equal(guarded[0], plain[0])
 
 
 @pytest.mark.parametrize("target", LEVELS, ids=str)

@@ -26,15 +26,23 @@ def permuted(a, b, axes):
     return product(a, np.transpose(b, axes))
 
 
-def unpacked(w, scale, zero, bits=4, block=32):
-    numbers = (w[:, None] >> np.arange(0, 8, bits, dtype="u1")[:, None]) & ((1 << bits) - 1)
-    numbers = numbers.reshape(-1, w.shape[1])
+def unpacked(w, scale, zero, bits=4, block=32, panel=0, units=0, activations=0, terms=1):
+    if not panel:
+        w, scale, zero, panel, units = w[None], scale[None], zero[None], w.shape[1], w.shape[1]
+    w = w.reshape(*w.shape[:2], 1, panel, terms)  # panels, lines, parts of a byte, columns, terms
+    numbers = (w >> np.arange(0, 8, bits, dtype="u1")[:, None, None]) & ((1 << bits) - 1)
+    numbers = numbers.transpose(1, 2, 4, 0, 3).reshape(-1, len(w) * panel)[:, :units]
+    scale, zero = (v.transpose(1, 0, 2).reshape(-1, len(w) * panel)[:, :units] for v in (scale, zero))
     spread = [np.repeat(v, block, 0)[: len(numbers)] for v in (zero, scale)]
     return ((numbers - spread[0].astype("f8")) * spread[1]).astype(scale.dtype)
 
 
-def few_bits(x, w, scale, zero, bits=4, block=32):
-    return product(x, unpacked(w, scale, zero, bits, block).astype(x.dtype))
+def few_bits(x, w, scale, zero, bits=4, block=32, activations=0, **panels):
+    if activations:
+        parts = [x[..., i : i + block] for i in range(0, x.shape[-1], block)]
+        steps = [np.abs(p).max(-1, keepdims=True) * np.float32(1 / 127) for p in parts]
+        x = np.concatenate([np.rint(p / s) * s for p, s in zip(parts, steps, strict=True)], -1)
+    return product(x, unpacked(w, scale, zero, bits, block, **panels).astype(x.dtype))
 
 
 def unpack_panels(w, units=None, out_dtype=""):
@@ -96,6 +104,27 @@ test_matmul = table(
     Case("nn.contrib_matmul_nbits", few_bits, f32(2, 32), u8(8, 17), f32(2, 17), f32(2, 17), bits=2, block=16, **TOL),
     Case("nn.contrib_matmul_nbits", few_bits, f32(2, 32), u8(32, 17), f32(2, 17), f32(2, 17), bits=8, block=16, rtol=1e-4, atol=2e-3),
     Case("nn.contrib_matmul_nbits", few_bits, f64(2, 64), u8(32, 5), f64(2, 5), f64(2, 5), rtol=1e-12, atol=1e-12),
+    Case("nn.contrib_matmul_nbits", few_bits, f32(2, 3, 64), u8(32, 10), f32(2, 10), f32(2, 10), activations=8, **TOL),
+    Case("nn.contrib_matmul_nbits", few_bits, f32(3, 64), u8(1, 32, 16), f32(1, 2, 16), f32(1, 2, 16), panel=16, units=10, **TOL),
+    Case("nn.contrib_matmul_nbits", few_bits, f32(6, 64), u8(1, 8, 64), f32(1, 2, 16), f32(1, 2, 16), panel=16, units=10, terms=4, activations=8, **TOL),
+    Case(
+        "nn.contrib_matmul_nbits",
+        few_bits,
+        f32(1, 40),
+        u8(2, 10, 32),
+        f32(2, 3, 8),
+        f32(2, 3, 8),
+        panel=8,
+        units=16,
+        terms=4,
+        activations=8,
+        bits=8,
+        block=16,
+        rtol=1e-4,
+        atol=2e-3,
+    ),
+    Case("nn.contrib_unpack_nbits", unpacked, u8(2, 10, 32), f32(2, 3, 8), f32(2, 3, 8), panel=8, units=15, terms=4, bits=8, block=16, fold=False, **TOL),
+    Case("nn.contrib_unpack_nbits", unpacked, u8(1, 8, 64), f32(1, 2, 16), f32(1, 2, 16), panel=16, units=10, terms=4, fold=False, **TOL),
     Case("nn.contrib_unpack_nbits", unpacked, u8(32, 10), f32(2, 10), f32(2, 10), fold=False, **TOL),
     Case("nn.contrib_unpack_nbits", unpacked, u8(10, 7), f32(3, 7), f32(3, 7), bits=2, block=16, fold=False, **TOL),
     Case("nn.contrib_unpack_nbits", unpacked, u8(40, 7), f32(3, 7), f32(3, 7), bits=8, block=16, fold=False, **TOL),
@@ -206,6 +235,9 @@ test_rejects = rejects(
     Reject("nn.contrib_matmul_nbits", "R1", ((3, 64), "float64"), ((32, 5), "uint8"), f(2, 5), f(2, 5)),
     Reject("nn.contrib_matmul_nbits", "R2", f(), ((32, 5), "uint8"), f(2, 5), f(2, 5)),
     Reject("nn.contrib_matmul_nbits", "R3", f(3, 64), ((32, 5), "uint8"), f(2, 5), f(2, 5), bits=3),
+    Reject("nn.contrib_matmul_nbits", "R3", f(3, 64), ((32, 5), "uint8"), f(2, 5), f(2, 5), activations=4),
+    Reject("nn.contrib_matmul_nbits", "R3", f(3, 64), ((32, 5), "uint8"), f(2, 5), f(2, 5), terms=4),
+    Reject("nn.contrib_matmul_nbits", "R3", f(3, 64), ((1, 8, 20), "uint8"), f(1, 2, 5), f(1, 2, 5), terms=4, panel=5, units=5, says="even number"),
     Reject("nn.contrib_matmul_nbits", "R4", f(3, 60), ((32, 5), "uint8"), f(2, 5), f(2, 5), says="other numbers of elements"),
     Reject("nn.contrib_unpack_nbits", "R1", ((32, 5), "uint8"), f(2, 5), ((2, 5), "float64")),
     Reject("nn.contrib_unpack_nbits", "R2", ((32, 5), "uint8"), f(5), f(5)),

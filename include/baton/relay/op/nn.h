@@ -113,6 +113,8 @@ struct MatmulNBitsAttrs : AttrsNode<MatmulNBitsAttrs> {
   int64_t block = 32;
   int64_t panel = 0;
   int64_t units = 0;
+  int64_t activations = 0;
+  int64_t terms = 1;
   static constexpr void Describe(auto& d) {
     d(F<&MatmulNBitsAttrs::bits>, "Bits of an element of the weight. R3: 2, 4 or 8.", AtLeast(2));
     d(F<&MatmulNBitsAttrs::block>, "Rows of the weight with one scale. R3: a multiple of the elements of a byte.",
@@ -123,6 +125,15 @@ struct MatmulNBitsAttrs : AttrsNode<MatmulNBitsAttrs> {
       AtLeast(0));
     d(F<&MatmulNBitsAttrs::units>, "N of a weight in panels, the last of which may have columns that are not there.",
       AtLeast(0));
+    d(F<&MatmulNBitsAttrs::activations>,
+      "Bits that a product rounds its data to: 8, or 0 for none. A block of a row becomes whole numbers from -127 to "
+      "127 "
+      "with a scale. R3: 0 or 8.",
+      AtLeast(0));
+    d(F<&MatmulNBitsAttrs::terms>,
+      "Terms of the sum that are side by side in a panel, as products of bytes take them: with 4 a line of a panel is "
+      "panel * 4 bytes, of 4 bits the low halves four terms and the high halves the next four. R3: 1, or 4 in panels.",
+      AtLeast(1));
   }
 };
 struct MatmulAttrs : AttrsNode<MatmulAttrs> {
@@ -151,6 +162,7 @@ struct AttentionAttrs : AttrsNode<AttentionAttrs> {
   double scale = 1;
   bool causal = false;
   int64_t window = 0;
+  int64_t guard = 0;
   String query_layout = "BHSD";
   String key_layout = "BHSD";
   String value_layout = "BHSD";
@@ -161,6 +173,12 @@ struct AttentionAttrs : AttrsNode<AttentionAttrs> {
       "Whether a query sees only keys up to its own place; the last query has the place of the last key.");
     d(F<&AttentionAttrs::window>,
       "Keys up to its own place that a causal query sees, in elements; 0: all of them. R7: causal where it is not 0.",
+      AtLeast(0));
+    d(F<&AttentionAttrs::guard>,
+      "Queries whose result is 0 in place of NaN: 0 none, 1 a query whose scores are all -inf, which sees no key, 2 "
+      "also one "
+      "whose "
+      "weights are NaN otherwise. R8: 0, 1 or 2.",
       AtLeast(0));
     d(F<&AttentionAttrs::query_layout>,
       "Order of the dimensions of query: batch (B), head (H), place in the sequence (S), element of a head (D). R3: "

@@ -2,6 +2,7 @@
 // Products of quantized matrices with results in floats, and what is made of them: attention and LSTM.
 #include "frontend/onnx/import/importer_impl.h"
 #include "frontend/onnx/ops/quantization.h"
+#include "frontend/onnx/ops/recurrent.h"
 #include "msft.h"
 
 namespace baton::onnx {
@@ -73,20 +74,36 @@ Values QAttention(Ctx& c) {
   return AttentionOf(c, Scaled(c, y, c.T(3), c.T(4), c.T(2)), c.Opt(5), c.Opt(8), Value());
 }
 
-/// LSTM of ONNX whose weights are quantized, and transposed: (directions, inputs, gates). ONNX Runtime quantizes the
-/// data of each step too; the weights' products are of floats here, which is nearer to the LSTM that was quantized.
+/// LSTM of ONNX whose weights are quantized, and transposed: (directions, inputs, gates), a scale and a zero point for
+/// each direction or each column. The data is quantized as a whole, the state in each step, a scale for each sequence.
 Values DynamicQuantizeLSTM(Ctx& c) {
-  auto weight = [&](size_t value, size_t scale) {
-    Value w = c.T(value), s = c.T(scale), z = c.T(scale + 1);
+  const DataType i32 = DataType::Int(32), i8 = DataType::Int(8);
+  for (size_t i : {1, 2}) {
+    const Value w = c.T(i);
     if (c.Rank(w) != 3) c.Fail("a weight has " + std::to_string(c.Rank(w)) + " axes, not three");
-    const Dims line = c.Rank(s) == 2 ? Dims{1} : Dims{1, 2};
-    Value y = c.Sub(c.Cast(w, DataType::Int(32)), c.Cast(c.Unsqueeze(z, line), DataType::Int(32)));
-    return c.Transpose(c.Mul(c.Cast(y, s.dtype), c.Unsqueeze(s, line)), {0, 2, 1});
+    if (w.dtype != i8 && w.dtype != DataType::UInt(8))
+      c.Fail("a weight is of " + DataType2String(w.dtype) + ", not of bytes");
+  }
+  auto columns = [&](const Value& v, const Value& w) {  // (directions, gates)
+    return c.BroadcastTo(c.Rank(v) == 2 ? v : c.Unsqueeze(v, {1}), {c.Dim(w, 0), c.Dim(w, 2)});
   };
-  Values in = {c.T(0), weight(1, 8), weight(2, 10)};
-  for (size_t i = 3; i < 8; ++i) in.push_back(c.Opt(i));
-  while (!in.back()) in.pop_back();
-  return AsOnnx(c, "LSTM", 14, in);
+  ByteWeights bytes;
+  bytes.w = c.Transpose(c.T(1), {0, 2, 1});
+  Value r = c.T(2), zero = c.T(11);
+  bytes.r_scale = columns(c.T(10), r);
+  const int64_t to_signed = r.dtype == i8 ? 0 : 128;
+  if (to_signed != 0 || !IsZero(zero)) bytes.r_zero = c.Sub(columns(c.Cast(zero, i32), r), c.Scalar(i32, to_signed));
+  if (to_signed != 0) r = c.Cast(c.Sub(c.Cast(r, i32), c.Scalar(i32, to_signed)), i8);
+  bytes.r = c.Transpose(r, {0, 2, 1});
+  Values x;  // bytes, scale, zero point of the data: both directions read them
+  bytes.project = [&x](Ctx& layer, const Value& rows, int64_t d) {
+    if (x.empty()) x = AsOnnx(layer, "DynamicQuantizeLinear", 11, {rows});
+    auto part = [&](size_t i) { return layer.Squeeze(layer.Slice(layer.T(i), 0, d, d + 1), {0}); };
+    const Value zero = part(9);
+    Value y = IntegerProduct(layer, x[0], x[2], part(1), IsZero(layer.T(9)) ? Value() : zero);
+    return Scaled(layer, y, x[1], part(8), Value());
+  };
+  return LstmOf(c, &bytes);
 }
 
 }  // namespace

@@ -53,12 +53,6 @@ Value OfBytes(Ctx& c, const char* op, const Value& x, const Value& scale, const 
   return c.CallWith(op, {x, param(scale), zero ? param(zero) : c.Scalar(DataType::Int(32), 0)}, all);
 }
 
-/// Whether subtracting it changes nothing.
-bool IsZero(const Value& zero) {
-  if (!zero.host || zero.weight || zero.host->is_string) return false;
-  return std::all_of(zero.host->bytes.begin(), zero.host->bytes.end(), [](char b) { return b == 0; });
-}
-
 void Range(DataType t, double* low, double* high) {
   *low = t.is_uint() ? 0 : -std::ldexp(1.0, t.bits() - 1);
   *high = std::ldexp(1.0, t.is_uint() ? t.bits() : t.bits() - 1) - 1;
@@ -190,6 +184,11 @@ Values QLinearConv(Ctx& c) {
 }
 
 }  // namespace
+
+bool IsZero(const Value& zero) {
+  if (!zero.host || zero.weight || zero.host->is_string) return false;
+  return std::all_of(zero.host->bytes.begin(), zero.host->bytes.end(), [](char b) { return b == 0; });
+}
 
 Value Quantize(Ctx& c, const Value& scaled, const Value& zero, DataType to, bool saturate) {
   if (!IsInt(to)) {

@@ -13,5 +13,7 @@ Value Quantize(Ctx& c, const Value& scaled, const Value& zero, DataType to, bool
 Value Dequantize(Ctx& c, const Value& x, const Value& scale, const Value& zero, int64_t axis, int64_t block);
 /// Integers less their zero point, as int32; a zero point for each row or column is shaped as `line`.
 Value Centered(Ctx& c, const Value& v, const Value& zero, const Dims& line);
+/// Whether it is known that subtracting a zero point changes nothing.
+bool IsZero(const Value& zero);
 
 }  // namespace baton::onnx

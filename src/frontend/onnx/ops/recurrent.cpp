@@ -2,6 +2,8 @@
 // RNN, GRU and LSTM: the input's part of all steps is one product, what is left is a loop of the operator
 // nn.contrib_recurrence.
 
+#include "recurrent.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -50,13 +52,15 @@ struct Recurrence {
   int64_t directions, hidden, steps, batch;
   bool reverse_only, batch_first;
   double clip;
+  const ByteWeights* bytes;  ///< null where weights are floats
 };
 
-Recurrence Common(Ctx& c, int64_t gates) {
+Recurrence Common(Ctx& c, int64_t gates, const ByteWeights* bytes = nullptr) {
   Recurrence k;
+  k.bytes = bytes;
   k.x = c.T(0);
-  k.w = c.T(1);
-  k.r = c.T(2);
+  k.w = bytes ? bytes->w : c.T(1);
+  k.r = bytes ? bytes->r : c.T(2);
   k.b = c.Opt(3);
   k.lengths = c.Opt(4);
   k.h0 = c.Opt(5);
@@ -92,7 +96,8 @@ Value Dense(Ctx& c, const Value& x, const Value& w) { return c.MatMul(x, c.Trans
 /// x W^T + Wb + Rb for all steps at once; of Rb the last `left_out` gates stay out.
 Value Project(Ctx& c, const Recurrence& k, int64_t d, int64_t gates, int64_t left_out = 0) {
   Value flat = c.Reshape(k.x, {c.Times(k.steps, k.batch), c.Length(k.w, 2)});
-  Value p = c.Reshape(Dense(c, flat, Part(c, k.w, d)), {k.steps, k.batch, gates * k.hidden});
+  Value made = k.bytes ? k.bytes->project(c, flat, d) : Dense(c, flat, Part(c, k.w, d));
+  Value p = c.Reshape(made, {k.steps, k.batch, gates * k.hidden});
   if (!k.b) return p;
   Value b = Part(c, k.b, d), rb = c.Slice(b, 0, gates * k.hidden, (2 * gates - left_out) * k.hidden);
   if (left_out > 0) rb = c.Concat({rb, c.Full(rb.dtype, 0, {left_out * k.hidden})}, 0);
@@ -116,6 +121,9 @@ Values Run(Ctx& c, const Recurrence& k, int64_t d, const char* cell, const std::
     names.push_back(String(f.name)), alpha.push_back(f.alpha), beta.push_back(f.beta);
   }
   Values args = {projected, Part(c, k.r, d)};
+  const bool bytes = k.bytes != nullptr, zeros = bytes && k.bytes->r_zero;
+  if (bytes) args.push_back(Part(c, k.bytes->r_scale, d));
+  if (zeros) args.push_back(Part(c, k.bytes->r_zero, d));
   args.insert(args.end(), operands.begin(), operands.end());
   if (k.lengths) args.push_back(k.lengths);
   const Value made = c.CallWith("nn.contrib_recurrence", args,
@@ -127,7 +135,9 @@ Values Run(Ctx& c, const Recurrence& k, int64_t d, const char* cell, const std::
                                  {"linear_before_reset", Any(after)},
                                  {"backward", Any(k.reverse_only || d == 1)},
                                  {"peepholes", Any(peepholes)},
-                                 {"lengths", Any(static_cast<bool>(k.lengths))}});
+                                 {"lengths", Any(static_cast<bool>(k.lengths))},
+                                 {"bytes", Any(bytes)},
+                                 {"zeros", Any(zeros)}});
   Values out;
   for (size_t i = 0; i < (count == 3 ? 3 : 2); ++i) out.push_back(c.Item(made, i));
   return out;
@@ -173,8 +183,12 @@ Values GRU(Ctx& c) {
   return Results(c, k, directions);
 }
 
-Values LSTM(Ctx& c) {
-  Recurrence k = Common(c, 4);
+Values LSTM(Ctx& c) { return LstmOf(c, nullptr); }
+
+}  // namespace
+
+Values LstmOf(Ctx& c, const ByteWeights* bytes) {
+  Recurrence k = Common(c, 4, bytes);
   Value c0 = c.Opt(6), p = c.Opt(7);
   if (c.Int("input_forget", 0) != 0) c.Unsupported("`input_forget` 1");
   if (c0 && k.batch_first) c0 = c.Transpose(c0, {1, 0, 2});
@@ -187,8 +201,6 @@ Values LSTM(Ctx& c) {
   }
   return Results(c, k, directions);
 }
-
-}  // namespace
 
 void AddRecurrent(OpTable* table) {
   for (const OpRow& row : {OpRow{"", "RNN", RNN}, {"", "GRU", GRU}, {"", "LSTM", LSTM}}) table->push_back(row);

@@ -74,6 +74,7 @@ Type AttentionType(const AttentionAttrs& a, const TypeArgs& in) {
         in.Fail("R6", in.Show(3) + " does not broadcast to scores of " + ShowShape(scores));
     }
   }
+  if (a.guard > 2) in.Fail("R8", "guard is " + Str(a.guard) + "; it is 0, 1 or 2");
   if (a.window > 0 && !a.causal) in.Fail("R7", "window is " + Str(a.window) + ", and causal is not set");
   return TensorType(At(a.out_layout, q[0], q[1], q[2], v[3]), in.dtype(0));
 }
@@ -135,7 +136,10 @@ Tensor LowerAttention(const AttentionAttrs& a, const Tensors& in, const Type& ou
       AsTensor(out_type)->shape,
       [&](Indices i) {
         const Shape at = in_order(i);
-        const PrimExpr share = mixed(i) / sum(Shape{at[0], at[1], at[2]});
+        const Shape row{at[0], at[1], at[2]};
+        PrimExpr share = mixed(i) / sum(row);
+        if (a.guard == 1) share = te::Select(equal(top(row), Lit(-kInf, t)), Lit(0, t), share);
+        if (a.guard == 2) share = te::Select(sum(row) > Lit(0, t), share, Lit(0, t));
         return cast(given, te::Select(keys > PrimExpr(0), share, Lit(0, t)));
       },
       "attention");
@@ -164,6 +168,7 @@ Expr SpelledOut(const Call& call, const Array<Expr>& args) {
       if (n < 0) at.Fail("the gradient needs lengths that are numbers");
     }
   }
+  if (a.guard > 0) at.Fail("it has a rule where no query is guarded");
   const DataType t = at.dtype(0);
   const int64_t each = k[1] > 0 ? q[1] / k[1] : 1, rows = each * q[2];
   // Heads that share keys are rows of one product.

@@ -3,6 +3,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <relay/kernel/byte_blocks.h>
 #include <tir/parallel_if.h>
 
 #include <numeric>
@@ -23,13 +24,22 @@ int64_t CheckWeight(const MatmulNBitsAttrs& a, const TypeArgs& in, int first) {
   const int64_t each = 8 / a.bits;
   if (a.block % each != 0) in.Fail("R3", "block is " + Str(a.block) + ", where a byte has " + Str(each) + " elements");
   const Shape &w = in.shape(first), &s = in.shape(first + 1), &z = in.shape(first + 2);
-  const PrimExpr blocks = floordiv(w[line] + PrimExpr(a.block / each - 1), PrimExpr(a.block / each));
+  if (a.activations != 0 && a.activations != 8)
+    in.Fail("R3", "activations is " + Str(a.activations) + "; it is 0 or 8");
+  const bool dots = a.terms == 4 && a.panel > 0 && a.panel % 2 == 0 && a.bits != 2 && a.block % (4 * each) == 0;
+  if (a.terms != 1 && !dots)
+    in.Fail("R3",
+            "terms is " + Str(a.terms) + "; it is 1, or 4 in panels of 4 or 8 bits and an even number of columns");
+  // Lines of the weight that share a scale.
+  const int64_t lines = a.block / each / a.terms;
+  const PrimExpr blocks = floordiv(w[line] + PrimExpr(lines - 1), PrimExpr(lines));
   bool fits = in.dtype(first) == DataType::UInt(8) && in.Same(s[line], z[line]) && in.Same(s[line], blocks);
-  for (int64_t i = 0; i < rank; ++i) fits = fits && (i == line || (in.Same(w[i], s[i]) && in.Same(s[i], z[i])));
+  for (int64_t i = 0; i < rank; ++i)
+    fits = fits && (i == line || (in.Same(w[i], i == 2 ? s[i] * PrimExpr(a.terms) : s[i]) && in.Same(s[i], z[i])));
   if (a.panel > 0)
-    fits = fits && in.Same(w[2], PrimExpr(a.panel)) && in.Same(w[0], PrimExpr((a.units + a.panel - 1) / a.panel));
+    fits = fits && in.Same(s[2], PrimExpr(a.panel)) && in.Same(w[0], PrimExpr((a.units + a.panel - 1) / a.panel));
   if (!fits) in.Fail("R4", in.Show(first) + " does not fit " + in.Show(first + 1) + " and " + in.Show(first + 2));
-  return each;
+  return each * a.terms;
 }
 
 Type MatmulNBitsType(const MatmulNBitsAttrs& a, const TypeArgs& in) {
@@ -62,9 +72,18 @@ Tensor LowerUnpackNBits(const MatmulNBitsAttrs& a, const Tensors& in, const Type
       AsTensor(out_type)->shape,
       [&](Indices i) {
         const PrimExpr block = floordiv(i[0], PrimExpr(a.block)), n = i[1];
-        PrimExpr bits = cast(i32, at(w, floordiv(i[0], PrimExpr(each)), n));
+        // A line has `terms` elements of each part of its bytes.
+        const PrimExpr line = floordiv(i[0], PrimExpr(each * a.terms));
+        const PrimExpr part = floormod(floordiv(i[0], PrimExpr(a.terms)), PrimExpr(each));
+        PrimExpr bits;
+        if (a.terms == 1) {
+          bits = cast(i32, at(w, line, n));
+        } else {
+          const PrimExpr column = floormod(n, PrimExpr(a.panel)) * PrimExpr(a.terms);
+          bits = cast(i32, w(Shape{floordiv(n, PrimExpr(a.panel)), line, column + floormod(i[0], PrimExpr(a.terms))}));
+        }
         if (each > 1) {
-          bits = shift_right(bits, cast(i32, floormod(i[0], PrimExpr(each)) * PrimExpr(a.bits)));
+          bits = shift_right(bits, cast(i32, part * PrimExpr(a.bits)));
           bits = bitwise_and(bits, cast(i32, PrimExpr((int64_t{1} << a.bits) - 1)));
         }
         return (cast(t, bits) - cast(t, at(zero, block, n))) * cast(t, at(scale, block, n));
@@ -75,7 +94,9 @@ Tensor LowerUnpackNBits(const MatmulNBitsAttrs& a, const Tensors& in, const Type
 /// The loops of a product: so many columns at a time, and of them a step of rows of the weight, which has one scale.
 /// Few rows of data are multiplied by numbers that are unpacked in registers; for more, a step is unpacked once into
 /// memory of the first cache. Either way an element is the same sum of the same numbers: of each step, over k in order,
-/// times its scale, added in order.
+/// less the zero point times the sum of the step's data, times the scale, added in order.
+/// Of 4 bits a byte is low + 16 * high, which needs no shift: x0 * low + x1 * high is (x0 - x1 / 16) * low + (x1 / 16)
+/// * byte, and the two factors are made once.
 class NBitsLoops {
  public:
   NBitsLoops(const MatmulNBitsAttrs& a, const Array<tir::Buffer>& in, const tir::Buffer& out)
@@ -88,16 +109,91 @@ class NBitsLoops {
         bits_(a.bits),
         each_(8 / a.bits),
         block_(a.block),
-        panel_(a.panel) {
+        panel_(a.panel),
+        rounds_(a.activations == 8) {
     lead_ = Shape(out->shape.begin(), out->shape.end() - 1);
     rows_ = topi::Product(lead_);
     // Longer blocks are split: so many rows of the weight are unpacked at a time.
     step_ = block_ <= kMostRows ? block_ : std::gcd(block_, kMostRows);
     step_ = std::max(step_, each_);
     depth_ = w_->shape[panel_ > 0 ? 1 : 0] * PrimExpr(each_);
+    const PrimExpr steps = floordiv(depth_ + PrimExpr(step_ - 1), PrimExpr(step_));
+    less_ = tir::Buffer::Make({rows_, steps}, type_, "less");
+    if (rounds_ || bits_ == 4) factors_ = tir::Buffer::Make({rows_, depth_}, type_, "factors");
   }
 
   tir::Stmt Loops() const {
+    Array<tir::Stmt> all;
+    if (rounds_) all.push_back(topi::Loops({rows_}, [&](const Shape& r) { return Round(r[0]); }));
+    all.push_back(topi::Loops({rows_}, [&](const Shape& r) { return Prepare(r[0]); }));
+    all.push_back(Products());
+    Array<tir::Buffer> made{less_};
+    if (factors_.defined()) made.push_back(factors_);
+    return With(made, tir::SeqStmt::Flatten(all));
+  }
+
+ private:
+  /// A row's data, as it is multiplied before factors are made of it.
+  PrimExpr Data(const PrimExpr& row, const PrimExpr& k) const {
+    return rounds_ ? Load(factors_, {row, k}) : Load(x_, At(row, k));
+  }
+  /// Sums of a row's data, negative, a step each, and its factors.
+  tir::Stmt Prepare(const PrimExpr& row) const {
+    constexpr int64_t kLanes = 8;
+    const tir::Buffer sum = Local("sum", 1, kLanes);
+    return Steps([&](const PrimExpr& at, const PrimExpr& count) {
+      auto take = [&](const PrimExpr& lane, const PrimExpr& k) {
+        return topi::Store(sum, {0, lane}, Load(sum, {0, lane}) - Data(row, k));
+      };
+      const PrimExpr whole = floordiv(count, PrimExpr(kLanes)), done = whole * PrimExpr(kLanes);
+      Array<tir::Stmt> all{Clear(sum, 1, kLanes)};
+      all.push_back(topi::Loops({whole}, [&](const Shape& i) {
+        return Columns(kLanes, [&](const PrimExpr& c) { return take(c, at + i[0] * PrimExpr(kLanes) + c); });
+      }));
+      if (!tir::is_const_int(floormod(count, PrimExpr(kLanes)), 0))
+        all.push_back(topi::Loops({count - done}, [&](const Shape& i) { return take(PrimExpr(0), at + done + i[0]); }));
+      PrimExpr total = Load(sum, {0, 0});
+      for (int64_t i = 1; i < kLanes; ++i) total = total + Load(sum, {0, PrimExpr(i)});
+      all.push_back(topi::Store(less_, {row, floordiv(at, PrimExpr(step_))}, total));
+      if (bits_ == 4) {
+        const tir::Buffer high = Local("high", 1, 1);
+        all.push_back(topi::Loops({floordiv(count, PrimExpr(2))}, [&](const Shape& i) {
+          const PrimExpr k = at + i[0] * PrimExpr(2), k1 = k + PrimExpr(1);
+          return With({high}, tir::SeqStmt::Flatten(
+                                  Array<tir::Stmt>{topi::Store(high, {0, 0}, Data(row, k1) * Lit(0.0625, type_)),
+                                                   topi::Store(factors_, {row, k}, Data(row, k) - Load(high, {0, 0})),
+                                                   topi::Store(factors_, {row, k1}, Load(high, {0, 0}))}));
+        }));
+      }
+      return With({sum}, tir::SeqStmt::Flatten(all));
+    });
+  }
+  /// A row's data as what whole numbers of 8 bits stand for, a scale for each block.
+  tir::Stmt Round(const PrimExpr& row) const {
+    const tir::Buffer most = Local("most", 1, 1);
+    const PrimExpr blocks = floordiv(depth_ + PrimExpr(block_ - 1), PrimExpr(block_));
+    return topi::Loops({blocks}, [&](const Shape& b) {
+      const PrimExpr at = b[0] * PrimExpr(block_), count = min(PrimExpr(block_), depth_ - at);
+      auto each = [&](auto body) {
+        return topi::Loops({count}, [&](const Shape& i) { return body(At(row, at + i[0]), at + i[0]); });
+      };
+      const PrimExpr largest = Load(most, {0, 0}), none = Lit(0, type_);
+      tir::Stmt clear = topi::Store(most, {0, 0}, none);
+      tir::Stmt find = each([&](const Shape& from, const PrimExpr&) {
+        return topi::Store(most, {0, 0}, max(Load(most, {0, 0}), abs(Load(x_, from))));
+      });
+      tir::Stmt make = each([&](const Shape& from, const PrimExpr& k) {
+        const PrimExpr x = Load(x_, from), step = largest * Lit(1.0 / 127, type_);
+        const PrimExpr whole = nearbyint(x * (Lit(127, type_) / largest));
+        // Infinities and NaN give NaN.
+        return topi::Store(factors_, {row, k},
+                           tir::Select(largest > Lit(1e-30, type_) && isfinite(x), whole * step, x - x));
+      });
+      return With({most}, tir::SeqStmt::Flatten(Array<tir::Stmt>{clear, find, make}));
+    });
+  }
+
+  tir::Stmt Products() const {
     const PrimExpr n = out_->shape[out_->shape.size() - 1], work = (rows_ + PrimExpr(2)) * depth_ * n;
     auto in_parallel = [&](const PrimExpr& count, auto body) {
       tir::Var at("tile");
@@ -125,7 +221,6 @@ class NBitsLoops {
     return tir::SeqStmt::Flatten(all);
   }
 
- private:
   static constexpr int64_t kColumns = 32, kRows = 4, kMostRows = 64, kFewRows = 8, kParallelWork = 1 << 16;
 
   /// Columns `begin` to `begin + width` of the result, which are panel `panel` of the weight where it has panels.
@@ -206,50 +301,50 @@ class NBitsLoops {
     return tir::IfThenElse(rows_ <= PrimExpr(kFewRows), InRegisters(p), InMemory(p));
   }
 
-  /// The numbers of a byte's rows, less their zero point, into `to`, row by row: f(p) after each.
+  /// Writes factors of the data's into `to`, row by row: the numbers of a byte's rows, or of 4 bits the first number
+  /// and the whole byte. f(p) after each.
   template <class F>
   tir::Stmt Unpack(const tir::Buffer& to, const Place& p, const PrimExpr& at, const PrimExpr& count, bool rows,
                    F f) const {
     const DataType i32 = DataType::Int(32);
     auto number = [&](int64_t v) { return cast(i32, PrimExpr(v)); };
     const PrimExpr first = floordiv(at, PrimExpr(each_));
-    const tir::Buffer zeros = Local("zeros", 1, p.width);
-    tir::Stmt load = Columns(p.width, [&](const PrimExpr& c) {
-      return topi::Store(zeros, {0, c}, cast(type_, OfColumn(zero_, p, floordiv(at, PrimExpr(block_)), c)));
-    });
-    tir::Stmt bytes = topi::Loops({floordiv(count, PrimExpr(each_))}, [&](const Shape& byte) {
+    return topi::Loops({floordiv(count, PrimExpr(each_))}, [&](const Shape& byte) {
       Array<tir::Stmt> parts;
       for (int64_t k = 0; k < each_; ++k) {
         const PrimExpr row = byte[0] * PrimExpr(each_) + PrimExpr(k);
         parts.push_back(Columns(p.width, [&](const PrimExpr& c) {
           PrimExpr bits = cast(i32, OfColumn(w_, p, first + byte[0], c));
-          if (k > 0) bits = shift_right(bits, number(k * bits_));
+          if (k > 0 && bits_ != 4) bits = shift_right(bits, number(k * bits_));
           if (k + 1 < each_) bits = bitwise_and(bits, number((int64_t{1} << bits_) - 1));
-          return topi::Store(to, {rows ? row : PrimExpr(0), c}, cast(type_, bits) - Load(zeros, {0, c}));
+          return topi::Store(to, {rows ? row : PrimExpr(0), c}, cast(type_, bits));
         }));
         parts.push_back(f(row));
       }
       return tir::SeqStmt::Flatten(parts);
     });
-    return With({zeros}, tir::SeqStmt::Flatten({load, bytes}));
   }
 
   /// parts[r] += data[row + r, at] * numbers
   tir::Stmt Multiply(const tir::Buffer& parts, int64_t rows, int64_t width, const PrimExpr& row, const PrimExpr& at,
                      const tir::Buffer& numbers, const PrimExpr& line) const {
     return Each(rows, width, [&](const PrimExpr& r, const PrimExpr& c) {
-      return topi::Store(parts, {r, c}, Fma(Load(x_, At(row + r, at)), Load(numbers, {line, c}), Load(parts, {r, c})));
+      return topi::Store(parts, {r, c},
+                         Fma(factors_.defined() ? Load(factors_, {row + r, at}) : Load(x_, At(row + r, at)),
+                             Load(numbers, {line, c}), Load(parts, {r, c})));
     });
   }
   tir::Stmt Clear(const tir::Buffer& b, int64_t rows, int64_t width) const {
     return Each(rows, width,
                 [&](const PrimExpr& r, const PrimExpr& c) { return topi::Store(b, {r, c}, Lit(0, type_)); });
   }
-  /// sums += parts * scale
+  /// sums += (parts - zero * the sum of the data) * scale
   tir::Stmt AddScaled(const tir::Buffer& sums, const tir::Buffer& parts, int64_t rows, const Place& p,
-                      const PrimExpr& at) const {
+                      const PrimExpr& row, const PrimExpr& at) const {
     return Each(rows, p.width, [&](const PrimExpr& r, const PrimExpr& c) {
-      return topi::Store(sums, {r, c}, Fma(Load(parts, {r, c}), Scale(p, at, c), Load(sums, {r, c})));
+      const PrimExpr zero = cast(type_, OfColumn(zero_, p, floordiv(at, PrimExpr(block_)), c));
+      const PrimExpr less = Load(less_, {row + r, floordiv(at, PrimExpr(step_))});
+      return topi::Store(sums, {r, c}, Fma(Fma(zero, less, Load(parts, {r, c})), Scale(p, at, c), Load(sums, {r, c})));
     });
   }
 
@@ -262,8 +357,8 @@ class NBitsLoops {
         tir::Stmt add = Unpack(numbers, p, at, count, false, [&](const PrimExpr& k) {
           return Multiply(parts, rows, p.width, row, at + k, numbers, PrimExpr(0));
         });
-        return With({parts, numbers},
-                    tir::SeqStmt::Flatten({Clear(parts, rows, p.width), add, AddScaled(sums, parts, rows, p, at)}));
+        return With({parts, numbers}, tir::SeqStmt::Flatten({Clear(parts, rows, p.width), add,
+                                                             AddScaled(sums, parts, rows, p, row, at)}));
       });
       auto store = [&](const PrimExpr& r, const PrimExpr& c) {
         return topi::Store(out_, At(row + r, p.begin + c), Load(sums, {r, c}));
@@ -295,7 +390,7 @@ class NBitsLoops {
           return topi::Store(out_, At(row + r, p.begin + c), Load(sums, {r, c}));
         });
         return With({sums, parts}, tir::SeqStmt::Flatten({load, Clear(parts, rows, p.width), lines,
-                                                          AddScaled(sums, parts, rows, p, at), store}));
+                                                          AddScaled(sums, parts, rows, p, row, at), store}));
       });
       return tir::SeqStmt::Flatten({unpack, add});
     });
@@ -305,11 +400,35 @@ class NBitsLoops {
   const tir::Buffer &x_, &w_, &scale_, &zero_, &out_;
   DataType type_;
   int64_t bits_, each_, block_, panel_, step_;
+  bool rounds_;
+  tir::Buffer less_, factors_;  // of the data; no factors where it is multiplied as it is
   Shape lead_;
   PrimExpr rows_, depth_;
 };
 
+/// The product on bytes, by a weight in panels of four terms.
+Tensor LowerByteBlocks(const MatmulNBitsAttrs& a, const Tensors& in, const Shape& shape) {
+  te::ExternOpNode op;
+  op.name = String("matmul_nbits"), op.tag = String("extern"), op.inputs = in;
+  auto flat = [](const Shape& s, DataType t, const String& name) {
+    return tir::Buffer::Make({topi::Product(s)}, t, name);
+  };
+  for (const Tensor& t : in) op.input_buffers.push_back(flat(t.shape(), t.dtype(), t->op->name));
+  op.output_buffers.push_back(flat(shape, in[0].dtype(), "out"));
+  const Array<tir::Buffer>& b = op.input_buffers;
+  kernel::ByteBlocks p;
+  p.rows = topi::Product(Shape(shape.begin(), shape.end() - 1));
+  p.units = a.units, p.depth = DimOf(in[1].shape()[1]) * a.terms * (8 / a.bits), p.bits = a.bits, p.block = a.block;
+  p.panel = a.panel;
+  p.data = b[0], p.weight = b[1], p.scale = b[2], p.zero = b[3], p.out = op.output_buffers[0];
+  op.body = kernel::WriteByteBlocks(p);
+  te::TensorNode t;
+  t.shape = shape, t.dtype = in[0].dtype(), t.op = te::ExternOp(std::move(op));
+  return Tensor(std::move(t));
+}
+
 Tensor LowerMatmulNBits(const MatmulNBitsAttrs& a, const Tensors& in, const Type& out_type) {
+  if (a.terms != 1) return LowerByteBlocks(a, in, AsTensor(out_type)->shape);
   return topi::Extern(
       AsTensor(out_type)->shape, in[0].dtype(), in,
       [&](const Array<tir::Buffer>& buf, const tir::Buffer& out) { return NBitsLoops(a, buf, out).Loops(); },

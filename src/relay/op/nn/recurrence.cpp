@@ -20,6 +20,9 @@ namespace {
 
 using kernel::Cell;
 
+/// Terms of a sum of bytes that are side by side in a panel, and what the kernel adds to a state's whole numbers.
+constexpr int64_t kTerms = 4, kToUnsigned = 128;
+
 struct RecurrenceAttrs : AttrsNode<RecurrenceAttrs> {
   static constexpr auto _type_key = "relay.attrs.RecurrenceAttrs";
   String cell = "lstm";
@@ -31,6 +34,8 @@ struct RecurrenceAttrs : AttrsNode<RecurrenceAttrs> {
   bool backward = false;
   bool peepholes = false;
   bool lengths = false;
+  bool bytes = false;
+  bool zeros = false;
   static constexpr void Describe(auto& d) {
     d(F<&RecurrenceAttrs::cell>, "\"rnn\", \"gru\" or \"lstm\".");
     d(F<&RecurrenceAttrs::functions>,
@@ -45,13 +50,18 @@ struct RecurrenceAttrs : AttrsNode<RecurrenceAttrs> {
     d(F<&RecurrenceAttrs::backward>, "Whether the last step comes first.");
     d(F<&RecurrenceAttrs::peepholes>, "Whether `peepholes` is there.");
     d(F<&RecurrenceAttrs::lengths>, "Whether `lengths` is there.");
+    d(F<&RecurrenceAttrs::bytes>,
+      "Whether the weight is int8, and stands for scale * (weight - zero). Each step then quantizes the state to whole "
+      "numbers from -127 to 127, a scale for each sequence, and multiplies bytes.");
+    d(F<&RecurrenceAttrs::zeros>, "Whether zero points of a weight in bytes are there; else they are 0.");
   }
 };
 
 /// Where the operands are; -1 where there is none.
 struct Places {
   Cell cell;
-  int candidate = -1, h0 = -1, c0 = -1, bias = -1, peepholes = -1, lengths = -1, count = 2;
+  int candidate = -1, scale = -1, offset = -1, zero = -1;
+  int h0 = -1, c0 = -1, bias = -1, peepholes = -1, lengths = -1, count = 2;
   /// `packed`: kGru's second weight is a separate operand.
   Places(const RecurrenceAttrs& a, bool packed) {
     cell = a.cell == "lstm"        ? Cell::kLstm
@@ -59,6 +69,9 @@ struct Places {
            : a.linear_before_reset ? Cell::kGruAfter
                                    : Cell::kGru;
     if (packed && cell == Cell::kGru) candidate = count++;
+    if (a.bytes) scale = count++;
+    if (a.bytes && packed) offset = count++;
+    if (a.zeros) zero = count++;
     h0 = count++;
     if (cell == Cell::kLstm) c0 = count++;
     if (cell == Cell::kGruAfter) bias = count++;
@@ -71,6 +84,7 @@ struct Places {
 Places CheckOperands(const RecurrenceAttrs& a, const TypeArgs& in, bool packed) {
   if (a.cell != "lstm" && a.cell != "gru" && a.cell != "rnn")
     in.Fail("R1", "cell is \"" + a.cell.str() + "\"; it is \"rnn\", \"gru\" or \"lstm\"");
+  if (a.zeros && !a.bytes) in.Fail("R1", "there are zero points of a weight that is not of bytes");
   const Places p(a, packed);
   const size_t functions = p.cell == Cell::kRnn ? 1 : p.cell == Cell::kLstm ? 3 : 2;
   if (a.functions.size() != functions || a.alpha.size() != functions || a.beta.size() != functions)
@@ -83,11 +97,18 @@ Places CheckOperands(const RecurrenceAttrs& a, const TypeArgs& in, bool packed) 
     if (i == p.lengths) {
       in.Integral(i, "R3");
       in.Rank(i, 1, "R3");
+    } else if (i == p.zero || i == p.offset || (a.bytes && (i == 1 || i == p.candidate))) {
+      const DataType wanted = DataType::Int(i == p.zero || i == p.offset ? 32 : 8);
+      if (in.dtype(i) != wanted) in.Fail("R3", in.Show(i) + ", where " + DataType2String(wanted) + " is wanted");
     } else if (!packed || (i != 1 && i != p.candidate)) {
       in.SameDtype(0, i, "R3");
     }
   }
   in.Rank(p.h0, 2, "R3");
+  for (int i : {p.scale, p.offset, p.zero}) {
+    if (i >= 0 && (in.ndim(i) != 1 || in.dim(i, 0) != p.gates() * in.dim(p.h0, 1)))
+      in.Fail("R4", in.Show(i) + " does not hold a number for each gate of " + in.Show(p.h0));
+  }
   return p;
 }
 
@@ -116,26 +137,31 @@ Type RecurrencePackType(const RecurrenceAttrs& a, const TypeArgs& in) {
   for (int i : {1, p.candidate}) {
     if (i < 0) continue;
     in.Number(i, "R4");
-    in.Rank(i, 4, "R4");
-    const int64_t hidden = in.dim(p.h0, 1), units = in.dim(i, 3), gates = in.dim(i, 2);
+    in.Rank(i, a.bytes ? 5 : 4, "R4");
+    const int64_t hidden = in.dim(p.h0, 1), terms = a.bytes ? kTerms : 1, units = in.dim(i, 3), gates = in.dim(i, 2);
     const int64_t wanted = p.candidate < 0 ? p.gates() : i == 1 ? 2 : 1;
-    if (in.dim(i, 1) != hidden || gates != wanted || units < 1 || in.dim(i, 0) != (hidden + units - 1) / units)
+    if (a.bytes && in.dim(i, 4) != terms) in.Fail("R4", in.Show(i) + " does not end with four terms of a sum");
+    if (in.dim(i, 1) != (hidden + terms - 1) / terms || gates != wanted || units < 1 ||
+        in.dim(i, 0) != (hidden + units - 1) / units)
       in.Fail("R4", in.Show(i) + " does not fit " + in.Show(p.h0));
   }
   return ResultOf(in, p);
 }
 
-/// Rows of gates (gates * hidden, hidden) as panels (hidden / units, hidden, gates, units); units that are missing are
-/// 0.
+/// Rows of gates (gates * hidden, hidden) as panels (hidden / units, hidden, gates, units), of bytes with four terms of
+/// a sum side by side (hidden / units, hidden / 4, gates, units, 4); units and terms that are missing are 0.
 Expr Panels(Expr weight, int64_t gates, int64_t hidden, int64_t units, DataType t) {
-  const int64_t panels = (hidden + units - 1) / units;
+  const int64_t panels = (hidden + units - 1) / units, terms = t == DataType::Int(8) ? kTerms : 1;
+  const int64_t depth = (hidden + terms - 1) / terms;
   Expr w = Reshape(weight, {gates, hidden, hidden});
-  if (panels * units != hidden) {
+  if (panels * units != hidden || depth * terms != hidden) {
     w = MakeCall<PadAttrs>(op::pad, {w, MakeScalar(0, t)}, [&](PadAttrs* a) {
-      a->pad_width = {Array<int64_t>{0, 0}, Array<int64_t>{0, panels * units - hidden}, Array<int64_t>{0, 0}};
+      a->pad_width = {Array<int64_t>{0, 0}, Array<int64_t>{0, panels * units - hidden},
+                      Array<int64_t>{0, depth * terms - hidden}};
     });
   }
-  return Transpose(Reshape(w, {gates, panels, units, hidden}), {1, 3, 0, 2});
+  if (terms == 1) return Transpose(Reshape(w, {gates, panels, units, hidden}), {1, 3, 0, 2});
+  return Transpose(Reshape(w, {gates, panels, units, depth, terms}), {1, 3, 0, 2, 4});
 }
 Expr Rows(Expr e, int64_t begin, int64_t end) {
   return MakeCall<StridedSliceAttrs>(op::strided_slice, {e}, [&](StridedSliceAttrs* a) {
@@ -153,17 +179,25 @@ Expr DecomposeRecurrence(const Call& call, const Array<Expr>& args) {
   const Target target = Target::Current();
   const int64_t lanes = target->traits().vector_kernels ? target->Lanes(t) : 1;
   auto panels = [&](const Expr& w, int64_t gates) {
-    return Panels(w, gates, hidden, lanes * kernel::PanelVectors(gates, batch, hidden, lanes), t);
+    return Panels(w, gates, hidden, lanes * kernel::PanelVectors(gates, batch, hidden, lanes),
+                  a.bytes ? DataType::Int(8) : t);
   };
   Array<Expr> packed{wide(args[0])};
-  const Expr weight = wide(args[1]);
+  const Expr weight = a.bytes ? args[1] : wide(args[1]);
   if (p.cell == Cell::kGru) {
     packed.push_back(panels(Rows(weight, 0, 2 * hidden), 2));
     packed.push_back(panels(Rows(weight, 2 * hidden, 3 * hidden), 1));
   } else {
     packed.push_back(panels(weight, p.gates()));
   }
-  for (int i = 2; i < p.count; ++i) packed.push_back(i == p.lengths ? args[i] : wide(args[i]));
+  if (a.bytes) {
+    packed.push_back(wide(args[p.scale]));
+    const Expr sums = MakeCall<ReduceAttrs>(op::sum, {Cast(weight, DataType::Int(32))},
+                                            [](ReduceAttrs* r) { r->axis = Array<int64_t>{1}; });
+    packed.push_back(Multiply(sums, MakeScalar(kToUnsigned, DataType::Int(32))));
+  }
+  for (int i = a.bytes ? 3 : 2; i < p.count; ++i)
+    packed.push_back(i == p.lengths || i == p.zero ? args[i] : wide(args[i]));
   Expr made = MakeCall(op::recurrence_pack, packed, call->attrs);
   if (given == t) return made;
   Array<Expr> fields;
@@ -187,7 +221,8 @@ Tensors LowerRecurrence(const RecurrenceAttrs& a, const Tensors& in, const Type&
     const auto k = static_cast<int64_t>(i);
     r.functions.push_back({a.functions[k], a.alpha[k], a.beta[k]});
   }
-  r.clip = a.clip, r.backward = a.backward;
+  r.clip = a.clip, r.backward = a.backward, r.bytes = a.bytes;
+  r.scale = at(p.scale), r.offset = at(p.offset), r.zero = at(p.zero);
   r.steps = in[0].shape()[0], r.batch = in[0].shape()[1], r.hidden = DimOf(in[p.h0].shape()[1]),
   r.dtype = in[0].dtype();
   r.projected = at(0), r.weight = at(1), r.candidate_weight = at(p.candidate);
@@ -317,6 +352,8 @@ class Steps {
 
 Expr UnrollRecurrence(const Call& call, const Array<Expr>& args) {
   Steps steps(call, args);
+  if (AttrsOf<RecurrenceAttrs>(call).bytes)
+    throw CompileError("[gradient of nn.contrib_recurrence] it has a rule for weights of floats, not of bytes");
   if (steps.steps() < 1) throw CompileError("the gradient of nn.contrib_recurrence needs a known number of steps");
   return steps.Run();
 }
@@ -345,7 +382,9 @@ const Op op::recurrence = DefineOp({
         "One direction of an RNN, a GRU or an LSTM over a sequence. Past a sequence's length its states stay as they "
         "are and its outputs are 0.",
     .inputs = {{"projected", kProjected},
-               {"weight", "Of the state's product, (gates * hidden, hidden)."},
+               {"weight",
+                "Of the state's product, (gates * hidden, hidden); with `bytes` int8, and behind it come its "
+                "scale and, with `zeros`, its int32 zero points, a number for each row."},
                {"third", kThird},
                {"fourth", kMore},
                {"fifth", kMore},
@@ -365,7 +404,9 @@ const Op op::recurrence_pack = DefineOp({
     .doc = "nn.contrib_recurrence with its weight in panels (hidden / units, hidden, gates, units); a GRU without "
            "linear_before_reset has those of its hidden gate as a third operand.",
     .inputs = {{"projected", kProjected},
-               {"weight", "Of the state's product, in panels."},
+               {"weight",
+                "Of the state's product, in panels; of bytes (hidden / units, hidden / 4, gates, units, 4), with "
+                "scale, 128 times the sum of each row, and zero points behind all weights."},
                {"third", kThird},
                {"fourth", kMore},
                {"fifth", kMore},

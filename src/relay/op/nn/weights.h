@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
+#include <baton/relay/op/tensor.h>
 
 namespace baton::relay {
 
@@ -14,5 +15,8 @@ bool MakesWeights(const OpNode* op);
 
 /// Whether `call` gives the weights of its operand, which has `rank` dimensions.
 bool IsWeights(const CallNode* call, int64_t rank);
+
+/// Whether `call` tells which elements of its operand are NaN.
+inline bool FindsNan(const CallNode* call) { return call->op.same_as(op::isnan); }
 
 }  // namespace baton::relay
