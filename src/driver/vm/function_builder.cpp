@@ -13,7 +13,6 @@
 
 namespace baton::driver {
 
-using relay::Call;
 using relay::CallNode;
 using relay::ConstantNode;
 using relay::Expr;
@@ -24,151 +23,16 @@ using relay::IfNode;
 using relay::LetNode;
 using relay::MatchNode;
 using relay::Pattern;
-using relay::Tuple;
-using relay::TupleGetItem;
 using relay::TupleGetItemNode;
 using relay::TupleNode;
 using relay::Var;
 using relay::VarNode;
 using vm::Opcode;
 
-namespace {
-
-/// A device annotation: its value is its argument's.
-bool IsAnnotation(const CallNode* call) { return relay::AsOnDevice(call->op, call->attrs); }
-
-/// The expression inside of annotations.
-const ExprNode* Bare(const ExprNode* n) {
-  for (const auto* c = As<CallNode>(n); c && IsAnnotation(c) && c->args.size() == 1; c = As<CallNode>(n))
-    n = c->args[0].get();
-  return n;
-}
-
-}  // namespace
-
 FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda)
-    : program_(program), lambda_(lambda), index_(lambda.func->body) {
+    : program_(program), lambda_(lambda), values_(program, lambda), former_(&values_) {
   for (const ExprNode* c : lambda.captured) registers_[c] = NewRegister();
-  for (const ExprNode* n : lambda.elsewhere) elsewhere_.Add(n);
   for (const Var& p : lambda.func->params) registers_[p.get()] = NewRegister();
-  // The body of a let runs where the let stands.
-  std::vector<int32_t> merged(index_.num_scopes());
-  for (size_t b = 0; b < merged.size(); ++b) merged[b] = static_cast<int32_t>(b);
-  const relay::NodeList& order = index_.nodes();
-  for (size_t i = order.size(); i-- > 0;) {
-    if (relay::IsAtom(order[i]) || !order[i]->IsInstance<LetNode>()) continue;
-    const relay::ExprIndex::Placement& info = index_.placement(order[i]);
-    merged[static_cast<size_t>(info.own_scope)] = merged[static_cast<size_t>(info.scope)];
-  }
-  NameParameters();
-  FindNeeded();
-  FindUsers();
-  lists_.resize(index_.num_scopes());
-  for (const ExprNode* n : order) {
-    if (!relay::IsAtom(n) && Emitted(n)) {
-      lists_[static_cast<size_t>(merged[static_cast<size_t>(index_.placement(n).scope)])].push_back(n);
-    }
-  }
-  if (!program_->several()) return;
-  for (std::vector<Node*>& list : lists_) GatherDevices(&list);
-}
-
-const ConstantNode* FunctionBuilder::PlacedConstant(Node* n) const {
-  const auto* c = As<CallNode>(n);
-  if (!program_->several() || !c || c->args.size() != 1) return nullptr;
-  auto moves = [](const CallNode* call) {
-    return relay::AsOnDevice(call->op, call->attrs) || relay::AsDeviceCopy(call->op, call->attrs);
-  };
-  if (!moves(c)) return nullptr;
-  Expr e = c->args[0];
-  for (;;) {
-    if (const auto* constant = e.as<ConstantNode>()) return constant;
-    const Expr* alias = e.as<VarNode>() && !registers_.Has(e.get()) ? lambda_.alias->Find(e.get()) : nullptr;
-    const auto* call = e.as<CallNode>();
-    if (alias) {
-      e = *alias;
-    } else if (call && call->args.size() == 1 && moves(call)) {
-      e = call->args[0];
-    } else {
-      return nullptr;
-    }
-  }
-}
-
-Expr FunctionBuilder::Resolve(Expr e) const {
-  for (;;) {
-    if (registers_.Has(e.get()) || IsPlacedConstant(e.get())) return e;
-    if (const auto* v = e.as<VarNode>()) {
-      const Expr* value = lambda_.alias->Find(v);
-      if (!value) return e;
-      e = *value;
-    } else if (const auto* l = e.as<LetNode>()) {
-      // A chain of lets may be as long as the function, and is asked for at each kernel and branch: it is walked once.
-      if (const Expr* known = tails_.Find(l)) {
-        e = *known;
-        continue;
-      }
-      e = l->body;
-      while (const auto* next = e.as<LetNode>()) e = next->body;
-      tails_[l] = e;
-    } else if (const auto* c = e.as<CallNode>(); c && IsAnnotation(c) && c->args.size() == 1) {
-      e = c->args[0];
-    } else {
-      return e;
-    }
-  }
-}
-
-/// All that the function's value takes, but not what stands behind captured values or in primitive functions.
-void FunctionBuilder::FindNeeded() {
-  const relay::NodeList& order = index_.nodes();
-  needed_.Add(lambda_.func->body.get());
-  for (size_t i = order.size(); i-- > 0;) {
-    const ExprNode* n = order[i];
-    if (!needed_.Has(n) || registers_.Has(n)) continue;
-    const auto* call = As<CallNode>(n);
-    if (call && (IsPrimitive(call->op) || relay::IsAtom(call->op.get()))) {
-      for (const Expr& a : call->args) needed_.Add(a.get());
-    } else if (const auto* let = As<LetNode>(n)) {
-      if (!elsewhere_.Has(Resolve(Bare(let->value.get())))) needed_.Add(let->value.get());
-      needed_.Add(let->body.get());
-    } else if (!(n->IsInstance<FunctionNode>() && IsPrimitive(GetRef<Expr>(n)))) {
-      relay::ForEachChild(n, [&](const ExprNode* p) { needed_.Add(p); });
-    }
-  }
-}
-
-/// Whether code is made where the node stands. A let is what it binds and its body; closures are made at their uses.
-bool FunctionBuilder::Emitted(Node* n) const {
-  if (!needed_.Has(n) || registers_.Has(n) || n->IsInstance<LetNode>() || n->IsInstance<FunctionNode>()) return false;
-  const auto* call = As<CallNode>(n);
-  return !(call && IsAnnotation(call)) && !IsPlacedConstant(n);
-}
-
-void FunctionBuilder::FindUsers() {
-  for (const ExprNode* n : index_.nodes()) {
-    if (!needed_.Has(n) || registers_.Has(n) || n->IsInstance<LetNode>()) continue;
-    if (const auto* call = As<CallNode>(n)) {
-      if (IsAnnotation(call)) continue;
-      for (const Expr& a : call->args) users_[Resolve(a).get()].push_back(n);
-      if (!relay::IsAtom(call->op.get()) || call->op.as<VarNode>()) {
-        if (!IsPrimitive(call->op)) users_[Resolve(call->op).get()].push_back(n);
-      }
-    } else {
-      relay::ForEachChild(n, [&](const ExprNode* p) { users_[Resolve(p)].push_back(n); });
-    }
-  }
-}
-
-/// A call that one compiled kernel, or a change of shape, computes: everything about it is known.
-bool FunctionBuilder::IsStaticKernel(Node* n) const {
-  const auto* call = As<CallNode>(n);
-  if (!call || !(IsPrimitive(call->op) || relay::IsView(call->op))) return false;
-  if (!IsStatic(GetRef<Expr>(n))) return false;
-  for (const Expr& a : call->args) {
-    if (!IsStatic(a)) return false;
-  }
-  return true;
 }
 
 vm::Function FunctionBuilder::Build() {
@@ -204,7 +68,7 @@ int32_t FunctionBuilder::Use(const Expr& expr) {
   const int32_t d = NewRegister();
   if (const auto* c = e.as<ConstantNode>()) {
     Emit(Opcode::kConst, {d, program_->Constant(c->data)});
-  } else if (const ConstantNode* placed = PlacedConstant(e.get())) {
+  } else if (const ConstantNode* placed = values_.PlacedConstant(e.get())) {
     const auto* call = e.as<CallNode>();
     const relay::DeviceCopyAttrs* copy = relay::AsDeviceCopy(call->op, call->attrs);
     const int64_t device = copy ? copy->dst_dev_type : relay::AttrsAs<relay::OnDeviceAttrs>(call->attrs).device_type;
@@ -248,7 +112,7 @@ std::vector<int32_t> FunctionBuilder::Uses(const Array<Expr>& exprs) {
 /// The captured values of a closure, in order of first use; `elsewhere`: values that it only names.
 std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
                                                          std::vector<const ExprNode*>* elsewhere) const {
-  const int32_t own = index_.placement(f).own_scope;
+  const int32_t own = values_.index().placement(f).own_scope;
   std::vector<const ExprNode*> captured;
   PointerSet seen, bound;
   // Variables are only known to be free at the end.
@@ -273,9 +137,10 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
     }
     if (name) {
       const ExprNode* value = Resolve(n);
-      const uint32_t id = registers_.Has(value) ? relay::ExprIndex::kNone : index_.IdOf(value);
+      const uint32_t id = registers_.Has(value) ? relay::ExprIndex::kNone : values_.index().IdOf(value);
       if (relay::IsAtom(value) || IsPlacedConstant(value)) continue;
-      if (id == relay::ExprIndex::kNone || !index_.Within(index_.placement(id).scope, own) || elsewhere_.Has(value)) {
+      if (id == relay::ExprIndex::kNone || !values_.index().Within(values_.index().placement(id).scope, own) ||
+          values_.IsElsewhere(value)) {
         elsewhere->push_back(value);
         continue;
       }
@@ -291,7 +156,7 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
       continue;
     }
     if (relay::IsAtom(n) || IsPlacedConstant(n)) continue;
-    if (!index_.Within(index_.placement(n).scope, own)) {
+    if (!values_.index().Within(values_.index().placement(n).scope, own)) {
       candidates.push_back(n);
       continue;
     }
@@ -326,7 +191,7 @@ const VmLambda& FunctionBuilder::LambdaOf(const FunctionNode* f) {
     made->func = GetRef<Function>(f);
     made->captured = CapturesOf(f, &made->elsewhere);
     for (const ExprNode* c : made->captured) {
-      made->captured_types.push_back(IsOpenTensors(c) ? OpenType(GetRef<Expr>(c)) : Type());
+      made->captured_types.push_back(former_.IsOpenTensors(c) ? former_.OpenType(GetRef<Expr>(c)) : Type());
     }
     made->self = f;
     made->alias = lambda_.alias;
@@ -343,7 +208,7 @@ void FunctionBuilder::Block(int32_t block, const Expr& value, int32_t dst, bool 
 }
 
 void FunctionBuilder::Step(int32_t block, size_t at, Expr value, int32_t dst, bool tail) {
-  const std::vector<Node*>& list = lists_[static_cast<size_t>(block)];
+  const std::vector<Node*>& list = values_.block(block);
   const Expr result = Resolve(value);
   while (at < list.size()) {
     Node* n = list[at];
@@ -416,7 +281,7 @@ void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
     if (const auto* copy = relay::AsDeviceCopy(op, call->attrs); copy && program_->several()) {
       EmitCopy(call, *copy);
       d = registers_[call];
-    } else if (relay::IsView(op) && IsStaticKernel(call)) {
+    } else if (relay::IsView(op) && former_.IsStaticKernel(call)) {
       const int32_t from = Use(call->args[0]);
       Emit(Opcode::kView, {d = NewRegister(), from, program_->View(Downcast<TensorType>(call->checked_type()))});
     } else {
@@ -473,7 +338,8 @@ void FunctionBuilder::EmitCopy(const CallNode* call, const relay::DeviceCopyAttr
   }
   std::vector<Node*>& made = copies_[value.get()];
   for (Node* other : made) {
-    if (program_->DeviceOf(other) != to || !index_.Within(index_.placement(call).scope, index_.placement(other).scope))
+    if (program_->DeviceOf(other) != to ||
+        !values_.index().Within(values_.index().placement(call).scope, values_.index().placement(other).scope))
       continue;
     registers_[call] = registers_[other];
     return;
@@ -517,7 +383,7 @@ std::string FunctionBuilder::ReadersOf(Node* n) const {
   auto tell = [&](const std::string& reader) {
     if (told.size() < kTold && told.insert(reader).second) out += (out.empty() ? "" : ", ") + reader;
   };
-  if (const std::vector<Node*>* users = users_.Find(n)) {
+  if (const std::vector<Node*>* users = values_.UsersOf(n)) {
     for (Node* u : *users) {
       const auto* branch = As<IfNode>(u);
       tell(!branch ? Describe(u) : Resolve(branch->cond).get() == n ? "the condition of an if" : "the result of an if");
@@ -549,7 +415,7 @@ void FunctionBuilder::NotePackedCopies(const CallNode* call, const vm::PackedSlo
 }
 
 void FunctionBuilder::EmitIf(const IfNode* n, int32_t dst, bool tail) {
-  const int32_t first = index_.placement(n).own_scope;
+  const int32_t first = values_.index().placement(n).own_scope;
   const Label else_label = NewLabel(), end = NewLabel();
   EmitJump(Opcode::kJumpIfFalse, {Use(n->cond)}, else_label);
   // The stack is last in, first out.
@@ -563,7 +429,7 @@ void FunctionBuilder::EmitIf(const IfNode* n, int32_t dst, bool tail) {
 }
 
 void FunctionBuilder::EmitMatch(const MatchNode* n, int32_t dst, bool tail) {
-  const int32_t first = index_.placement(n).own_scope;
+  const int32_t first = values_.index().placement(n).own_scope;
   const int32_t data = Use(n->data);
   const Label end = NewLabel();
   work_.push_back([=, this] {

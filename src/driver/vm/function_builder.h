@@ -5,7 +5,6 @@
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
 #include <baton/support/pointer_map.h>
-#include <relay/expr/expr_index.h>
 #include <relay/transform/plan_devices.h>
 
 #include <functional>
@@ -16,34 +15,10 @@
 #include <vector>
 
 #include "driver/vm/compile.h"
-#include "driver/vm/open_region.h"
+#include "driver/vm/form_regions.h"
+#include "driver/vm/function_values.h"
 
 namespace baton::driver {
-
-/// The node as an N; null where it is none.
-template <class N>
-const N* As(const relay::ExprNode* n) {
-  return n->IsInstance<N>() ? static_cast<const N*>(n) : nullptr;
-}
-
-/// Whether the sizes of its tensors are known.
-bool IsStatic(const relay::Expr& e);
-
-/// A function to translate: its parameters are what it captures, then its own.
-struct VmLambda {
-  std::string name;
-  relay::Function func;
-  std::vector<const relay::ExprNode*> captured;
-  int32_t index = 0;
-  /// The function as an expression of the function around it: a use of it inside is recursion.
-  const relay::ExprNode* self = nullptr;
-  /// What variables that lets bind stand for, in the global function that this is, or is in: two of them may bind the
-  /// same.
-  std::shared_ptr<PointerMap<relay::Expr>> alias;
-  /// Values of enclosing functions that unused lets refer to: no code is made for them.
-  std::vector<const relay::ExprNode*> elsewhere = {};
-  std::vector<Type> captured_types = {};  ///< with symbols of the function around it
-};
 
 /// The tables that all functions of a program share.
 class ProgramBuilder {
@@ -117,19 +92,9 @@ class FunctionBuilder {
   using Node = const relay::ExprNode;
   using Label = size_t;
 
-  // ---- The shape of the function.
-  /// For several devices: the constant that an annotation, or a copy, puts on a device. Null for other expressions.
-  const relay::ConstantNode* PlacedConstant(Node* n) const;
-  bool IsPlacedConstant(Node* n) const { return PlacedConstant(n) != nullptr; }
-  Expr Resolve(Expr e) const;
-  Node* Resolve(Node* n) const { return Resolve(GetRef<Expr>(n)).get(); }
-  void FindNeeded();
-  void FindUsers();
-  void GatherDevices(std::vector<Node*>* list);
-  void GatherDevices(Node** list, size_t count);
-  bool Moves(Node* n) const;
-  bool Emitted(Node* n) const;
-  bool IsStaticKernel(Node* n) const;
+  bool IsPlacedConstant(Node* n) const { return values_.PlacedConstant(n) != nullptr; }
+  Expr Resolve(const Expr& e) const { return values_.Resolve(e); }
+  Node* Resolve(Node* n) const { return values_.Resolve(n); }
   std::vector<Node*> CapturesOf(const relay::FunctionNode* f, std::vector<Node*>* elsewhere) const;
 
   // ---- Code.
@@ -161,41 +126,18 @@ class FunctionBuilder {
 
   // ---- Stretches of tensor work: regions.cpp.
   size_t EmitRegion(const std::vector<Node*>& list, size_t at);
-  int32_t EmitKernel(const std::vector<Node*>& nodes, int32_t device);
+  int32_t EmitKernel(const Region& region);
+  void UseTensors(Node* n, const Type& type, std::vector<int32_t>* in);
   /// Makes the value of `n` out of the registers of its tensors from `next` on.
   int32_t PackResult(Node* n, int32_t next);
-  Expr RegionInput(Node* n, const Type& type, Array<relay::Var>* params, std::vector<int32_t>* in);
-
-  // ---- The same with extents that are open: open_kernels.cpp.
-  bool IsOpenTensors(Node* n) const;
-  bool IsOpenKernel(Node* n) const;
-  void NameParameters();
-  void NoteBinders(Node* n, const Type& type);
-  void NameResult(Node* n, const Type& type, const OpenRegion& region);
-  Type WithNames(const Type& type);
-  Type OpenType(const Expr& e);
-  Type Joined(const Type& a, const Type& b);
-  Type TypeOfCall(const relay::CallNode* call);
-  bool IsBound(const Type& type, const OpenRegion& region) const;
-  bool AddOpen(OpenRegion* region, Node* n);
-  bool AddAllOpen(OpenRegion* region, const std::vector<Node*>& before, Node* n);
-  bool HasOpen(const std::vector<Node*>& nodes) const;
-  int32_t EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device);
-
-  // ---- Why regions end: region_ends.cpp.
-  std::string WhyOutside(Node* n) const;
-  void NoteEnd(int32_t kernel, const std::vector<Node*>& region, const std::vector<Node*>& list, size_t at,
-               const std::string& why);
+  void NoteEnd(int32_t kernel, const Region& region, const std::vector<Node*>& list, bool branch);
   void NoteOutside(Node* n);
 
   ProgramBuilder* program_;
   const VmLambda& lambda_;
-  relay::ExprIndex index_;
-  std::vector<std::vector<Node*>> lists_;  // of each block, with those of its lets
-  PointerSet needed_, elsewhere_;
-  PointerMap<std::vector<Node*>> users_;
+  FunctionValues values_;
+  RegionFormer former_;
   PointerMap<int32_t> registers_;
-  mutable PointerMap<Expr> tails_;  // what chains of lets end in, by the first; lets have no registers
   PointerMap<std::shared_ptr<VmLambda>> lambdas_;
   PointerMap<std::vector<Node*>> copies_;  // that have been made, by the value that is copied
   std::vector<std::function<void()>> work_;
@@ -203,14 +145,7 @@ class FunctionBuilder {
   std::vector<size_t> labels_;
   std::vector<size_t> jumps_;  // words that hold a label
   int32_t next_register_ = 0;
-
-  PointerMap<Type> open_types_;  // of values, with symbols for extents that are open
-  PointerMap<Node*> binders_;    // a value that has the symbol as an extent
-  std::vector<std::pair<PrimExpr, PrimExpr>> value_extents_;
-  PointerSet closed_;                // calls whose extents do not follow from what they read
-  PointerMap<std::string> refused_;  // why the calls in closed_ are there
-  PointerSet told_;                  // expressions at which regions were noted to end
-  int64_t next_symbol_ = 0;
+  PointerSet told_;  // expressions at which regions were noted to end
 };
 
 }  // namespace baton::driver

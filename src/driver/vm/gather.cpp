@@ -16,7 +16,7 @@ using relay::CallNode;
 using relay::Expr;
 
 /// Whether an expression may trade places with others: its value is all that it does.
-bool FunctionBuilder::Moves(Node* n) const {
+bool FunctionValues::Moves(Node* n) const {
   if (n->IsInstance<relay::TupleNode>() || n->IsInstance<relay::TupleGetItemNode>()) return true;
   const auto* call = As<CallNode>(n);
   if (!call) return false;
@@ -25,7 +25,7 @@ bool FunctionBuilder::Moves(Node* n) const {
   return def && !def->stateful;
 }
 
-void FunctionBuilder::GatherDevices(std::vector<Node*>* list) {
+void FunctionValues::GatherDevices(std::vector<Node*>* list) {
   std::vector<Node*>& all = *list;
   for (size_t begin = 0; begin < all.size();) {
     size_t end = begin;
@@ -36,7 +36,7 @@ void FunctionBuilder::GatherDevices(std::vector<Node*>* list) {
 }
 
 /// The same of expressions without effects: in rounds, of which each takes all of one device that is ready.
-void FunctionBuilder::GatherDevices(Node** list, size_t count) {
+void FunctionValues::GatherDevices(Node** list, size_t count) {
   PointerMap<size_t> number;
   for (size_t i = 0; i < count; ++i) number[list[i]] = i;
   std::vector<std::vector<size_t>> readers(count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of stretches whose extents are open: what each value's shape is called, and the code that calls them.
+// Kernels of stretches whose extents are open: what each value's shape is called, and their bodies.
 #include <baton/arith/extent.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "driver/size_words.h"
+#include "driver/vm/form_regions.h"
 #include "driver/vm/function_builder.h"
 
 namespace baton::driver {
@@ -22,13 +23,11 @@ using relay::ConstantNode;
 using relay::Expr;
 using relay::ExprNode;
 using relay::Function;
-using relay::Tuple;
 using relay::TupleGetItem;
 using relay::TupleGetItemNode;
 using relay::TupleNode;
 using relay::Var;
 using relay::VarNode;
-using vm::Opcode;
 
 namespace {
 
@@ -98,10 +97,10 @@ void ForEachTensor(const Expr& e, const Type& type, const std::function<void(con
 
 }  // namespace
 
-bool FunctionBuilder::IsOpenTensors(Node* n) const { return IsTensors(n->checked_type_); }
+bool RegionFormer::IsOpenTensors(Node* n) const { return IsTensors(n->checked_type_); }
 
 /// A call that becomes part of a kernel if its extents follow from those of what is read.
-bool FunctionBuilder::IsOpenKernel(Node* n) const {
+bool RegionFormer::IsOpenKernel(Node* n) const {
   const auto* call = As<CallNode>(n);
   if (!call || !IsOpenTensors(n) || closed_.Has(n)) return false;
   for (const Expr& a : call->args) {
@@ -115,7 +114,7 @@ bool FunctionBuilder::IsOpenKernel(Node* n) const {
 }
 
 /// Values bind the symbols that are extents of theirs by themselves.
-void FunctionBuilder::NoteBinders(Node* n, const Type& type) {
+void RegionFormer::NoteBinders(Node* n, const Type& type) {
   MapExtents(type, [&](const PrimExpr& d) {
     if (d.as<tir::VarNode>() && !binders_.Has(d.get())) binders_[d.get()] = n;
     return d;
@@ -123,7 +122,7 @@ void FunctionBuilder::NoteBinders(Node* n, const Type& type) {
 }
 
 /// The type with a symbol of its own for each extent that is no literal.
-Type FunctionBuilder::WithNames(const Type& type) {
+Type RegionFormer::WithNames(const Type& type) {
   return MapExtents(type, [&](const PrimExpr& d) -> PrimExpr {
     if (d.as<IntImmNode>()) return d;
     return tir::SizeVar(String("dim." + std::to_string(next_symbol_++)));
@@ -131,18 +130,19 @@ Type FunctionBuilder::WithNames(const Type& type) {
 }
 
 /// The types of parameters and captured values. Names in the types of a global function's parameters are promises.
-void FunctionBuilder::NameParameters() {
+void RegionFormer::NameParameters() {
+  const VmLambda& lambda = values_->lambda();
   PointerSet bound;
   auto open = [](const Type& t) { return IsTensors(t) && !IsLiteral(t); };
-  const bool global = lambda_.captured.empty() && !lambda_.self;
+  const bool global = lambda.captured.empty() && !lambda.self;
   std::vector<std::pair<Node*, Type>> known;
-  for (size_t i = 0; i < lambda_.captured.size() && i < lambda_.captured_types.size(); ++i) {
-    if (open(lambda_.captured_types[i])) known.push_back({lambda_.captured[i], lambda_.captured_types[i]});
+  for (size_t i = 0; i < lambda.captured.size() && i < lambda.captured_types.size(); ++i) {
+    if (open(lambda.captured_types[i])) known.push_back({lambda.captured[i], lambda.captured_types[i]});
   }
-  const std::vector<Type> types = InputTypesOf(lambda_.func);
+  const std::vector<Type> types = InputTypesOf(lambda.func);
   for (size_t i = 0; i < types.size(); ++i) {
     if (!types[i].defined() || !open(types[i])) continue;
-    known.push_back({lambda_.func->params[static_cast<int64_t>(i)].get(), global ? types[i] : WithNames(types[i])});
+    known.push_back({lambda.func->params[static_cast<int64_t>(i)].get(), global ? types[i] : WithNames(types[i])});
   }
   for (const auto& [n, type] : known) {
     MapExtents(type, [&](const PrimExpr& d) {
@@ -164,7 +164,7 @@ void FunctionBuilder::NameParameters() {
 }
 
 /// The type of a value with symbols for open extents: the same where extents are known to be equal.
-Type FunctionBuilder::OpenType(const Expr& e) {
+Type RegionFormer::OpenType(const Expr& e) {
   return support::WithStack([&]() -> Type {
     const Expr value = Resolve(e);
     Node* n = value.get();
@@ -192,7 +192,7 @@ Type FunctionBuilder::OpenType(const Expr& e) {
 }
 
 /// The type of a value that is one of two.
-Type FunctionBuilder::Joined(const Type& a, const Type& b) {
+Type RegionFormer::Joined(const Type& a, const Type& b) {
   if (const auto* t = a.as<TensorTypeNode>()) {
     const Array<PrimExpr> other = Downcast<TensorType>(b)->shape;
     size_t i = 0;
@@ -215,7 +215,7 @@ Type FunctionBuilder::Joined(const Type& a, const Type& b) {
 }
 
 /// What an operator that the host runs says of its result, with names for what depends on values.
-Type FunctionBuilder::TypeOfCall(const CallNode* call) {
+Type RegionFormer::TypeOfCall(const CallNode* call) {
   Array<Expr> args;
   for (const Expr& a : call->args) {
     const Type t = OpenType(a);
@@ -235,7 +235,7 @@ Type FunctionBuilder::TypeOfCall(const CallNode* call) {
 }
 
 /// Whether each symbol of a type is an extent of a value by itself, or an element of an input of the region.
-bool FunctionBuilder::IsBound(const Type& type, const OpenRegion& region) const {
+bool RegionFormer::IsBound(const Type& type, const OpenRegion& region) const {
   bool all = true;
   MapExtents(type, [&](const PrimExpr& d) {
     tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) {
@@ -249,12 +249,12 @@ bool FunctionBuilder::IsBound(const Type& type, const OpenRegion& region) const 
 }
 
 /// Takes a node into a region; false where its extents do not follow from what the region reads.
-bool FunctionBuilder::AddOpen(OpenRegion* region, Node* n) {
+bool RegionFormer::AddOpen(OpenRegion* region, Node* n) {
   region->Refuse("");
   auto value = [&](const Expr& e) -> Expr {
     Expr operand = Resolve(e);
     if (const Expr* known = region->made.Find(operand.get())) return *known;
-    if (const ConstantNode* placed = PlacedConstant(operand.get())) operand = GetRef<Expr>(placed);
+    if (const ConstantNode* placed = values_->PlacedConstant(operand.get())) operand = GetRef<Expr>(placed);
     if (const auto* c = operand.as<ConstantNode>()) {
       if (!operand->checked_type_.defined()) operand->checked_type_ = c->tensor_type();
       return operand;
@@ -291,7 +291,7 @@ bool FunctionBuilder::AddOpen(OpenRegion* region, Node* n) {
 }
 
 /// The same of a node behind others, which are taken in first if none has been.
-bool FunctionBuilder::AddAllOpen(OpenRegion* region, const std::vector<Node*>& before, Node* n) {
+bool RegionFormer::AddAllOpen(OpenRegion* region, const std::vector<Node*>& before, Node* n) {
   for (Node* b : before) {
     if (!region->made.Has(b) && !AddOpen(region, b)) return false;
   }
@@ -299,7 +299,7 @@ bool FunctionBuilder::AddAllOpen(OpenRegion* region, const std::vector<Node*>& b
 }
 
 /// Whether one of these calls needs sizes when it runs.
-bool FunctionBuilder::HasOpen(const std::vector<Node*>& nodes) const {
+bool RegionFormer::HasOpen(const std::vector<Node*>& nodes) const {
   for (Node* n : nodes) {
     if (!IsStatic(GetRef<Expr>(n)) || (As<CallNode>(n) && !IsStaticKernel(n))) return true;
   }
@@ -333,32 +333,19 @@ void ForgetTypes(const Expr& body) {
 
 }  // namespace
 
-/// The kernel of a region and its call. Returns its number; -1 if nothing reads its results.
-int32_t FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenRegion* region, int32_t device) {
+void RegionFormer::FinishOpen(OpenRegion* open, Region* region) {
   PointerSet inside;
-  for (Node* n : nodes) inside.Add(n);
-  const ExprNode* root = Resolve(lambda_.func->body).get();
-  struct Result {
-    Node* node;
-    int32_t first;
-    Type type;
-  };
-  std::vector<Result> results;
+  for (Node* n : region->nodes) inside.Add(n);
   Array<Expr> outputs;
-  for (Node* n : nodes) {
-    bool out = n == root;
-    if (const std::vector<Node*>* users = users_.Find(n)) {
-      for (Node* u : *users) out = out || !inside.Has(u);
-    }
-    if (!out) continue;
-    results.push_back({n, static_cast<int32_t>(outputs.size()), Type()});
-    const Expr value = *region->made.Find(n);
+  for (Node* n : region->nodes) {
+    if (!IsRead(n, inside)) continue;
+    region->results.push_back({n, static_cast<int32_t>(outputs.size())});
+    const Expr value = *open->made.Find(n);
     ForEachTensor(value, value->checked_type(), [&](const Expr& e, const TensorType&) { outputs.push_back(e); });
   }
-  if (outputs.empty()) return -1;  // the results are unused
+  if (outputs.empty()) return;  // the results are unused
 
   // Parameters: tensors of the inputs, and what binds symbols that they do not.
-  std::vector<Node*> given;
   Array<Var> params;
   Map<Var, Expr> binds;
   PointerMap<int64_t> slots;  // of inputs that are tensors
@@ -369,7 +356,7 @@ int32_t FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenReg
       if (const auto* tuple = t.as<TupleTypeNode>()) {
         Array<Expr> fields;
         for (const Type& f : tuple->fields) fields.push_back(flat(f));
-        return region->MakeTuple(fields);
+        return open->MakeTuple(fields);
       }
       if (t.same_as(type)) slots[var.get()] = static_cast<int64_t>(params.size());
       Var p(t.same_as(type) ? var->name_hint() : String("region." + std::to_string(params.size()) + "f"), t);
@@ -378,92 +365,46 @@ int32_t FunctionBuilder::EmitOpenKernel(const std::vector<Node*>& nodes, OpenReg
       return p;
     };
     binds.Set(var, flat(type));
-    given.push_back(n);
+    region->inputs.push_back({n, type});
     MapExtents(type, [&](const PrimExpr& d) {
       if (d.as<tir::VarNode>()) bound.Add(d.get());
       return d;
     });
   };
-  Expr body = region->MakeTuple(outputs);
+  Expr body = open->MakeTuple(outputs);
   const std::vector<tir::Var> used = SizeVarsOf(Function(Array<Var>(), body, body->checked_type()));
   auto is_used = [&](const tir::Var& v) {
     return std::any_of(used.begin(), used.end(), [&](const tir::Var& u) { return u.same_as(v); });
   };
-  const PointerSet read = ReadInputs(*region, body, used);
-  const std::vector<OpenRegion::Given> inputs = region->inputs();
+  const PointerSet read = ReadInputs(*open, body, used);
+  const std::vector<OpenRegion::Given> inputs = open->inputs();
   for (const OpenRegion::Given& g : inputs) {
     if (read.Has(g.var.get())) add(g.node, g.var);
   }
-  for (const OpenRegion::Value& known : region->values()) bound.Add(known.var.get());
+  for (const OpenRegion::Value& known : open->values()) bound.Add(known.var.get());
   for (const tir::Var& v : SizeVarsOf(Function(params, body, body->checked_type()))) {
     if (bound.Has(v.get())) continue;
     Node* const* binder = binders_.Find(v.get());
     ICHECK(binder) << "no value has the extent `" << v->name_hint.str() << "` of a region by itself";
-    add(*binder, region->Input(*binder, OpenType(GetRef<Expr>(*binder))));
+    add(*binder, open->Input(*binder, OpenType(GetRef<Expr>(*binder))));
   }
   Array<Any> values;
-  for (const OpenRegion::Value& v : region->values()) {
+  for (const OpenRegion::Value& v : open->values()) {
     const int64_t* slot = slots.Find(v.input.get());
     if (!is_used(v.var)) continue;
     ICHECK(slot) << "`" << v.var->name_hint.str() << "` is an element of no input of its region";
     values.push_back(Any(Array<Any>{Any(v.var), Any(*slot), Any(v.element), Any(int64_t{v.negative})}));
   }
-  for (Result& r : results) r.type = (*region->made.Find(r.node))->checked_type();
   Function f(params, relay::Bind(body, binds), Type());
+  std::vector<Type> types;
+  for (const Region::Result& r : region->results) types.push_back((*open->made.Find(r.node))->checked_type());
   ForgetTypes(f->body);
-  if (!values.empty()) f = WithAttr(f, kValueDims, Any(values));
-  const int32_t index = program_->OpenKernel(WithSizeVars(f, program_->SharedVars(f)), device);
-
-  std::vector<int32_t> in;
-  Array<Var> flat;
-  for (Node* n : given) RegionInput(n, OpenType(GetRef<Expr>(n)), &flat, &in);
-  std::vector<int32_t> operands = in;
-  const int32_t base = next_register_;
-  for (size_t i = 0; i < outputs.size(); ++i) operands.push_back(NewRegister());
-  Emit(Opcode::kKernel, {index, static_cast<int32_t>(in.size()), static_cast<int32_t>(outputs.size())}, operands);
-  for (const Result& r : results) {
-    registers_[r.node] = PackResult(r.node, base + r.first);
-    NameResult(r.node, r.type, *region);
-  }
-  return index;
-}
-
-/// The kernel of a stretch, optimised for its device.
-int32_t ProgramBuilder::OpenKernel(const Function& region, int32_t device) {
-  With<Target> scope(several() ? TargetOf(device) : Target::Current());
-  return Kernel(OptimizeRegion(region), device);
-}
-
-/// Names by position for the variables of a region, which other regions share: equal ones are one kernel. Dimensions
-/// that a program names keep theirs.
-PointerMap<tir::Var> ProgramBuilder::SharedVars(const Function& f) {
-  PointerMap<tir::Var> out;
-  int64_t next = 0;
-  auto put = [&](const tir::Var& v, const std::string& name, const std::string& kind = "") {
-    tir::Var& shared = size_vars_[name + kind];
-    if (!shared.defined()) {
-      const bool size = v.as<tir::SizeVarNode>();
-      shared = size ? tir::Var(tir::SizeVar(String(name))) : tir::Var(String(name), v->type_annotation);
-    }
-    out[v.get()] = shared;
-  };
-  for (const Any& value : f->GetAttr<Array<Any>>(kValueDims, Array<Any>())) {
-    const auto fields = value.As<Array<Any>>();
-    const std::string input = std::to_string(fields[1].As<int64_t>()), at = std::to_string(fields[2].As<int64_t>());
-    const bool negative = fields[3].As<int64_t>() != 0;
-    // An input of the program is called as the user calls it.
-    const auto v = fields[0].As<tir::Var>();
-    const std::string own = v->name_hint.str().substr(0, v->name_hint.str().find_last_of("[("));
-    put(v, (own.starts_with("region.") ? "input " + input + " " : own) + "[" + at + "]", negative ? " (negative)" : "");
-  }
-  for (const tir::Var& v : SizeVarsOf(f)) {
-    if (!out.Has(v.get()) && v->name_hint.view().starts_with("dim.")) put(v, "dim." + std::to_string(next++));
-  }
-  return out;
+  region->body = values.empty() ? f : WithAttr(f, kValueDims, Any(values));
+  for (size_t i = 0; i < types.size(); ++i) NameResult(region->results[i].node, types[i], *open);
 }
 
 /// Notes the type of what a region makes: extents that follow from values of its inputs get a name.
-void FunctionBuilder::NameResult(Node* n, const Type& type, const OpenRegion& region) {
+void RegionFormer::NameResult(Node* n, const Type& type, const OpenRegion& region) {
   if (IsLiteral(type)) return;
   const Type named = MapExtents(type, [&](const PrimExpr& d) -> PrimExpr {
     bool by_value = false;

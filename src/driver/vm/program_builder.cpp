@@ -10,6 +10,7 @@
 
 #include "driver/debug_source.h"
 #include "driver/lower_graph.h"
+#include "driver/size_words.h"
 #include "driver/vm/function_builder.h"
 
 namespace baton::driver {
@@ -153,6 +154,40 @@ VmProgram ProgramBuilder::Build() {
     out_.program.functions[static_cast<size_t>(lambda.index)] = std::move(f);
   }
   return std::move(out_);
+}
+
+/// The kernel of a stretch, optimised for its device.
+int32_t ProgramBuilder::OpenKernel(const Function& region, int32_t device) {
+  With<Target> scope(several() ? TargetOf(device) : Target::Current());
+  return Kernel(OptimizeRegion(region), device);
+}
+
+/// Names by position for the variables of a region, which other regions share: equal ones are one kernel. Dimensions
+/// that a program names keep theirs.
+PointerMap<tir::Var> ProgramBuilder::SharedVars(const Function& f) {
+  PointerMap<tir::Var> out;
+  int64_t next = 0;
+  auto put = [&](const tir::Var& v, const std::string& name, const std::string& kind = "") {
+    tir::Var& shared = size_vars_[name + kind];
+    if (!shared.defined()) {
+      const bool size = v.as<tir::SizeVarNode>();
+      shared = size ? tir::Var(tir::SizeVar(String(name))) : tir::Var(String(name), v->type_annotation);
+    }
+    out[v.get()] = shared;
+  };
+  for (const Any& value : f->GetAttr<Array<Any>>(kValueDims, Array<Any>())) {
+    const auto fields = value.As<Array<Any>>();
+    const std::string input = std::to_string(fields[1].As<int64_t>()), at = std::to_string(fields[2].As<int64_t>());
+    const bool negative = fields[3].As<int64_t>() != 0;
+    // An input of the program is called as the user calls it.
+    const auto v = fields[0].As<tir::Var>();
+    const std::string own = v->name_hint.str().substr(0, v->name_hint.str().find_last_of("[("));
+    put(v, (own.starts_with("region.") ? "input " + input + " " : own) + "[" + at + "]", negative ? " (negative)" : "");
+  }
+  for (const tir::Var& v : SizeVarsOf(f)) {
+    if (!out.Has(v.get()) && v->name_hint.view().starts_with("dim.")) put(v, "dim." + std::to_string(next++));
+  }
+  return out;
 }
 
 int32_t ProgramBuilder::FunctionOf(const GlobalVar& var) {

@@ -17,8 +17,7 @@ using relay::CallNode;
 using relay::Expr;
 using relay::FunctionNode;
 
-/// Returns why no region takes `n` in; "" for values that regions read and do not compute.
-std::string FunctionBuilder::WhyOutside(Node* n) const {
+std::string RegionFormer::WhyOutside(Node* n) const {
   if (As<relay::IfNode>(n)) return "control goes one of two ways";
   if (As<relay::MatchNode>(n)) return "the constructor of a value decides where control goes";
   if (As<relay::RefCreateNode>(n) || As<relay::RefReadNode>(n) || As<relay::RefWriteNode>(n)) {
@@ -43,22 +42,21 @@ std::string FunctionBuilder::WhyOutside(Node* n) const {
   return relay::IsView(op) ? "a change of shape alone is no kernel" : "it has no loops";
 }
 
-/// Notes that the region of these nodes ends before list[at].
-void FunctionBuilder::NoteEnd(int32_t kernel, const std::vector<Node*>& region, const std::vector<Node*>& list,
-                              size_t at, const std::string& why) {
+/// Notes where a region of a block ends. `branch`: whether the block is part of the function's.
+void FunctionBuilder::NoteEnd(int32_t kernel, const Region& region, const std::vector<Node*>& list, bool branch) {
   std::vector<RegionNote>* notes = program_->notes();
   if (!notes) return;
-  RegionNote note{lambda_.name, kernel, "", "", "", why};
-  for (Node* n : region) {
+  RegionNote note{lambda_.name, kernel, "", "", "", region.why};
+  for (Node* n : region.nodes) {
     if (As<CallNode>(n)) note.operators += (note.operators.empty() ? "" : ", ") + Describe(n);
   }
-  if (at < list.size()) {
-    note.at = Describe(list[at]);
-    note.span = SpanText(list[at]->span);
-    if (note.why.empty()) note.why = WhyOutside(list[at]);
-    told_.Add(list[at]);
+  if (region.end < list.size()) {
+    Node* n = list[region.end];
+    note.at = Describe(n);
+    note.span = SpanText(n->span);
+    if (note.why.empty()) note.why = former_.WhyOutside(n);
+    told_.Add(n);
   } else {
-    const bool branch = !lists_.empty() && &list != &lists_[0];
     note.at = branch ? "the end of a branch" : "the end of the function";
   }
   notes->push_back(std::move(note));
@@ -68,7 +66,7 @@ void FunctionBuilder::NoteEnd(int32_t kernel, const std::vector<Node*>& region, 
 void FunctionBuilder::NoteOutside(Node* n) {
   std::vector<RegionNote>* notes = program_->notes();
   if (!notes || told_.Has(n)) return;
-  const std::string why = WhyOutside(n);
+  const std::string why = former_.WhyOutside(n);
   if (!why.empty()) notes->push_back({lambda_.name, -1, "", Describe(n), SpanText(n->span), why});
 }
 
