@@ -3,10 +3,11 @@
 
 from ..error import UnsupportedError, ValueError
 from ..ir import make_node
-from ..tir import For, SeqStmt, Var, op
+from ..tir import Evaluate, For, SeqStmt, Var, op
 from ..tir.buffer import Buffer
 from ..tir.stmt_functor import substitute
-from .schedule.schedule import Schedule, Stage
+from . import _ffi_api
+from .schedule.schedule import Stage
 from .schedule.to_loops import schedule_to_prim_func
 from .tensor import ComputeOp, Tensor
 
@@ -34,19 +35,15 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
         if not (isinstance(a.op, ComputeOp) and isinstance(b.op, ComputeOp)):
             raise UnsupportedError("scan: init and update are computed by te.compute")
     inputs += [t for t in _read_from_outside([*first, *further], states) if t not in inputs]
-    cell = Cell(first, further, states, inputs)
     ins = [Buffer(list(t.shape), str(t.dtype), t.op.name) for t in inputs]
     outs = [Buffer(list(t.shape), str(t.dtype), name) for t in states]
-    made = make_node(
-        "te.ExternOp",
-        name=name,
-        tag=tag,
-        attrs={**dict(attrs or {}), "scan_init": first, "scan_update": further, "scan_state": states},
-        inputs=inputs,
-        input_buffers=ins,
-        output_buffers=outs,
-        body=cell.statement(ins, outs),
-    )
+    attrs = {**dict(attrs or {}), "scan_init": first, "scan_update": further, "scan_state": states}
+
+    def operation(body):
+        return make_node("te.ExternOp", name=name, tag=tag, attrs=attrs, inputs=inputs, input_buffers=ins, output_buffers=outs, body=body)
+
+    rows = operation(Evaluate(op.const(0)))
+    made = operation(Cell(rows, *_ffi_api.ScanCells(rows)).statement(ins, outs))
     results = [made.output(i) for i in range(len(outs))]
     return results if len(results) > 1 else results[0]
 
@@ -73,28 +70,11 @@ def _read_from_outside(tensors, states):
 
 
 class Cell:
-    """How the rows of a scan are computed."""
+    """How the rows of a scan are computed: by schedules of the first and of the further ones."""
 
-    def __init__(self, first, further, states, inputs):
-        self.first, self.further, self.states, self.inputs = first, further, states, inputs
-        self.init, self.update = (self._schedule(x, x is further) for x in (first, further))
-
-    @staticmethod
-    def of(operation):
-        """The cell of an operation that `scan` made."""
-        attrs = operation.attrs
-        return Cell(*(list(attrs["scan_" + which]) for which in ("init", "update", "state")), list(operation.inputs))
-
-    def _schedule(self, results, within):
-        schedule = Schedule([t.op for t in results], given=[*self.states, *self.inputs])
-        for stage in schedule.stages if within and len(results) == 1 else ():
-            if stage.body and not stage.is_output and _follows(stage.op, self.states):
-                stage.compute_at(schedule[results[0]], results[0].op.axis[0])
-        return schedule
-
-    def find(self, operation):
-        """The stage of an operation of a row; None if it is none."""
-        return self.init._by_op.get(operation.handle) or self.update._by_op.get(operation.handle)
+    def __init__(self, operation, init, update):
+        self.first, self.further, self.states = (list(operation.attrs["scan_" + which]) for which in ("init", "update", "state"))
+        self.inputs, self.init, self.update = list(operation.inputs), init, update
 
     def statement(self, ins, outs):
         """The statement that computes all rows, from buffers of the inputs to buffers of the results."""
@@ -120,6 +100,6 @@ class Cell:
         return [For(row, op.cast("int64", first), loops[0].extent - first, body=rows)]
 
 
-Stage.cell_of = staticmethod(Cell.of)
+Stage.statement_of_rows = staticmethod(lambda stage, ins, outs: Cell(stage.op, *stage.cells).statement(ins, outs))
 
 __all__ = ["Cell", "scan"]

@@ -63,9 +63,8 @@ class _Rewriter:
                     )
 
     def _loop(self, iv, given, body):
-        asked = self.stage.loop_attrs.get(iv.var.handle, {})
-        notes = {k: op.convert(v) for k, v in asked.items() if k != "kind"}
-        kind = self.kinds.get(asked.get("kind"))
+        asked, notes = self.stage.asked(iv), self.stage.annotations(iv)
+        kind = None if asked is None else self.kinds.get(asked.iter_type)
         if given is not None:
             return For(iv.var, given.min, given.extent, ForKind(int(given.kind)) if kind is None else kind, body, annotations={**given.annotations, **notes})
         return For(iv.var, op.const(0, "int64"), self.loops.extent(iv), ForKind.SERIAL if kind is None else kind, body, annotations=notes)
@@ -81,7 +80,7 @@ def _uses(expr, var):
 
 def scheduled(stmt, stage, loops, kinds):
     """The statement of a script with its loops as a stage has them; `kinds`: of what is asked of loops, by name."""
-    return _Rewriter(stage, loops, kinds)(stmt) if stage.relations or stage.loop_attrs or _is_reordered(stage) else stmt
+    return _Rewriter(stage, loops, kinds)(stmt) if stage.relations or stage.iter_var_attrs or _is_reordered(stage) else stmt
 
 
 def _is_reordered(stage):

@@ -4,19 +4,20 @@
 from ..._core import convert
 from ...arith import Analyzer
 from ...error import TypeError, ValueError
-from ...ir import Range
-from ...tir import Allocate, BufferLoad, BufferStore, For, ForKind, IfThenElse, LetStmt, PrimFunc, SeqStmt, Var, op
+from ...ir import Range, make_node
+from ...tir import Allocate, BufferLoad, BufferStore, For, ForKind, IfThenElse, IterVar, LetStmt, PrimFunc, SeqStmt, Var, op
 from ...tir.buffer import Buffer
 from ...tir.stmt_functor import ir_transform, post_order_visit, substitute
 from .. import _ffi_api
 from ..reads import loads, parts
 from ..tensor import PlaceholderOp, Tensor
-from .loops import Loops, axes_of, literal, loops_of
-from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced, post_order, producers
+from .loops import Loops, literal
+from .schedule import INLINE, ROOT, SCOPE, Schedule, Stage
 from .scripts import scheduled
 
 _STACK = 16 << 10  # bytes of a buffer within loops that may lie on a task's stack
-_KINDS = {"parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
+_KINDS = {IterVar.Parallelized: ForKind.PARALLEL, IterVar.Vectorized: ForKind.VECTORIZED, IterVar.Unrolled: ForKind.UNROLLED}
+_WORDS = {IterVar.Vectorized: "vectorized", IterVar.Unrolled: "unrolled"}
 
 
 class _Interval:
@@ -119,7 +120,7 @@ class _Lowering:
         for a, own in zip(args, buffers, strict=True):
             if isinstance(a, Tensor):
                 buffer = own or Buffer(list(a.shape), str(a.dtype), a.op.name)
-                if a not in self.schedule and (isinstance(a.op, PlaceholderOp) or a.op.handle in self.schedule.given):  # nothing reads it
+                if a not in self.schedule and (isinstance(a.op, PlaceholderOp) or any(o.same_as(a.op) for o in self.schedule.given)):  # nothing reads it
                     var = Var(a.op.name, "handle")
                     self.params.append(var)
                     self.buffer_map[var] = buffer
@@ -202,12 +203,12 @@ class _Lowering:
             if p.chain:
                 self._region(stage, p, shape, readers.get(stage.op.handle, []), leaves)
                 self.children.setdefault(stage.attach_ivar.var.handle, []).insert(0, stage)
-            extents = {a.var.handle: e for a, e in zip(stage.op.axis, p.extents, strict=True)} | {k.var.handle: k.dom.extent for k in stage.op.reduce_axis}
+            extents = {a.var: e for a, e in zip(stage.op.axis, p.extents, strict=True)} | {k.var: k.dom.extent for k in stage.op.reduce_axis}
             p.loops = Loops(stage, extents)
             leaves.update({iv.var.handle: p.loops.extent(iv) for iv in stage.leaf_iter_vars})
             for iv in stage.leaf_iter_vars:
-                kind = stage.loop_attrs.get(iv.var.handle, {}).get("kind")
-                if kind in ("vectorized", "unrolled") and literal(p.loops.extent(iv)) is None:
+                kind = _WORDS.get(_kind(stage, iv))
+                if kind and literal(p.loops.extent(iv)) is None:
                     raise ValueError(
                         f"`{iv.var.name}` of `{stage.op.name}` has {p.loops.extent(iv)} rounds, which is not known: it cannot be {kind}; split it by a number"
                     )
@@ -220,14 +221,14 @@ class _Lowering:
         whole = [None] * len(shape)
         for reader, load in reads:
             r = self._of(reader)
-            if reader is not parent and not any(s is parent and place >= at for s, place in r.chain):
+            if not reader.same_as(parent) and not any(s.same_as(parent) and place >= at for s, place in r.chain):
                 raise ValueError(
                     f"`{stage.op.name}` is computed within loop `{stage.attach_ivar.var.name}` of `{parent.op.name}`, and read outside of it, by `{reader.op.name}`"
                 )
             ranges = dict(running)
             firsts = [*r.first, *(k.dom.min for k in reader.op.reduce_axis)]
             sizes = [*r.extents, *(k.dom.extent for k in reader.op.reduce_axis)]
-            for axis, first, size in zip(axes_of(reader), firsts, sizes, strict=True):
+            for axis, first, size in zip(reader.axes, firsts, sizes, strict=True):
                 ranges[axis.var.handle] = self._axis(r.loops.value(axis), first, size, running)
             for d, index in enumerate(load.indices):
                 found = interval(index, ranges, self.simplify)
@@ -256,7 +257,7 @@ class _Lowering:
 
     def _point(self, index, reader, r):
         firsts = [*r.first, *(k.dom.min for k in reader.op.reduce_axis)]
-        e = self.simplify(substitute(index, {a.var: f + r.loops.value(a) for a, f in zip(axes_of(reader), firsts, strict=True)}))
+        e = self.simplify(substitute(index, {a.var: f + r.loops.value(a) for a, f in zip(reader.axes, firsts, strict=True)}))
         return _Interval(e, e, False)
 
     def _union(self, a, b):
@@ -300,8 +301,8 @@ class _Lowering:
         operation = stage.op
         ins = [self._buffer(t) for t in operation.inputs]
         outs = self._of(stage).buffers
-        if stage.cell:
-            return stage.cell.statement(ins, outs)
+        if stage.cells:
+            return Stage.statement_of_rows(stage, ins, outs)
         pairs = [*zip(operation.input_buffers, ins, strict=True), *zip(operation.output_buffers, outs, strict=True)]
         actual = {formal.handle: to for formal, to in pairs}
         variables = {}
@@ -337,15 +338,13 @@ class _Lowering:
         return body
 
     def _loop(self, stage, iv, body, variable=None):
-        attrs = stage.loop_attrs.get(iv.var.handle, {})
-        notes = {k: op.convert(v) for k, v in attrs.items() if k != "kind"}
         return For(
             iv.var if variable is None else variable,
             op.const(0, "int64"),
             self._of(stage).loops.extent(iv),
-            _KINDS.get(attrs.get("kind"), ForKind.SERIAL),
+            _KINDS.get(_kind(stage, iv), ForKind.SERIAL),
             body,
-            annotations=notes,
+            annotations=stage.annotations(iv),
         )
 
     def _read(self, tensor, indices):
@@ -425,6 +424,26 @@ class _Lowering:
         return body
 
 
+def _kind(stage, iv):
+    """How the rounds of a loop are run, an iteration type; None where nothing is asked."""
+    asked = stage.asked(iv)
+    return None if asked is None else asked.iter_type
+
+
+def _replaced(e, f):
+    if e.type_key != "tir.Reduce":
+        return _ffi_api.ReplaceLoads(e, f)
+    return make_node(
+        "tir.Reduce",
+        dtype=str(e.dtype),
+        combiner=e.combiner,
+        axis=e.axis,
+        source=[_ffi_api.ReplaceLoads(s, f) for s in e.source],
+        condition=None if e.condition is None else _ffi_api.ReplaceLoads(e.condition, f),
+        value_index=e.value_index,
+    )
+
+
 def _bits(dtype):
     digits = "".join(c for c in str(dtype).split("x")[0] if c.isdigit())
     return int(digits) if digits else 8
@@ -484,12 +503,12 @@ def SchedulePostProcToPrimFunc(arg_list, stmt, extern_buffer_map=None):
 
 def CreateReadGraph(ops):
     """The tensors that each operation, of these and of all before them, reads: a dictionary by operation."""
-    return {operation: producers(operation) for operation in post_order(list(ops))}
+    return {operation: list(operation.input_tensors) for operation in PostDFSOrder(ops)}
 
 
 def PostDFSOrder(ops, graph=None):
     """These operations and all before them, inputs first."""
-    return post_order(list(ops))
+    return list(_ffi_api.PostOrder(list(ops), []))
 
 
 def VerifyCompactBuffer(stmt):
@@ -549,6 +568,5 @@ __all__ = [
     "SchedulePostProcToPrimFunc",
     "VerifyCompactBuffer",
     "interval",
-    "loops_of",
     "schedule_to_prim_func",
 ]
