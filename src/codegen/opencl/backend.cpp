@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/codegen/backend.h>
 
-#include "codegen/opencl/kernel.h"
+#include "codegen/kernels/kernel.h"
+#include "codegen/opencl/opencl.h"
 
 namespace baton::codegen {
 namespace {
@@ -11,6 +12,10 @@ transform::Pass Pipeline() {
   using transform::GetPass;
   return transform::Sequential(
       Array<transform::Pass>{
+          GetPass("tir.UnifyThreadBinding"),
+          GetPass("tir.LowerThreadAllreduce"),
+          GetPass("tir.ThreadSync"),
+          GetPass("tir.InjectVirtualThread"),
           GetPass("tir.StorageFlatten"),  // one index from here on
           GetPass("tir.Simplify"),        // loop bounds are literals where they can be
           GetPass("tir.VectorizeLoop", {{"enable_vectorize", runtime::Any(false)}}),  // plain and parallel loops alone
@@ -27,9 +32,11 @@ const RegisterBackendAs registered_backend({
              .work_items = true,
              .no_processor = "the device's driver compiles for it"},
     .tir_pipeline = Pipeline,
-    .emit = [](const IRModule& mod, const Target&, const EmitOptions&) { return Code{.text = opencl::EmitText(mod)}; },
+    .emit = [](const IRModule& mod, const Target&,
+               const EmitOptions&) { return Code{.text = kernels::EmitText(opencl::kLanguage, mod)}; },
     .formats = {"opencl", "cl"},
-    .print = [](const IRModule& mod, const Target&, const std::string&, DebugLevel) { return opencl::EmitText(mod); },
+    .print = [](const IRModule& mod, const Target&, const std::string&,
+                DebugLevel) { return kernels::EmitText(opencl::kLanguage, mod); },
 });
 
 }  // namespace
