@@ -3,12 +3,9 @@
 
 from ..error import UnsupportedError, ValueError
 from ..ir import make_node
-from ..tir import Evaluate, For, SeqStmt, Var, op
+from ..tir import Evaluate, op
 from ..tir.buffer import Buffer
-from ..tir.stmt_functor import substitute
 from . import _ffi_api
-from .schedule.schedule import Stage
-from .schedule.to_loops import schedule_to_prim_func
 from .tensor import ComputeOp, Tensor
 
 
@@ -42,8 +39,7 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
     def operation(body):
         return make_node("te.ExternOp", name=name, tag=tag, attrs=attrs, inputs=inputs, input_buffers=ins, output_buffers=outs, body=body)
 
-    rows = operation(Evaluate(op.const(0)))
-    made = operation(Cell(rows, *_ffi_api.ScanCells(rows)).statement(ins, outs))
+    made = operation(_ffi_api.ScanRows(operation(Evaluate(op.const(0))), ins, outs))
     results = [made.output(i) for i in range(len(outs))]
     return results if len(results) > 1 else results[0]
 
@@ -69,37 +65,4 @@ def _read_from_outside(tensors, states):
     return found
 
 
-class Cell:
-    """How the rows of a scan are computed: by schedules of the first and of the further ones."""
-
-    def __init__(self, operation, init, update):
-        self.first, self.further, self.states = (list(operation.attrs["scan_" + which]) for which in ("init", "update", "state"))
-        self.inputs, self.init, self.update = list(operation.inputs), init, update
-
-    def statement(self, ins, outs):
-        """The statement that computes all rows, from buffers of the inputs to buffers of the results."""
-        buffers = {t.op.handle: b for t, b in zip(self.inputs, ins, strict=True)}
-        begin = self._rows(self.init, self.first, buffers, outs, None)
-        buffers.update({t.op.handle: b for t, b in zip(self.states, outs, strict=True)})
-        return SeqStmt([*begin, *self._rows(self.update, self.further, buffers, outs, [t.shape[0] for t in self.first])])
-
-    def _rows(self, schedule, results, buffers, outs, begin):
-        arguments = [*(t for t in [*self.inputs, *self.states] if t.op.handle in buffers), *results]
-        given = [*(buffers[t.op.handle] for t in arguments[: len(arguments) - len(results)]), *outs]
-        body = schedule_to_prim_func(schedule, arguments, buffers=given).body
-        if begin is None:
-            return [body]
-        statements = list(body.seq) if isinstance(body, SeqStmt) else [body]
-        loops = [s for s in statements if isinstance(s, For) and any(s.loop_var.same_as(t.op.axis[0].var) for t in results)]
-        if len(loops) != len(statements) or len(loops) != len(results):
-            raise UnsupportedError("scan: the loop over rows stays the outermost, and what is computed of the state stands within it")
-        # Row by row, all results.
-        row = Var("t", "int64")
-        rows = SeqStmt([substitute(s.body, {s.loop_var: row}) for s in loops]) if len(loops) > 1 else substitute(loops[0].body, {loops[0].loop_var: row})
-        first = begin[0]
-        return [For(row, op.cast("int64", first), loops[0].extent - first, body=rows)]
-
-
-Stage.statement_of_rows = staticmethod(lambda stage, ins, outs: Cell(stage.op, *stage.cells).statement(ins, outs))
-
-__all__ = ["Cell", "scan"]
+__all__ = ["scan"]

@@ -3,6 +3,7 @@
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
 
+#include "te/schedule/lowering.h"
 #include "te/schedule/schedule.h"
 #include "te/schedule/stage.h"
 
@@ -90,6 +91,20 @@ BATON_REGISTER_GLOBAL("te.StageEnvThreads").set_body_typed([](Stage stage, Array
 });
 BATON_REGISTER_GLOBAL("te.StageStorePredicate").set_body_typed([](Stage stage, PrimExpr predicate) {
   stage.mut()->store_predicate = predicate;
+});
+BATON_REGISTER_GLOBAL("te.ScheduleToPrimFunc")
+    .set_body_typed([](Schedule s, Array<ObjectRef> args, String name, Array<ObjectRef> buffers) {
+      return ScheduleToPrimFunc(s, args, name, buffers);
+    });
+BATON_REGISTER_GLOBAL("te.InferBound").set_body_typed([](Schedule s) { return InferBound(s); });
+BATON_REGISTER_GLOBAL("te.AutoInline").set_body_typed([](Schedule s, int64_t which) {
+  AutoInline(s, static_cast<Inlined>(which));
+});
+BATON_REGISTER_GLOBAL("te.ScanRows").set_body_typed([](Operation op, Array<tir::Buffer> ins, Array<tir::Buffer> outs) {
+  StageNode n;
+  n.op = n.origin_op = op;
+  for (const Schedule& s : CellsOf(op)) n.cells.push_back(s);
+  return ScanRows(Stage(std::move(n)), ins, outs);
 });
 BATON_REGISTER_GLOBAL("te.ScanCells").set_body_typed([](Operation op) { return CellsOf(op); });
 BATON_REGISTER_GLOBAL("te.StageText").set_body_typed([](Stage stage) { return StageText(stage); });

@@ -5,9 +5,7 @@ from ..._core import Object
 from ...error import TypeError, UnsupportedError, ValueError
 from ...tir import IterVar, StringImm, Var, op
 from .. import _ffi_api
-from ..tensor import ComputeOp, ExternOp, Operation, Tensor
-
-ROOT, INLINE, SCOPE = 1, 2, 4
+from ..tensor import Operation, Tensor
 
 
 def thread_axis(dom=None, tag="", name="", span=None):
@@ -95,40 +93,11 @@ class Stage(Object, key="te.Stage"):
     """One operation of a schedule: its loops, from the outside in, and where it is computed."""
 
     __slots__ = ()
-    statement_of_rows = None  # what computes all rows of a scan's stage; `te.scan` sets it
 
     def __repr__(self):
         return f"stage({self.op.name})"
 
     __str__ = __repr__
-
-    @property
-    def is_statement(self):
-        """Whether it is a statement, which reads whole tensors."""
-        return isinstance(self.op, ExternOp) and not self.is_input
-
-    @property
-    def inputs(self):
-        """The tensors that a statement reads."""
-        return list(self.op.inputs) if self.is_statement else []
-
-    @property
-    def axes(self):
-        """The axes of its operation, those of its reduction last."""
-        return [*self.op.axis, *self.op.reduce_axis] if isinstance(self.op, (ComputeOp, ExternOp)) else []
-
-    def is_reduce(self, iv):
-        """Whether a loop belongs to the reduction."""
-        return iv.iter_type == IterVar.CommReduce
-
-    def asked(self, iv):
-        """What is asked of a loop, an IterVarAttr; None: nothing."""
-        return self.iter_var_attrs.get(iv)
-
-    def annotations(self, iv):
-        """The pragmas of a loop, by name."""
-        attr = self.asked(iv)
-        return {} if attr is None else {"pragma_" + k.value: v for k, v in zip(attr.pragma_keys, attr.pragma_values, strict=True)}
 
     def _loop(self, iv):
         if not isinstance(iv, IterVar):
@@ -172,6 +141,12 @@ class Stage(Object, key="te.Stage"):
         """Runs the iterations of a loop on several threads."""
         _ffi_api.StageMark(self, self._loop(var), IterVar.Parallelized)
 
+    def bind(self, ivar, thread_ivar):
+        """Runs the iterations of a loop on threads of a device, by an axis that `te.thread_axis` made."""
+        if not isinstance(thread_ivar, IterVar):
+            raise TypeError(f"bind of `{self.op.name}` takes an axis of threads, as te.thread_axis makes it, not {type(thread_ivar).__name__}")
+        _ffi_api.StageBind(self, self._loop(ivar), thread_ivar, thread_ivar.thread_tag)
+
     def compute_at(self, parent, scope):
         """Computes within the loop `scope` of the stage `parent` what each iteration needs."""
         if not isinstance(parent, Stage):
@@ -209,22 +184,20 @@ class Stage(Object, key="te.Stage"):
     def _no(self, what, instead):
         raise UnsupportedError(f"{what} of `{self.op.name}`: {instead}")
 
-    def bind(self, ivar, thread_ivar):
-        """Not there: PrimFuncs have no thread axes."""
-        self._place(ivar)
-        self._no("bind", "loops run on CPUs; use parallel, and vectorize for the inner loop. Relay programs run on OpenCL devices, see docs/guides/devices.md")
-
     def tensorize(self, var, tensor_intrin):
-        """Not supported: passes replace loops by calls."""
-        self._no("tensorize", "replace the loops by a call in a pass of tir.transform.prim_func_pass")
+        """Puts the statement of an intrinsic, which `te.decl_tensor_intrin` made, in the place of a loop and those within it; they compute the
+        same, which is checked when loops are made."""
+        if not isinstance(tensor_intrin, Object) or tensor_intrin.type_key != "te.TensorIntrin":
+            raise TypeError(f"tensorize of `{self.op.name}` takes what te.decl_tensor_intrin gave, not {type(tensor_intrin).__name__}")
+        _ffi_api.StageTensorize(self, self._loop(var), tensor_intrin)
+
+    def set_store_predicate(self, predicate):
+        """Stores results where a condition, on axes of threads for instance, holds."""
+        _ffi_api.StageStorePredicate(self, op.convert(predicate))
 
     def env_threads(self, threads):
         """Not there: a kernel's threads are those that its loops are bound to."""
         self._no("env_threads", "bind a loop to the threads")
-
-    def set_store_predicate(self, predicate):
-        """Not supported: conditions belong to the expression."""
-        self._no("set_store_predicate", "write the condition into the expression, by te.if_then_else")
 
     def rolling_buffer(self):
         """Not supported: buffers hold what an iteration needs."""
