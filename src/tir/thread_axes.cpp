@@ -83,17 +83,29 @@ Stmt StorageSync(const char* scope) {
   return Evaluate(std::move(n));
 }
 
+Stmt Allreduce(const CommReducer& reducer, const Array<PrimExpr>& args) {
+  AttrStmtNode mark;
+  mark.node = reducer, mark.attr_key = kReduceScope, mark.value = make_int(DataType::Int(32), 0);
+  mark.body = Evaluate(EvaluateNode{{}, Call(DataType::Handle(), intrin::tvm_thread_allreduce, args)});
+  return AttrStmt(std::move(mark));
+}
+
 namespace {
-/// The call in a statement that is just a call of this intrinsic; null for others.
-const CallNode* CallIn(const Stmt& s, const Op& intrinsic) {
+/// The call in a statement that is just a call; null for others.
+const CallNode* CallIn(const Stmt& s) {
   const auto* e = s.as<EvaluateNode>();
-  const auto* call = e ? e->value.as<CallNode>() : nullptr;
-  return call && call->op == intrinsic ? call : nullptr;
+  return e ? e->value.as<CallNode>() : nullptr;
 }
 }  // namespace
-const CallNode* SyncOf(const Stmt& s) { return CallIn(s, intrin::tvm_storage_sync); }
-const CallNode* AllreduceOf(const Stmt& s) { return CallIn(s, intrin::tvm_thread_allreduce); }
+const CallNode* SyncOf(const Stmt& s) {
+  const CallNode* call = CallIn(s);
+  return call && call->op == intrin::tvm_storage_sync ? call : nullptr;
+}
 bool IsAllreduce(const CallNode* call) { return call->op == intrin::tvm_thread_allreduce; }
+const CallNode* AllreduceOf(const Stmt& s) {
+  const CallNode* call = CallIn(s);
+  return call && IsAllreduce(call) ? call : nullptr;
+}
 
 ThreadAllreduce::ThreadAllreduce(const CallNode* call) {
   const auto fail = [](const char* what) {

@@ -53,6 +53,8 @@ struct ThreadAllreduce {
   /// Throws CompileError for a call of other arguments.
   explicit ThreadAllreduce(const CallNode* call);
 };
+/// The call of these arguments within the mark that says how it combines values.
+BATON_DLL Stmt Allreduce(const CommReducer& reducer, const Array<PrimExpr>& args);
 /// How a mark "reduce_scope" combines values: its node is a CommReducer, or its value "add", "mul", "min" or "max".
 /// Throws CompileError for another, and for null, where no mark is around.
 CommReducer ReducerOf(const AttrStmtNode* mark, const ThreadAllreduce& call);

@@ -76,6 +76,7 @@ from .operation import (  # noqa: A004
 from .scan import scan
 from .schedule import Schedule, Stage, create_schedule, thread_axis
 from .tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor, TensorSlice
+from .tensor_intrin import TensorIntrin, decl_tensor_intrin
 
 attach_classes(__name__, "te.")
 
@@ -87,6 +88,7 @@ __all__ = [
     "Schedule",
     "Stage",
     "Tensor",
+    "TensorIntrin",
     "TensorSlice",
     "abs",
     "acos",
@@ -108,6 +110,7 @@ __all__ = [
     "cosh",
     "create_prim_func",
     "create_schedule",
+    "decl_tensor_intrin",
     "div",
     "erf",
     "exp",

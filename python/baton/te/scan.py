@@ -3,11 +3,9 @@
 
 from ..error import UnsupportedError, ValueError
 from ..ir import make_node
-from ..tir import For, SeqStmt, Var, op
+from ..tir import Evaluate, op
 from ..tir.buffer import Buffer
-from ..tir.stmt_functor import substitute
-from .schedule.schedule import Schedule, Stage
-from .schedule.to_loops import schedule_to_prim_func
+from . import _ffi_api
 from .tensor import ComputeOp, Tensor
 
 
@@ -34,19 +32,14 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
         if not (isinstance(a.op, ComputeOp) and isinstance(b.op, ComputeOp)):
             raise UnsupportedError("scan: init and update are computed by te.compute")
     inputs += [t for t in _read_from_outside([*first, *further], states) if t not in inputs]
-    cell = Cell(first, further, states, inputs)
     ins = [Buffer(list(t.shape), str(t.dtype), t.op.name) for t in inputs]
     outs = [Buffer(list(t.shape), str(t.dtype), name) for t in states]
-    made = make_node(
-        "te.ExternOp",
-        name=name,
-        tag=tag,
-        attrs={**dict(attrs or {}), "scan_init": first, "scan_update": further, "scan_state": states},
-        inputs=inputs,
-        input_buffers=ins,
-        output_buffers=outs,
-        body=cell.statement(ins, outs),
-    )
+    attrs = {**dict(attrs or {}), "scan_init": first, "scan_update": further, "scan_state": states}
+
+    def operation(body):
+        return make_node("te.ExternOp", name=name, tag=tag, attrs=attrs, inputs=inputs, input_buffers=ins, output_buffers=outs, body=body)
+
+    made = operation(_ffi_api.ScanRows(operation(Evaluate(op.const(0))), ins, outs))
     results = [made.output(i) for i in range(len(outs))]
     return results if len(results) > 1 else results[0]
 
@@ -72,54 +65,4 @@ def _read_from_outside(tensors, states):
     return found
 
 
-class Cell:
-    """How the rows of a scan are computed."""
-
-    def __init__(self, first, further, states, inputs):
-        self.first, self.further, self.states, self.inputs = first, further, states, inputs
-        self.init, self.update = (self._schedule(x, x is further) for x in (first, further))
-
-    @staticmethod
-    def of(operation):
-        """The cell of an operation that `scan` made."""
-        attrs = operation.attrs
-        return Cell(*(list(attrs["scan_" + which]) for which in ("init", "update", "state")), list(operation.inputs))
-
-    def _schedule(self, results, within):
-        schedule = Schedule([t.op for t in results], given=[*self.states, *self.inputs])
-        for stage in schedule.stages if within and len(results) == 1 else ():
-            if stage.body and not stage.is_output and _follows(stage.op, self.states):
-                stage.compute_at(schedule[results[0]], results[0].op.axis[0])
-        return schedule
-
-    def find(self, operation):
-        """The stage of an operation of a row; None if it is none."""
-        return self.init._by_op.get(operation.handle) or self.update._by_op.get(operation.handle)
-
-    def statement(self, ins, outs):
-        """The statement that computes all rows, from buffers of the inputs to buffers of the results."""
-        buffers = {t.op.handle: b for t, b in zip(self.inputs, ins, strict=True)}
-        begin = self._rows(self.init, self.first, buffers, outs, None)
-        buffers.update({t.op.handle: b for t, b in zip(self.states, outs, strict=True)})
-        return SeqStmt([*begin, *self._rows(self.update, self.further, buffers, outs, [t.shape[0] for t in self.first])])
-
-    def _rows(self, schedule, results, buffers, outs, begin):
-        arguments = [*(t for t in [*self.inputs, *self.states] if t.op.handle in buffers), *results]
-        given = [*(buffers[t.op.handle] for t in arguments[: len(arguments) - len(results)]), *outs]
-        body = schedule_to_prim_func(schedule, arguments, buffers=given).body
-        if begin is None:
-            return [body]
-        statements = list(body.seq) if isinstance(body, SeqStmt) else [body]
-        loops = [s for s in statements if isinstance(s, For) and any(s.loop_var.same_as(t.op.axis[0].var) for t in results)]
-        if len(loops) != len(statements) or len(loops) != len(results):
-            raise UnsupportedError("scan: the loop over rows stays the outermost, and what is computed of the state stands within it")
-        # Row by row, all results.
-        row = Var("t", "int64")
-        rows = SeqStmt([substitute(s.body, {s.loop_var: row}) for s in loops]) if len(loops) > 1 else substitute(loops[0].body, {loops[0].loop_var: row})
-        first = begin[0]
-        return [For(row, op.cast("int64", first), loops[0].extent - first, body=rows)]
-
-
-Stage.cell_of = staticmethod(Cell.of)
-
-__all__ = ["Cell", "scan"]
+__all__ = ["scan"]

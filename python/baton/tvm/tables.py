@@ -105,7 +105,6 @@ MODULES = {
     "baton.support": "baton.tvm.support",
     "baton.target.tag": "baton.target",
     "baton.te.tag": "baton.te.operation",
-    "baton.te.tensor_intrin": "baton.tvm.te_absent",
     "baton.testing._ffi_api": "baton.testing",
     "baton.testing.popen_pool": "baton.testing",
     "baton.testing.utils": "baton.testing",
@@ -243,9 +242,7 @@ NAMES = {
         "ScanOp": "baton.tvm.te_absent:ScanOp",
         "SpecializedCondition": "baton.te.specialized:SpecializedCondition",
         "TensorComputeOp": "baton.tvm.te_absent:TensorComputeOp",
-        "TensorIntrin": "baton.tvm.te_absent:TensorIntrin",
         "TensorIntrinCall": "baton.tvm.te_absent:TensorIntrinCall",
-        "decl_tensor_intrin": "baton.tvm.te_absent:decl_tensor_intrin",
     },
     "baton.te.operation": {
         "create_schedule": "baton.te:create_schedule",

@@ -30,17 +30,8 @@ class HybridOp(BaseComputeOp):
     """Not there: a computation by a script."""
 
 
-class TensorIntrin(BaseComputeOp):
-    """Not there: an intrinsic on tensors."""
-
-
 class TensorIntrinCall(BaseComputeOp):
     """Not there: a call of an intrinsic on tensors."""
-
-
-def decl_tensor_intrin(op, fcompute, name="tensor_intrin", binds=None, scalar_params=None, default_buffer_params=None):
-    """Not supported: loops are replaced by passes."""
-    raise UnsupportedError(f"te.decl_tensor_intrin({name!r}): {_INSTEAD}")
 
 
 __all__ = [
@@ -48,7 +39,5 @@ __all__ = [
     "HybridOp",
     "ScanOp",
     "TensorComputeOp",
-    "TensorIntrin",
     "TensorIntrinCall",
-    "decl_tensor_intrin",
 ]

@@ -4,7 +4,6 @@
 import shutil
 
 import numpy as np
-import pytest
 
 import baton as tvm
 from baton import te, tir, topi
@@ -189,8 +188,13 @@ def test_rows():
     a, b = f32(6, 7), tvm.nd.empty((6, 7))
     tvm.build(s, [X, s_scan], "llvm", name="myscan")(tvm.nd.array(a), b)
     np.testing.assert_allclose(b.numpy(), np.cumsum(a, axis=0), rtol=1e-4, atol=1e-5)
-    with pytest.raises(tvm.error.UnsupportedError, match="use parallel"):
-        s[s_init].bind(s_init.op.axis[1], te.thread_axis("threadIdx.x"))
+    block, thread = te.thread_axis("blockIdx.x"), te.thread_axis("threadIdx.x")
+    for part in (s_init, s_update):
+        xo, xi = s[part].split(part.op.axis[1], factor=256)
+        s[part].bind(xo, block)
+        s[part].bind(xi, thread)
+    text = str(tvm.lower(s, [X, s_scan], simple_mode=True))
+    assert text.count('"thread_extent" of blockIdx.x') == text.count('"thread_extent" of threadIdx.x') == 2
 
     s_update_s1 = te.compute((m, n), lambda t, i: s_state[t - 1, i] * 2, name="s1")
     s_update_s2 = te.compute((m, n), lambda t, i: s_update_s1[t, i] + X[t, i], name="s2")
@@ -200,13 +204,54 @@ def test_rows():
     tvm.lower(s, [X, s_scan], simple_mode=True)
 
 
-def test_tensorize_says_what_to_use():
-    a, b = te.placeholder((16,), name="a"), te.placeholder((16,), name="b")
-    c = te.compute((16,), lambda i: a[i] + b[i], name="c")
-    with pytest.raises(tvm.error.UnsupportedError, match=r"decl_tensor_intrin.*te\.extern calls a function"):
-        te.decl_tensor_intrin(c.op, lambda ins, outs: None)
-    with pytest.raises(tvm.error.UnsupportedError, match="tensorize of `c`: replace the loops by a call"):
-        te.create_schedule(c.op)[c].tensorize(c.op.axis[0], None)
+def test_tensorize():
+    n, m, depth, factor = 1024, 512, 64, 16
+    A, B = te.placeholder((n, depth), name="A"), te.placeholder((m, depth), name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, k] * B[j, k], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    x, y = C.op.axis
+    (z,) = C.op.reduce_axis
+    yo, yi = s[C].split(y, factor=factor)
+    s[C].reorder(x, yo, yi, z)
+
+    def intrin_gemv(m, depth):
+        a, b = te.placeholder((depth,), name="a"), te.placeholder((m, depth), name="b")
+        k = te.reduce_axis((0, depth), name="k")
+        c = te.compute((m,), lambda i: te.sum(a[k] * b[i, k], axis=k), name="c")
+        Ab = tvm.tir.decl_buffer(a.shape, a.dtype, name="A", offset_factor=1, strides=[1])
+        Bb = tvm.tir.decl_buffer(b.shape, b.dtype, name="B", offset_factor=1, strides=[te.var("s1"), 1])
+        Cb = tvm.tir.decl_buffer(c.shape, c.dtype, name="C", offset_factor=1, strides=[1])
+
+        def intrin_func(ins, outs):
+            aa, bb = ins
+            cc = outs[0]
+
+            def _body():
+                ib = tvm.tir.ir_builder.create()
+                ib.emit(tvm.tir.call_extern("int32", "gemv_update", cc.access_ptr("w"), aa.access_ptr("r"), bb.access_ptr("r"), m, depth, bb.strides[0]))
+                return ib.get()
+
+            def _reduce_reset():
+                ib = tvm.tir.ir_builder.create()
+                ib.emit(tvm.tir.call_extern("int32", "gemv_reset", cc.access_ptr("w"), m))
+                return ib.get()
+
+            return _body(), _reduce_reset(), _body()
+
+        return te.decl_tensor_intrin(c.op, intrin_func, binds={a: Ab, b: Bb, c: Cb})
+
+    s[C].tensorize(yi, intrin_gemv(factor, depth))
+    text = str(tvm.lower(s, [A, B, C], simple_mode=True))
+    assert "gemv_update" in text and "gemv_reset" not in text
+
+    s = te.create_schedule(C.op)
+    yo, yi = s[C].split(y, factor=factor)
+    zo, zi = s[C].split(z, factor=factor)
+    s[C].reorder(x, yo, zo, yi, zi)
+    s[C].tensorize(yi, intrin_gemv(factor, factor))
+    text = str(tvm.lower(s, [A, B, C], simple_mode=True))
+    assert text.index("gemv_reset") < text.index("gemv_update")
 
 
 def test_products_by_hand():
