@@ -61,7 +61,7 @@ def entries() -> list[dict]:
 
 
 def events() -> list[dict]:
-    """What became of look-ups in this process, the oldest first: `what` (hit, miss, kept, not kept, evicted), of a miss `reason` (a key of
+    """Look-ups in this process, the oldest first: `what` (hit, miss, kept, not kept, evicted), of a miss `reason` (a key of
     `MISSES`) and `why`, `name` of the entry, `functions` (how many it has) and `first` of them, `time`, `process`."""
     return json.loads(str(_ask("Events")))
 

@@ -137,7 +137,7 @@ class CompiledModule : public runtime::ModuleNode {
     desc_.constants_bytes = made_->host.constants.bytes;
   }
 
-  /// What takes the module itself, once there is one.
+  /// Makes the parts that hold the module itself.
   void Connect(const runtime::Module& self) {
     if (is_program()) {
       auto exe = std::make_shared<vm::Executable>();
@@ -324,7 +324,7 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
   runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards, own, carried.rows);
 }
 
-/// What an archive holds by the names of its files, from which LoadArchive makes the module again: its code as an
+/// Returns the files of an archive by name, from which LoadArchive makes the module again: its code as an
 /// object file, or as source where that is what the target makes, with constants, manifest and imports.
 Map<String, runtime::Bytes> CompiledModule::Archive() const {
   Map<String, runtime::Bytes> files;

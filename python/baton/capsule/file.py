@@ -34,7 +34,7 @@ class CapsuleError(ValueError):
 
 
 class CapsuleFile:
-    """What is in a capsule: `header`, a dict, and `ir`, text in the format `ir_format`."""
+    """The contents of a capsule: `header`, a dict, and `ir`, text in the format `ir_format`."""
 
     def __init__(self, header: dict, ir_format: str, ir: str, path: str = "<capsule>"):
         self.header, self.ir_format, self.ir, self.path = header, ir_format, ir, path

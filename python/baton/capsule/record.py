@@ -353,7 +353,7 @@ def _threads() -> int:
 
 
 def versions() -> dict[str, str]:
-    """What this was seen with."""
+    """The versions that a failure was seen with."""
     from ..config import version
 
     cpu = platform.processor() or platform.machine()

@@ -174,7 +174,7 @@ def input_value(text: str) -> tuple[str, str]:
 
 
 def named_option(text: str) -> tuple[str, object]:
-    """`key=value` with a value of Python's plain kinds: 1, 2.5, True, "text", [1, 2]; anything else is text as it stands."""
+    """`key=value` with a value of Python's plain kinds: 1, 2.5, True, "text", [1, 2]; anything else is text as it is."""
     import ast
 
     name, value = named_value(text)

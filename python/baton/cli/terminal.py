@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown while work goes on: one line that overwrites itself, on a terminal only."""
+"""The display while work goes on: one line that overwrites itself, on a terminal only."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def explain_misfit(inputs, forms, arrays, error) -> None:
 
 
 def _misfit(want, shape) -> str:
-    """What is wrong with a shape; "" where it may fit."""
+    """Returns the fault of a shape; "" where it may fit."""
     if len(want) != len(shape):
         return f"{len(want)} dimensions are wanted, not {len(shape)}"
     wrong = [i for i, (d, n) in enumerate(zip(want, shape, strict=True)) if isinstance(d, int) and d != n]

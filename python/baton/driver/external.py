@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 def maker_of(name):
-    """What makes the code of regions for `name`: `relay.ext.NAME`, else the plug-in of that key that was loaded; None where there is neither."""
+    """Returns the code generator of regions for `name`: `relay.ext.NAME`, else the loaded plug-in of that key; None where there is neither."""
     made = get_global_func(f"relay.ext.{name}", True)
     if made is not None:
         return made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What products of float32 are computed in, how their weights are stored, and what this processor would compute fast."""
+"""Options for the dtype of float32 products and for storing their weights, and the fast dtypes of this processor."""
 
 from __future__ import annotations
 

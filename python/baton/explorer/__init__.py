@@ -60,7 +60,7 @@ class _Texts:
 
 
 def collect(history, title="", facts=None, kernels=()) -> dict:
-    """What the page shows, of a `History`. `kernels`: steps of `Executable.profile`."""
+    """Returns the data of the page, of a `History`. `kernels`: steps of `Executable.profile`."""
     texts, steps = _Texts(), []
     for step in history.steps:
         before = texts.state(step.before)

@@ -64,7 +64,7 @@ class DFPattern(Object, key="relay.dataflow_pattern.DFPattern"):
         return is_op("divide")(self, other)
 
     def has_attr(self, attrs):
-        """What matches and has these attributes: an operator in the registry (`{"TOpPattern": 0}`), a call or function among
+        """Matches that have these attributes: an operator in the registry (`{"TOpPattern": 0}`), a call or function among
         its own (`{"data_layout": "NHWC"}`)."""
         return has_attr(attrs, self)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What remote sessions raise; all of it is an `RPCError`."""
+"""Errors of remote sessions; each is an `RPCError`."""
 
 from .. import error
 from ..error import RPCError, register_error
@@ -12,7 +12,7 @@ class Timeout(RPCError, TimeoutError):
 
 @register_error("rpc.SessionLost")
 class SessionLost(RPCError):
-    """The connection ended, or could not be made. What was on the remote is gone."""
+    """The connection ended, or could not be made. Objects on the remote are gone."""
 
 
 @register_error("rpc.Denied")

@@ -44,7 +44,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def secret_of(key_file) -> bytes:
-    """What a proxy and its servers share; without a key file nothing is, which is for one machine alone."""
+    """The shared secret of a proxy and its servers; without a key file nothing is, which is for one machine alone."""
     if not key_file:
         return b""
     try:
@@ -583,7 +583,7 @@ class Forward:
 
     @property
     def error(self) -> Exception | None:
-        """What was wrong with the last connection that failed."""
+        """The fault of the last connection that failed."""
         return self._error or (self._stream and self._stream.error)
 
     async def _carry(self, reader, writer) -> None:

@@ -23,7 +23,7 @@ KEYS = {
     "stackvm": ("cpu",),
 }
 
-# What GPUs have where a target does not say it.
+# Limits of GPUs where a target does not say them.
 LIMITS = {
     "cuda": {"max_num_threads": 1024, "thread_warp_size": 32},
     "nvptx": {"max_num_threads": 1024, "thread_warp_size": 32},

@@ -81,7 +81,7 @@ def _homes(module, below):
 
 
 def below(module, name):
-    """What stands for a path right below a module; None where there is none of that name."""
+    """Returns the substitute of a path right below a module; None where there is none of that name."""
     return next((found for home in _homes(module, "") if (found := sys.modules.get(f"{home}.{name}")) is not None), None)
 
 

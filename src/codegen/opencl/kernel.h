@@ -38,7 +38,7 @@ std::string EmitKernel(const KernelBody& kernel, const std::vector<tir::Var>& si
 
 /// OpenCL C 1.2 of PrimFuncs as the backend's pipeline leaves them; shapes follow from sizes that are parameters. A
 /// function becomes a row of kernels: one for each parallel loop at its top, whose rounds are work-items, and one of a
-/// single work-item for what stands between them. The first line says, in a comment, how functions are launched: it is
+/// single work-item for the code between them. The first line says, in a comment, how functions are launched: it is
 /// the text that "opencl.CreateModule" takes. Throws UnsupportedError that names the function for what OpenCL cannot
 /// do.
 std::string EmitText(const IRModule& mod);

@@ -28,7 +28,7 @@ bool ReadsMemory(const PrimExpr& e) {
 }
 
 /// A number that follows from sizes as JSON: a literal, or its operands and operators in the order in which a stack
-/// machine takes them (src/opencl/formula.h). False where it is no such thing.
+/// machine takes them (src/opencl/formula.h). False otherwise.
 class FormulaWriter {
  public:
   explicit FormulaWriter(const std::vector<Var>& sizes) : sizes_(sizes) {}
@@ -189,7 +189,7 @@ class Cutter {
     workspace_.push_back(bytes);
   }
 
-  /// What is left to one work-item in order, gathered until a parallel loop comes.
+  /// Code left to one work-item in order, gathered until a parallel loop comes.
   void Serial(const Stmt& s, const Lets& lets) {
     if (!serial_.empty() && serial_lets_ != lets.size()) Flush();
     serial_.push_back(s);
@@ -301,7 +301,7 @@ std::string EmitText(const IRModule& mod) {
   std::string out = "// baton-opencl {\"needs\":[";
   if (needs.fp64) out += "\"cl_khr_fp64\"";
   out += "],\"functions\":" + functions + "}\n";
-  // What is written is what is computed: no sums and products joined behind our back.
+  // Computed as written: no sums and products joined behind our back.
   out += "#pragma OPENCL FP_CONTRACT OFF\n";
   if (needs.fp64) out += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
   return out + "\n" + kDialect.Definitions(needs.builtins) + text;

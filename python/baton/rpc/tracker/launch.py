@@ -19,7 +19,7 @@ class Tracker(Child):
 
     host, port, port_end: the address, and the first port from `port` on that is free; `host` may be "unix:/path". Beyond this machine it
     needs `key_file`. journal: a file in which servers and leases outlive a restart. reset_command: run for a device that is quarantined.
-    proxies: URLs of proxies that servers may stand behind.
+    proxies: URLs of proxies for servers.
     """
 
     def __init__(self, host="127.0.0.1", port=9190, port_end=9199, silent=True, *, key_file=None, journal=None, reset_command=None, proxies=()):

@@ -15,7 +15,7 @@ _WEIGHT = re.compile(r"p\d+")
 
 
 def create(graph_json_str, libmod, device):
-    """An executor of a module of code. What `relay.build` gives has the graph within, and `graph_json_str` is not read; a graph over single
+    """An executor of a module of code. A module of `relay.build` has the graph within, and `graph_json_str` is not read; a graph over single
     functions of a module is run node by node."""
     devices = device if isinstance(device, (list, tuple)) else [device]
     if is_graph(graph_json_str, libmod):

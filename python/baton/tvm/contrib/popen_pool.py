@@ -13,7 +13,7 @@ from .popen_worker import receive, send
 
 
 class StatusKind(enum.IntEnum):
-    """What became of a call."""
+    """The state of a call."""
 
     RUNNING = 0
     COMPLETE = 1

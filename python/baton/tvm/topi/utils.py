@@ -103,7 +103,7 @@ def const_matrix(matrix, name="const_matrix"):
     rows, columns = matrix.shape
     dtype = str(matrix.dtype)
 
-    def chosen(index, values, value):  # each of `values` stands once in the result
+    def chosen(index, values, value):  # each of `values` is once in the result
         for at, found in enumerate(values):
             here = index == at
             value = Select(here.asobject() if hasattr(here, "asobject") else here, found, value)
