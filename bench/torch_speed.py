@@ -5,7 +5,8 @@
     python bench/torch_speed.py call cold --check          exit code 1 where a bar is missed
     python bench/torch_speed.py models --only resnet50,encoder --rounds 9
 
-call: microseconds of a call of three small tensors over backend "eager" (bar 3). cold: seconds from a module to the result of its first call
+sizes: one encoder for 16 pairs of batch and length: recompilations after the second pair (bar 0), time over those of a graph for each pair
+(geometric mean 1.15). call: microseconds of a call of three small tensors over backend "eager" (bar 3). cold: seconds from a module to the result of its first call
 over Inductor's with an empty cache (0.2). models: times with frozen weights over Inductor's with `freezing`, float32, two threads (geometric
 mean 0.85, none above 1.0). training: a step of Adam over eager's (1.0) and Inductor's (1.1), and that losses of 20 steps are eager's
 (1e-4). Each engine has a process of its own; they take turns. Inductor needs a C++ compiler; ResNet-50 and MobileNetV3 need torchvision.
@@ -14,6 +15,7 @@ mean 0.85, none above 1.0). training: a step of Adam over eager's (1.0) and Indu
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -97,6 +99,7 @@ def ids(batch, length):
     return torch.randint(0, 1000, (batch, length))
 
 
+OF_TORCHVISION = ("resnet50", "mobilenet_v3")
 MODELS = {
     "resnet50": lambda: (of_torchvision("resnet50"), torch.randn(1, 3, 224, 224)),
     "mobilenet_v3": lambda: (of_torchvision("mobilenet_v3_large"), torch.randn(1, 3, 224, 224)),
@@ -199,7 +202,35 @@ def first(name, engine):
     return None, [time.perf_counter() - begin]
 
 
-KINDS = {"call": small, "cold": first, "models": frozen, "training": trained}
+PAIRS = [(2, 16), (4, 40), *((b, n) for b in (2, 3, 4, 8) for n in (16, 40, 64, 128) if (b, n) not in ((2, 16), (4, 40)))]
+
+
+def all_sizes(name, engine):
+    """(a function that times open sizes over static ones, as a geometric mean; graphs compiled after the second pair, and after all)"""
+    import baton
+
+    torch.manual_seed(0)
+    torch._dynamo.config.recompile_limit = 2 * len(PAIRS)
+    module, _ = MODELS[name]()
+    module.eval()
+    given, graphs = [ids(*pair) for pair in PAIRS], []
+    with torch.no_grad():
+        fast = compiled(module, engine, True)
+        for x in given:
+            fast(x)
+            graphs.append(len(baton.torch.report()))
+        static = torch.compile(module, backend="baton", options={"freeze": True, "fallback": "error", "threads": THREADS}, dynamic=False)
+        for x in given:
+            static(x)
+
+        def measure():
+            with torch.no_grad():
+                return mean([timed(lambda x=x: fast(x)) / timed(lambda x=x: static(x)) for x in given])
+
+    return measure, [graphs[1], graphs[-1]]
+
+
+KINDS = {"call": small, "cold": first, "models": frozen, "training": trained, "sizes": all_sizes}
 
 
 def serve(kind, name, engine):
@@ -269,7 +300,7 @@ def row_call(given):
 def row_cold(given):
     """The first call over Inductor's."""
     ratios = []
-    for name in [n for n in ("small_encoder", "vit_b_16") if not given.only or n in given.only]:
+    for name in given.names["cold"]:
         _, found = measured("cold", name, ("baton", "inductor"), 0)
         ratios.append(found["baton"][0] / found["inductor"][0])
         print(f"first call of {name}: {found['baton'][0]:.1f} s, inductor {found['inductor'][0]:.1f} s, ratio {ratios[-1]:.2f} (bar 0.2)")
@@ -279,7 +310,7 @@ def row_cold(given):
 def row_models(given):
     """Models with frozen weights over Inductor's."""
     ratios = []
-    for name in [n for n in MODELS if not given.only or n in given.only]:
+    for name in given.names["models"]:
         times, found = measured("models", name, ("baton", "inductor"), given.rounds)
         ratios.append(times["baton"] / times["inductor"])
         far = max(abs(a - b) for a, b in zip(found["baton"], found["inductor"], strict=True))
@@ -288,10 +319,18 @@ def row_models(given):
     return mean(ratios) <= 0.85 and max(ratios) <= 1.0
 
 
+def row_sizes(given):
+    """One graph for 16 pairs of batch and length over a graph for each."""
+    times, found = measured("sizes", "small_encoder", ("baton",), given.rounds)
+    before, after = found["baton"]
+    print(f"16 pairs of batch and length: {after - before} recompilations after the second, {times['baton']:.2f} of static time (bar 1.15)")
+    return after == before and times["baton"] <= 1.15
+
+
 def row_training(given):
     """Steps of Adam over eager's and Inductor's."""
     fine = True
-    for name in [n for n in TRAINED if not given.only or n in given.only]:
+    for name in given.names["training"]:
         times, found = measured("training", name, ENGINES, given.rounds)
         far = max(abs(a - b) for a, b in zip(found["baton"], found["eager"], strict=True))
         over = [times["baton"] / times[engine] for engine in ("eager", "inductor")]
@@ -302,7 +341,22 @@ def row_training(given):
     return fine
 
 
-ROWS = {"call": row_call, "cold": row_cold, "models": row_models, "training": row_training}
+ROWS = {"call": row_call, "cold": row_cold, "sizes": row_sizes, "models": row_models, "training": row_training}
+COLD = ("small_encoder", "vit_b_16")
+
+
+def chosen(parser, given):
+    """The names that `--only` chooses for each row; ends with an error about names that no chosen row has, and about what is not installed."""
+    has = {"cold": COLD, "models": tuple(MODELS), "training": tuple(TRAINED)}
+    rows = [row for row in given.rows or ROWS if row in has]
+    known = list(dict.fromkeys(name for row in rows for name in has[row]))
+    if unknown := [name for name in given.only if name not in known]:
+        parser.error(f"--only: no model {unknown[0]!r} in {', '.join(rows) or 'these rows'}" + (f"; there are {', '.join(known)}" if known else ""))
+    found = {row: [name for name in has[row] if not given.only or name in given.only] for row in rows}
+    vision = [name for names in found.values() for name in names if name in OF_TORCHVISION]
+    if vision and importlib.util.find_spec("torchvision") is None:
+        parser.error(f"{', '.join(vision)}: torchvision is not installed: pip install --no-deps torchvision, or choose others by --only")
+    return found
 
 
 def main(argv=None):
@@ -316,10 +370,11 @@ def main(argv=None):
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args(argv)
-    given.only = set(filter(None, given.only.split(",")))
+    given.only = list(filter(None, given.only.split(",")))
     if unknown := [row for row in given.rows if row not in ROWS]:
         parser.error(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
-    fine = [ROWS[row](given) for row in given.rows or ROWS]
+    given.names = chosen(parser, given)
+    fine = [ROWS[row](given) for row in given.rows or ROWS if given.names.get(row, True)]
     return 1 if given.check and not all(fine) else 0
 
 

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules out of archives (`.tar`) and object files: what they hold is linked to an artifact, which the runtime loads.
+#include "driver/archive.h"
+
 #include <baton/codegen/backend.h>
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/json.h>
+#include <baton/support/sha256.h>
 #include <baton/vm/imports.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "driver/lower_graph.h"
 #include "runtime/artifact_format.h"
@@ -87,7 +93,29 @@ struct Archive {
   }
 };
 
+/// Throws RuntimeError for files whose digests are not those that they came with. Code alone comes without.
+void CheckDigests(const Map<String, Bytes>& files) {
+  if (files.size() == 1 && !files.count("manifest.json") && !files.count(kDigestsFile)) return;
+  if (!files.count(kDigestsFile)) {
+    throw RuntimeError(std::string("the archive has no `") + kDigestsFile +
+                       "`, the digests of its files: it is cut, or of an older Baton; write it again");
+  }
+  const std::string said(files.at(kDigestsFile).view()), due = DigestsOf(files);
+  if (said == due) return;
+  for (const auto& [name, data] : files) {
+    if (name == kDigestsFile) continue;
+    const std::string line = support::Sha256Hex(data.view()) + "  " + name.str() + "\n";
+    if (said.find(line) == said.npos) {
+      throw RuntimeError("the archive is damaged: the digest of `" + name.str() + "` is not the one that `" +
+                         kDigestsFile + "` says; copy or write it again");
+    }
+  }
+  throw RuntimeError(std::string("the archive is damaged: `") + kDigestsFile +
+                     "` names files that are not there; copy or write it again");
+}
+
 runtime::Module LoadArchive(const Map<String, Bytes>& files) {
+  CheckDigests(files);
   const Archive archive{files};
   std::vector<std::string> guards;
   std::string rows;
@@ -115,4 +143,30 @@ runtime::Module LoadArchive(const Map<String, Bytes>& files) {
 BATON_REGISTER_GLOBAL("driver.LoadArchive").set_body_typed([](Map<String, Bytes> files) { return LoadArchive(files); });
 
 }  // namespace
+
+std::string DigestsOf(const Map<String, Bytes>& files) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const auto& [name, data] : files) {
+    if (name != kDigestsFile) rows.emplace_back(name.str(), support::Sha256Hex(data.view()));
+  }
+  std::sort(rows.begin(), rows.end());
+  std::string out;
+  for (const auto& [name, digest] : rows) out += digest + "  " + name + "\n";
+  return out;
+}
+
+std::string DataSource(bool has_imports) {
+  std::string out =
+      "/* A module's data, for a program that its code is linked into: cc -rdynamic main.c code.o data.s -lbaton_vm "
+      "-lbaton_runtime */\n\t.section .rodata\n";
+  const auto add = [&](const std::string& symbol, const char* file, const char* end) {
+    out += "\t.balign 64\n\t.globl " + symbol + "\n\t.type " + symbol + ", %object\n" + symbol + ":\n\t.incbin \"" +
+           file + "\"\n\t.size " + symbol + ", . - " + symbol + "\n" + end;
+  };
+  add("baton_constants", "constants.bin", "\t.byte 0\n");  // no label without a byte
+  add("baton_manifest", "manifest.json", "\t.byte 0\n");
+  if (has_imports) add(vm::kImportsSymbol, "imports.bin", "");
+  return out + "\t.section .note.GNU-stack, \"\", %progbits\n";
+}
+
 }  // namespace baton::driver

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program's user asks of its numbers: options of the current PassContext.
+// Options of the current PassContext that let a program's numbers be narrower than its types.
 #pragma once
 
 #include <baton/runtime/data_type.h>
@@ -10,9 +10,9 @@
 
 namespace baton::driver {
 
-/// The narrow type that products are computed in; nothing where none was asked for. Throws ValueError for other words.
+/// Returns the narrow type that products are computed in, or nothing for "exact". Throws ValueError for other words.
 std::optional<DataType> AskedPrecision();
-/// The bits and the block that weights are stored in; nothing where none were asked for. Throws ValueError for other
+/// Returns the bits and the block that weights are stored in, or nothing for "exact". Throws ValueError for other
 /// words.
 std::optional<relay::transform::QuantizeWeightsOptions> AskedWeights();
 

@@ -54,6 +54,18 @@ IRModule WithCallers(const IRModule& mod) {
   return IRModule(functions);
 }
 
+/// The host's side of functions of a device, which a module of kernels launches: that module is its import.
+class HostModule final : public runtime::ModuleNode {
+ public:
+  explicit HostModule(runtime::Module device) { Import(std::move(device)); }
+  const char* type_key() const override { return "host"; }
+  runtime::PackedFunc GetFunction(std::string_view name, const runtime::ObjectPtr<Object>&) override {
+    return imports_[0].GetFunction(name);
+  }
+  std::string GetSource(std::string_view format) override { return imports_[0]->GetSource(format); }
+  void SaveToFile(const std::string& path, std::string_view format) override { imports_[0]->SaveToFile(path, format); }
+};
+
 IRModule Canonical(const IRModule& mod) {
   IRModule out = mod;
   for (const auto& [var, func] : mod->functions) {
@@ -75,8 +87,8 @@ runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
     for (const auto& [var, func] : mod->functions) {
       if (func.as<tir::PrimFuncNode>()) tir::VerifyWellFormed(Downcast<tir::PrimFunc>(func));
     }
-    return vm::CreateDeviceModule(target->device_type(),
-                                  codegen::BackendOf(target).emit(LowerTir(Canonical(mod), target), target, {}).text);
+    return runtime::MakeModule<HostModule>(vm::CreateDeviceModule(
+        target->device_type(), codegen::BackendOf(target).emit(LowerTir(Canonical(mod), target), target, {}).text));
   }
   Stages stages{.loops = mod, .tir = LowerTir(WithCallers(mod), target)};
   Emit(target, &stages);

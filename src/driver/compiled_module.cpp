@@ -17,6 +17,7 @@
 #include <mutex>
 #include <utility>
 
+#include "driver/archive.h"
 #include "driver/changing_weights.h"
 #include "driver/save_imports.h"
 #include "driver/step_functions.h"
@@ -324,8 +325,8 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
   runtime::WriteArtifact(path, elf.data(), elf.size(), desc, made_->guards, own, carried.rows);
 }
 
-/// Returns the files of an archive by name, from which LoadArchive makes the module again: its code as an
-/// object file, or as source where that is what the target makes, with constants, manifest and imports.
+/// Returns the files of an archive by their names, from which LoadArchive makes the module again: its code as an object
+/// file, or as source where that is what the target makes, constants, manifest, imports, data.s, the digests of them all.
 Map<String, runtime::Bytes> CompiledModule::Archive() const {
   Map<String, runtime::Bytes> files;
   const codegen::Backend& backend = codegen::BackendOf(host_);
@@ -352,6 +353,8 @@ Map<String, runtime::Bytes> CompiledModule::Archive() const {
   files.Set("constants.bin", runtime::Bytes(constants));
   files.Set("manifest.json", runtime::Bytes(runtime::ManifestOf(
                                  desc, made_ ? made_->guards : std::vector<std::string>(), nullptr, carried.rows)));
+  files.Set(kDataFile, runtime::Bytes(DataSource(!carried.data.empty())));
+  files.Set(kDigestsFile, runtime::Bytes(DigestsOf(files)));
   return files;
 }
 

@@ -142,13 +142,19 @@ constexpr std::string_view kOfNvidia = "mcpu mtriple mattr arch system-lib",
                                "driver_version vulkan_api_version max_spirv_version mattr";
 // Programs name these to choose by them, though no code is made for them.
 constexpr Kind kNamesAlone[] = {
-    {"cuda", kDLCUDA, kOfNvidia}, {"nvptx", kDLCUDA, kOfNvidia},
-    {"rocm", kDLROCM, kOfNvidia}, {"vulkan", kDLVulkan, kOfVulkan},
-    {"metal", kDLMetal, ""},      {"hexagon", kDLHexagon, "mcpu mtriple mattr llvm-options vtcm-capacity num-cores"},
-    {"webgpu", kDLWebGPU, ""},    {"ext_dev", kDLExtDev, ""},
-    {"aocl", kDLOpenCL, ""},      {"aocl_sw_emu", kDLOpenCL, ""},
-    {"sdaccel", kDLOpenCL, ""},   {"stackvm", kDLCPU, ""},
-    {"hybrid", kDLCPU, ""},       {"composite", kDLCPU, "devices"},
+    {"nvptx", kDLCUDA, kOfNvidia},
+    {"rocm", kDLROCM, kOfNvidia},
+    {"vulkan", kDLVulkan, kOfVulkan},
+    {"metal", kDLMetal, ""},
+    {"hexagon", kDLHexagon, "mcpu mtriple mattr llvm-options vtcm-capacity num-cores"},
+    {"webgpu", kDLWebGPU, ""},
+    {"ext_dev", kDLExtDev, ""},
+    {"aocl", kDLOpenCL, ""},
+    {"aocl_sw_emu", kDLOpenCL, ""},
+    {"sdaccel", kDLOpenCL, ""},
+    {"stackvm", kDLCPU, ""},
+    {"hybrid", kDLCPU, ""},
+    {"composite", kDLCPU, "devices"},
     {"test", kDLCPU, ""},
 };
 const Kind* FindName(std::string_view name) {
@@ -330,7 +336,7 @@ Target Target::Make(std::string_view text) {
     size_t eq = body.find('=');
     std::string_view key = body.substr(0, eq), value = eq == std::string_view::npos ? "" : body.substr(eq + 1);
     auto number = [&](int64_t lo, int64_t hi) { return OptionNumber(key, value, lo, hi); };
-    const std::string_view own = known ? std::string_view() : FindName(kind)->labels;
+    const std::string_view own = known ? std::string_view(known->labels) : FindName(kind)->labels;
     const bool counts = HasWord(kNumbers, key) && !(known && key == "num-cores");
     if (w[0] == '-' && (counts || HasWord(kLabels, key) || HasWord(own, key) || IsSwitch(key))) {
       if (counts) number(0, std::numeric_limits<int32_t>::max());

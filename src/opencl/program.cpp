@@ -34,8 +34,9 @@ constexpr std::string_view kHead = "// baton-opencl ";
 
 struct Kernel {
   std::string name;
-  std::vector<int64_t> args;  // parameter, or -1 - (number in the workspace)
-  Formula items;
+  std::vector<int64_t> args;             // parameter, or -1 - (number in the workspace)
+  Formula items;                         // of one dimension, where there are no groups
+  std::vector<Formula> groups, threads;  // of three dimensions each: work-groups, and work-items of one
 };
 struct Param {
   std::string name;
@@ -45,7 +46,10 @@ struct Param {
 struct Function {
   std::string name;
   std::vector<Param> params;
-  size_t sizes = 0;
+  size_t sizes = 0;                             // all of them: those given, then those read
+  std::vector<std::pair<size_t, size_t>> read;  // parameter and dimension of each that its shape says
+  std::vector<int64_t> order;                   // parameters, and -1 - (number of a size), as arguments come
+  size_t given() const { return sizes - read.size(); }
   std::vector<Formula> workspace;  // bytes of each piece
   std::vector<Kernel> kernels;
   size_t first = 0;  // number of its first kernel in the program
@@ -100,8 +104,9 @@ class OpenCLModule final : public runtime::ModuleNode {
     const size_t at = name.find('@');
     int number = -1;
     if (at != name.npos) std::from_chars(name.data() + at + 1, name.data() + name.size(), number);
+    const bool only = name == "main" && functions_.size() == 1;
     for (const Function& f : functions_) {
-      if (f.name != name.substr(0, at)) continue;
+      if (f.name != name.substr(0, at) && !only) continue;
       const Function* function = &f;
       if (number < 0) {
         return PackedFunc([self, this, function](Args args, RetValue*) { CallWithTensors(*function, args); });
@@ -141,9 +146,11 @@ class OpenCLModule final : public runtime::ModuleNode {
     f.name = j.At("name").AsString();
     f.first = num_kernels_;
     const int64_t workspace = static_cast<int64_t>(j.At("workspace").AsArray().size());
-    const int64_t sizes = j.At("sizes").AsInt();
-    if (sizes < 0 || sizes > kMostSizes) throw ValueError("a number of sizes that is not possible");
-    f.sizes = static_cast<size_t>(sizes);
+    const int64_t given = j.At("sizes").AsInt();
+    if (given < 0 || given > kMostSizes) throw ValueError("a number of sizes that is not possible");
+    const Json* read = j.Find("read");
+    f.sizes = static_cast<size_t>(given) + (read ? read->AsArray().size() : 0);
+    if (f.sizes > kMostSizes) throw ValueError("a number of sizes that is not possible");
     for (const Json& piece : j.At("workspace").AsArray()) f.workspace.push_back(Formula(piece, f.sizes));
     for (const Json& p : j.At("params").AsArray()) {
       Param t{p.At("name").AsString(), String2DataType(p.At("dtype").AsString()), {}};
@@ -155,11 +162,18 @@ class OpenCLModule final : public runtime::ModuleNode {
       if (literal) runtime::TensorBytes(ShapeOf(t, nullptr), t.dtype);  // refuses what overflows, or is negative
       f.params.push_back(std::move(t));
     }
+    if (read) ReadPlaces(read->AsArray(), &f);
+    ReadOrder(j.Find("order"), &f);
     for (const Json& k : j.At("kernels").AsArray()) {
       Kernel kernel;
       kernel.name = k.At("name").AsString();
-      kernel.items = Formula(k.At("items"), f.sizes);
-      if (!f.sizes && kernel.items(nullptr) < 1) throw ValueError("a kernel without work-items");
+      if (const Json* groups = k.Find("groups")) {
+        kernel.groups = Extents(*groups, f);
+        kernel.threads = Extents(k.At("threads"), f);
+      } else {
+        kernel.items = Formula(k.At("items"), f.sizes);
+        if (!f.sizes && kernel.items(nullptr) < 1) throw ValueError("a kernel without work-items");
+      }
       for (const Json& a : k.At("args").AsArray()) {
         const int64_t v = a.AsInt();
         if (v >= static_cast<int64_t>(f.params.size()) || (v < 0 && -1 - v >= workspace)) {
@@ -171,6 +185,41 @@ class OpenCLModule final : public runtime::ModuleNode {
     }
     num_kernels_ += f.kernels.size();
     functions_.push_back(std::move(f));
+  }
+
+  /// Where sizes that are not given are read: (parameter, dimension) of each.
+  static void ReadPlaces(const std::vector<Json>& places, Function* f) {
+    for (const Json& place : places) {
+      const std::vector<Json>& at = place.AsArray();
+      const int64_t param = at.size() == 2 ? at[0].AsInt() : -1, dim = at.size() == 2 ? at[1].AsInt() : -1;
+      if (param < 0 || param >= static_cast<int64_t>(f->params.size()) || dim < 0 ||
+          dim >= static_cast<int64_t>(f->params[static_cast<size_t>(param)].shape.size())) {
+        throw ValueError(Cat("`", f->name, "` reads a size where there is none"));
+      }
+      f->read.emplace_back(static_cast<size_t>(param), static_cast<size_t>(dim));
+    }
+  }
+  /// The order of arguments: as it is written, else parameters and then the sizes that are given.
+  static void ReadOrder(const Json* order, Function* f) {
+    const auto params = static_cast<int64_t>(f->params.size()), given = static_cast<int64_t>(f->given());
+    std::vector<int64_t> plain;
+    for (int64_t i = 0; i < params; ++i) plain.push_back(i);
+    for (int64_t i = 0; i < given; ++i) plain.push_back(-1 - i);
+    if (order) {
+      for (const Json& a : order->AsArray()) f->order.push_back(a.AsInt());
+    } else {
+      f->order = plain;
+    }
+    if (!std::is_permutation(f->order.begin(), f->order.end(), plain.begin(), plain.end())) {
+      throw ValueError(Cat("the order of the arguments of `", f->name, "` does not name each once"));
+    }
+  }
+  static std::vector<Formula> Extents(const Json& j, const Function& f) {
+    std::vector<Formula> extents;
+    for (const Json& e : j.AsArray()) extents.push_back(Formula(e, f.sizes));
+    if (extents.size() != 3)
+      throw ValueError(Cat("`", f.name, "` has a kernel whose groups have not three dimensions"));
+    return extents;
   }
 
   /// The program on a device; built there once.
@@ -225,20 +274,38 @@ class OpenCLModule final : public runtime::ModuleNode {
   }
 
   void CallWithTensors(const Function& f, const Args& args) {
-    if (args.size() != static_cast<int>(f.params.size() + f.sizes)) {
+    if (args.size() != static_cast<int>(f.order.size())) {
       throw TypeError(Cat("`", f.name, "` takes ", f.params.size(), " tensors",
-                          f.sizes ? Cat(" and ", f.sizes, " sizes") : std::string(), ", got ", args.size()));
+                          f.given() ? Cat(" and ", f.given(), " sizes") : std::string(), ", got ", args.size()));
     }
-    const std::vector<int64_t> sizes = SizesBehind(f, args);
-    std::vector<void*> places;
-    int number = -1;
-    for (int i = 0; i < static_cast<int>(f.params.size()); ++i) {
-      const Param& want = f.params[static_cast<size_t>(i)];
+    std::vector<int64_t> sizes(f.given());
+    std::vector<const DLTensor*> tensors(f.params.size());
+    std::vector<std::string> wheres(f.params.size());
+    for (int i = 0; i < args.size(); ++i) {
+      const int64_t at = f.order[static_cast<size_t>(i)];
+      if (at < 0) {
+        sizes[static_cast<size_t>(-1 - at)] = args[i].As<int64_t>();
+        continue;
+      }
+      const auto param = static_cast<size_t>(at);
+      const Param& want = f.params[param];
       const std::string where = Cat("`", f.name, "`: argument ", i, " (`", want.name, "`) must ");
       if (args[i].is_null() || !args[i].Is<DLTensor*>()) {
         throw TypeError(Cat(where, "be a tensor, got ", runtime::ValueKindName(args[i].raw())));
       }
-      const DLTensor* t = args[i].As<DLTensor*>();
+      tensors[param] = args[i].As<DLTensor*>();
+      if (tensors[param]->ndim != static_cast<int>(want.shape.size())) {
+        throw ValueError(Cat(where, "have ", want.shape.size(), " dimensions, got ", tensors[param]->ndim));
+      }
+      wheres[param] = where;
+    }
+    for (const auto& [param, dim] : f.read) sizes.push_back(tensors[param]->shape[dim]);
+    std::vector<void*> places;
+    int number = -1;
+    for (size_t i = 0; i < f.params.size(); ++i) {
+      const Param& want = f.params[i];
+      const std::string& where = wheres[i];
+      const DLTensor* t = tensors[i];
       if (t->device.device_type != kDLOpenCL || (number >= 0 && t->device.device_id != number)) {
         throw ValueError(Cat(where, "lie on ", number < 0 ? "an OpenCL device" : Cat("opencl(", number, ")"),
                              ", it lies on ", runtime::Device2String(t->device)));
@@ -269,6 +336,47 @@ class OpenCLModule final : public runtime::ModuleNode {
     return offsets;
   }
 
+  /// The work-items of a launch.
+  struct Range {
+    bool empty = false;
+    cl_uint dims = 1;
+    size_t global[3] = {1, 1, 1}, local[3] = {1, 1, 1};
+  };
+  Range RangeOf(const Function& f, const Kernel& kernel, const Built& b, const int64_t* sizes) const {
+    Range range;
+    if (kernel.groups.empty()) {
+      const int64_t items = kernel.items(sizes);
+      if (items < 0 || items > kMostItems) throw ValueError(Cat("`", f.name, "` asks for ", items, " work-items"));
+      range.empty = items == 0;
+      if (range.empty) return range;
+      // Kernels pass over what is beyond their items, so that groups are full.
+      const auto all = static_cast<size_t>(items);
+      range.local[0] = all < b.group ? all : b.group;
+      range.global[0] = (all + range.local[0] - 1) / range.local[0] * range.local[0];
+      return range;
+    }
+    range.dims = 3;
+    int64_t all = 1, threads = 1;
+    for (size_t axis = 0; axis < 3; ++axis) {
+      const int64_t group = kernel.groups[axis](sizes), thread = kernel.threads[axis](sizes);
+      if (group < 0 || thread < 0 || group > kMostItems || thread > kMostItems || (group && all > kMostItems / group) ||
+          (thread && threads > kMostItems / thread)) {
+        throw ValueError(Cat("`", f.name, "` asks for ", group, " groups of ", thread, " work-items in kernel `",
+                             kernel.name, "`, along ", std::string(1, "xyz"[axis])));
+      }
+      all *= group, threads *= thread;
+      range.local[axis] = static_cast<size_t>(thread);
+      range.global[axis] = static_cast<size_t>(group * thread);
+    }
+    range.empty = all == 0 || threads == 0;
+    const auto most = static_cast<int64_t>(b.device->Number<size_t>(kDeviceMaxWorkGroupSize));
+    if (threads > most && most > 0) {
+      throw ValueError(Cat("kernel `", kernel.name, "` of `", f.name, "` has blocks of ", threads, " threads, ",
+                           b.device->Name(), " takes at most ", most, "; split the axes that are bound to threadIdx"));
+    }
+    return range;
+  }
+
   void Launch(const Function& f, Built* b, void* const* places, const int64_t* sizes) {
     OneDevice& d = *b->device;
     const Api& api = d.api();
@@ -287,9 +395,8 @@ class OpenCLModule final : public runtime::ModuleNode {
     for (size_t k = 0; k < f.kernels.size(); ++k) {
       const Kernel& kernel = f.kernels[k];
       cl_kernel handle = b->kernels[f.first + k];
-      const int64_t items = kernel.items(sizes);
-      if (items == 0) continue;
-      if (items < 0 || items > kMostItems) throw ValueError(Cat("`", f.name, "` asks for ", items, " work-items"));
+      const Range range = RangeOf(f, kernel, *b, sizes);
+      if (range.empty) continue;
       cl_uint slot = 0;
       cl_int code = kSuccess;
       for (int64_t a : kernel.args) {
@@ -302,13 +409,10 @@ class OpenCLModule final : public runtime::ModuleNode {
         code = api.clSetKernelArg(handle, slot++, sizeof(sizes[i]), &sizes[i]);
       }
       d.Check(code, Cat("giving arguments of kernel `", kernel.name, "` to"));
-      // Kernels pass over what is beyond their items, so that groups are full.
-      const auto all = static_cast<size_t>(items);
-      const size_t local = all < b->group ? all : b->group;
-      const size_t global = (all + local - 1) / local * local;
-      code = api.clEnqueueNDRangeKernel(d.queue(), handle, 1, nullptr, &global, &local, 0, nullptr, nullptr);
-      if (code == kInvalidWorkGroupSize) {  // too large for what this kernel needs: the driver chooses
-        code = api.clEnqueueNDRangeKernel(d.queue(), handle, 1, nullptr, &global, nullptr, 0, nullptr, nullptr);
+      code = api.clEnqueueNDRangeKernel(d.queue(), handle, range.dims, nullptr, range.global, range.local, 0, nullptr,
+                                        nullptr);
+      if (code == kInvalidWorkGroupSize && kernel.groups.empty()) {  // too large for this kernel: the driver chooses
+        code = api.clEnqueueNDRangeKernel(d.queue(), handle, 1, nullptr, range.global, nullptr, 0, nullptr, nullptr);
       }
       d.Check(code, Cat("launching kernel `", kernel.name, "` on"));
     }

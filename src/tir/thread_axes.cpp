@@ -37,9 +37,10 @@ int ThreadAxis(const AttrStmtNode* op) {
 void CheckNoThreadAxes(const AttrStmtNode* mark) {
   if (mark->attr_key != kThreadExtent) return;
   const VarNode* var = BoundThreadVar(mark);
-  throw UnsupportedError("code is made of parallel loops, not of thread axes (the mark \"thread_extent\"" +
-                         (var ? " of `" + var->name_hint.str() + "`" : std::string()) +
-                         "); mark a loop parallel instead, which is work-items on a device and threads of the host");
+  throw UnsupportedError(
+      "code for processors is made of parallel loops, not of thread axes (the mark \"thread_extent\"" +
+      (var ? " of `" + var->name_hint.str() + "`" : std::string()) +
+      "); build it for \"opencl\", or mark a loop parallel instead");
 }
 
 const char* ThreadAxisName(int axis) {
@@ -111,7 +112,8 @@ ThreadAllreduce::ThreadAllreduce(const CallNode* call) {
   condition = args[1 + *count];
   if (!condition.dtype().is_bool()) fail("the condition is no bool");
   for (int64_t i = 2 + 2 * *count; i < static_cast<int64_t>(args.size()); ++i) {
-    vars.push_back(args[i].as<VarNode>());
+    const auto* widened = args[i].as<CastNode>();  // the canonical form has variables of 64 bits
+    vars.push_back((widened ? widened->value : args[i]).as<VarNode>());
     if (!vars.back() || ThreadAxis(vars.back()) < 3) fail("what it goes over is no threadIdx variable");
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/registry.h>
+#include <baton/support/file.h>
 #include <baton/support/text.h>
 #include <baton/vm/imports.h>
 #include <baton/vm/program.h>
@@ -70,19 +71,40 @@ std::shared_ptr<NDArray> UploadConstants(const ObjectRef& owner, const uint8_t* 
   return made;
 }
 
+namespace {
+/// The function that makes a module of a device's program; null if its library is missing.
+const PackedFunc* CreatorOf(int64_t device_type) {
+  const std::string name = DeviceTypeName(device_type) + ".CreateModule";
+  if (const PackedFunc* create = Registry::Get(name)) return create;
+  // Asking for the device loads the library that knows it.
+  const DLDevice device{static_cast<DLDeviceType>(device_type), 0};
+  if (const PackedFunc* exists = Registry::Get("runtime.DeviceExists")) (*exists)(device);
+  return Registry::Get(name);
+}
+
+/// The text of a device's functions where no library of the device is there to launch them: for reading, and for the
+/// maker's compiler.
+class TextModule final : public runtime::ModuleNode {
+ public:
+  TextModule(std::string device, std::string text) : device_(std::move(device)), text_(std::move(text)) {}
+  const char* type_key() const override { return device_.c_str(); }
+  std::string GetSource(std::string_view) override { return text_; }
+  void SaveToFile(const std::string& path, std::string_view) override { support::WriteFileAtomic(path, text_); }
+  runtime::PackedFunc GetFunction(std::string_view name, const runtime::ObjectPtr<runtime::Object>&) override {
+    const std::string what = Cat("`", name, "` cannot be called: it is code for ", device_,
+                                 " as text (get_source), and there is no library libbaton_", device_,
+                                 ".so beside libbaton_vm.so that launches it");
+    return PackedFunc([what](runtime::Args, runtime::RetValue*) { throw RuntimeError(what); });
+  }
+
+ private:
+  std::string device_, text_;
+};
+}  // namespace
+
 runtime::Module CreateDeviceModule(int64_t device_type, const std::string& text) {
-  const std::string name = DeviceTypeName(device_type);
-  const PackedFunc* create = Registry::Get(name + ".CreateModule");
-  if (!create) {
-    // Asking for the device loads the library that knows it.
-    const DLDevice device{static_cast<DLDeviceType>(device_type), 0};
-    if (const PackedFunc* exists = Registry::Get("runtime.DeviceExists")) (*exists)(device);
-    create = Registry::Get(name + ".CreateModule");
-  }
-  if (!create) {
-    throw RuntimeError("the program has code for " + name + ", which needs the library libbaton_" + name +
-                       ".so beside libbaton_vm.so");
-  }
+  const PackedFunc* create = CreatorOf(device_type);
+  if (!create) return runtime::MakeModule<TextModule>(DeviceTypeName(device_type), text);
   return (*create)(text).As<runtime::Module>();
 }
 

@@ -20,6 +20,7 @@ struct TargetKind {
   bool plain_loops = false;      ///< loops as people write them: one thread, no vectors
   bool work_items = false;       ///< the rounds of parallel loops are work-items of a device of many threads
   std::string no_processor;      ///< why it takes no options of a processor (-mcpu, ...); empty: it does
+  std::string labels = {};       ///< further options, by spaces, that programs read and code does not depend on
 };
 /// Adds a kind; throws InternalError for a name that is taken.
 BATON_DLL void RegisterTargetKind(TargetKind kind);

@@ -23,7 +23,8 @@ BATON_DLL std::vector<runtime::Device> ChooseDevices(const std::vector<int64_t>&
 BATON_DLL std::shared_ptr<NDArray> UploadConstants(const ObjectRef& owner, const uint8_t* data, uint64_t bytes,
                                                    runtime::Device device);
 
-/// A module of the kernels in a text that a backend made for this type of device.
+/// A module of the kernels in a text that a backend made for this type of device. Where no library launches them its
+/// functions throw RuntimeError.
 BATON_DLL runtime::Module CreateDeviceModule(int64_t device_type, const std::string& text);
 /// The module of kernels for each of a program's devices, null for code of the host: `code` imports them, and those
 /// that it has not got are made of their texts.

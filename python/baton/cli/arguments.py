@@ -236,16 +236,9 @@ def add_precision_option(parser) -> None:
     )  # fmt: skip
 
 
-def weight_form(text: str) -> str:
-    """A word of --weights."""
-    if not re.fullmatch(r"exact|(int8|int4)(:(16|32|64|128|256))?", text):
-        raise argparse.ArgumentTypeError(f'{text!r} is neither "exact", "int8" nor "int4", with 16, 32, 64, 128 or 256 behind a colon: int4:128')
-    return text
-
-
 def add_weights_option(parser) -> None:
     parser.add_argument(
-        "--weights", metavar="FORM", dest="weight_form", type=weight_form,
+        "--weights", metavar="FORM",
         help="how weights of products are stored: exact (default), int8 or int4, in blocks of 32 weights of an output or of 16 to 256 (int4:128)",
     )  # fmt: skip
 
@@ -369,18 +362,11 @@ def settle(args: argparse.Namespace) -> None:
                 raise UsageError(f"{option} names `{name}` twice")
             out[name] = value
         setattr(args, attribute, out)
-    if getattr(args, "fp", None):
-        if "fp" in args.pass_config:
-            raise UsageError("both --fp and --pass-config fp=... say what may change")
-        args.pass_config["fp"] = args.fp
-    if getattr(args, "precision", None):
-        if "precision" in args.pass_config:
-            raise UsageError("both --precision and --pass-config precision=... say what is computed in")
-        args.pass_config["precision"] = args.precision
-    if getattr(args, "weight_form", None):
-        if "weights" in args.pass_config:
-            raise UsageError("both --weights and --pass-config weights=... say how weights are stored")
-        args.pass_config["weights"] = args.weight_form
+    for name in ("fp", "precision", "weights"):  # options of passes that have an option of the command line
+        if getattr(args, name, None):
+            if name in args.pass_config:
+                raise UsageError(f"both --{name} and --pass-config {name}=... are given; give one of them")
+            args.pass_config[name] = getattr(args, name)
 
 
 def warn_of_passes(*lists: list[str]) -> None:

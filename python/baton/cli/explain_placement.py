@@ -17,10 +17,15 @@ def add_parser(verbs, verb, text):
         verbs, verb, text,
         "  baton explain-placement model.relay\n"
         "  baton explain-placement model.relay --default cuda --json\n"
+        "  baton explain-placement model.relay --load chip.py --compiler chip\n"
         "  baton explain-placement model.so",
     )  # fmt: skip
     parser.add_argument("model", metavar="FILE", help="ONNX file; Relay text, - for standard input; or what `baton compile` wrote (.so)").complete = "file"
     parser.add_argument("--default", default="cpu", metavar="DEVICE", help="device of what no annotation decides (default: cpu)")
+    parser.add_argument(
+        "--compiler", action="append", default=[], metavar="NAME",
+        help="divide the program for this code generator first (relay.ext.NAME), and say of each call that is not its why not",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments.add_shape_options(parser)
     arguments.add_load_option(parser)
@@ -47,18 +52,41 @@ def _of_artifact(path: str) -> dict:
 
 
 def _regions(module) -> list[dict]:
-    """Functions that partitioning made for compilers of others, and whether there is a code generator for each."""
-    from ..driver.external import maker_of
-    from ..relay import Function
+    """Functions that partitioning made for compilers of others, and whether code is made of each."""
+    from ..driver.external import regions_of, why_out
+    from ..relay.analysis import list_op_freqs
+    from ..relay.transform import InferType
 
     rows = []
-    for var, func in module.functions.items():
-        if isinstance(func, Function) and func.attrs and "Compiler" in func.attrs.keys():
-            name = str(func.attrs["Compiler"])
-            taken = maker_of(name) is not None
-            why = f"`relay.ext.{name}` makes its code" if taken else f"no `relay.ext.{name}` is registered: Baton's own kernels compute it"
-            rows.append({"region": f"@{var.name_hint}", "compiler": name, "because": why})
+    for var, func in regions_of(InferType()(module) if regions_of(module) else module).items():
+        name, out = str(func.attrs["Compiler"]), why_out(func)
+        why = f"{out}: Baton's own kernels compute it" if out else f"`relay.ext.{name}` makes its code"
+        calls = [str(n) for n in list_op_freqs(func)]
+        rows.append({"region": f"@{var.name_hint}", "compiler": name, "because": why, "operators": calls})
     return rows
+
+
+def _divided(module, compilers):
+    """The program with regions for compilers, as their tables and the attributes `target.NAME` say, the first that takes a call."""
+    from ..relay.left_out import takes_nothing
+    from ..relay.op.contrib.register import get_pattern_table
+    from ..relay.transform.partition import partitioned
+
+    for name in compilers:
+        if takes_nothing(name):
+            raise UsageError(
+                f"--compiler: nothing says what `{name}` takes: it has no pattern table, and no operator has an attribute `target.{name}`; "
+                "--load the file that registers them"
+            )
+        module = partitioned(module, None, name, get_pattern_table(name) or [])
+    return module
+
+
+def _left_out(module, compilers) -> list[dict]:
+    """Calls that compilers do not take, and why not."""
+    from ..relay.left_out import left_out
+
+    return [row for name in compilers for row in left_out(module, name)]
 
 
 def _of_program(program: dict) -> dict:
@@ -113,8 +141,8 @@ def _is_artifact(path: str) -> bool:
 
 def run(args: argparse.Namespace) -> int:
     if args.model != "-" and _is_artifact(args.model):
-        if args.shape or args.dim:
-            raise UsageError(f"`{args.model}` is compiled already; --shape and --dim come with `baton compile`")
+        if args.shape or args.dim or args.compiler:
+            raise UsageError(f"`{args.model}` is compiled already; --shape, --dim and --compiler are for its program")
         return _show(_of_artifact(args.model), args.json)
     module = read_module(args.model, args.shape, args.dim)
     from ..relay import analysis
@@ -125,8 +153,12 @@ def run(args: argparse.Namespace) -> int:
         if "device" not in str(error):
             raise
         raise UsageError(f"--default: {error}") from None
-    regions = _regions(module)
-    return _show({**found, "regions": regions} if regions else found, args.json)
+    divided = _divided(module, args.compiler)
+    regions = _regions(divided)
+    compilers = dict.fromkeys([*args.compiler, *(r["compiler"] for r in regions)])
+    left = _left_out(module, args.compiler) if args.compiler else _left_out(divided, compilers)
+    found = {**found, **({"regions": regions} if regions else {}), **({"left_out": left} if left else {})}
+    return _show(found, args.json)
 
 
 def _show(found: dict, as_json: bool) -> int:
@@ -147,7 +179,11 @@ def _show(found: dict, as_json: bool) -> int:
         where = f"{row['place']}: " if row["place"] else ""
         print(f"{where}@{row['function']}: copy of {row['expression']} from {row['src_dev']} to {row['dst_dev']}, {_bytes(row)}: {row['because']}")
     for row in found.get("regions", ()):
-        print(f"{row['region']}: for {row['compiler']}: {row['because']}")
+        holds = f"; it has {', '.join(row['operators'])}" if row.get("operators") else ""
+        print(f"{row['region']}: for {row['compiler']}: {row['because']}{holds}")
+    for row in found.get("left_out", ()):
+        where = f"{row['place']}: " if row["place"] else ""
+        print(f"{where}@{row['function']}: {row['expression']} is not for {row['compiler']}: {row['because']}")
     if found.get("copies") == []:
         print("nothing is copied")
     return 0

@@ -28,7 +28,7 @@ def add_parser(verbs, verb, text):
         "--ir", metavar="FILE", help="write the IR that the failing pass is given, or the model that was not imported; - prints it"
     ).complete = "file"
     parser.add_argument(
-        "--weights", action="append", default=[], metavar="FILE.npz", help="tensors, or a model, that the capsule names by hash"
+        "--weights", dest="weights_from", action="append", default=[], metavar="FILE.npz", help="tensors, or a model, that the capsule names by hash"
     ).complete = "file"
     parser.add_argument("--seconds", type=arguments.seconds, metavar="S", help="time that a capsule of a hang may take, instead of its own")
     parser.add_argument("--path", action="append", default=[], metavar="DIR", help="where Python passes are imported from")
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
             _write_ir(file, args)
         if args.stop:
             return 0
-        again = replay(file, threads=args.threads, weights_from=args.weights, timeout=args.seconds)
+        again = replay(file, threads=args.threads, weights_from=args.weights_from, timeout=args.seconds)
         if args.reduce and again.reproduced:
             _reduce(file, args)
     except CapsuleError as error:
@@ -99,12 +99,12 @@ def _write_ir(file, args) -> None:
             raise UsageError("--ir: a model that was not imported is a binary file, and needs a name")
         from .values import write_file
 
-        write_file(args.ir, model_of(file, args.weights))
+        write_file(args.ir, model_of(file, args.weights_from))
         return
     from ..capsule.replay import module_of
     from ..capsule.weights import read_given
 
-    _write(module_of(file, read_given(args.weights))[0], file, args.ir)
+    _write(module_of(file, read_given(args.weights_from))[0], file, args.ir)
 
 
 def _reduce(file, args) -> None:
@@ -112,7 +112,7 @@ def _reduce(file, args) -> None:
     from ..capsule.weights import read_given
 
     try:
-        small = reduced(file, read_given(args.weights))
+        small = reduced(file, read_given(args.weights_from))
     except ValueError as error:
         raise Failure(f"--reduce: {error}") from None
     _write(small, file, args.reduce)

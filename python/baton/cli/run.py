@@ -52,12 +52,10 @@ def obtain(args: argparse.Namespace):
         from ..driver.executable import load
 
         executable = load(args.model, arguments.device_of(args))
-        settled = ("target", "precision", "weight_form", "fp", "pass_config", "disable_pass", "load", "state") + (
-            () if executable.dynamic else ("shape", "dim")
-        )
+        settled = ("target", "precision", "weights", "fp", "pass_config", "disable_pass", "load", "state") + (() if executable.dynamic else ("shape", "dim"))
         given = [name for name in settled if getattr(args, name, None)]
         if given:
-            raise UsageError(f"`{args.model}` is compiled already; --{_OPTIONS.get(given[0], given[0].replace('_', '-'))} comes with `baton compile`")
+            raise UsageError(f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`")
         return executable, time.perf_counter() - start
     from ..driver.compiler import Source, compile
 
@@ -66,9 +64,6 @@ def obtain(args: argparse.Namespace):
         options = {**compile_options(args), "instruments": progress.instruments()}
         executable = compile(args.model, **options, state=state, shape=_of_unranked(args), device=arguments.device_of(args))
     return executable, time.perf_counter() - start
-
-
-_OPTIONS = {"weight_form": "weights"}  # names of options whose value has another name
 
 
 def _of_unranked(args: argparse.Namespace) -> dict:

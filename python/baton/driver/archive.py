@@ -6,8 +6,9 @@ import tarfile
 
 from .._ffi import get_global_func, load_compiler
 from ..error import RuntimeError
+from ..runtime.archive import packed
 
-MEMBERS = ("code.o", "code.c", "constants.bin", "imports.bin", "manifest.json")
+MEMBERS = ("SHA256SUMS", "code.o", "code.c", "constants.bin", "data.s", "imports.bin", "manifest.json")
 
 
 def read(path, fmt=""):
@@ -33,6 +34,8 @@ def _members(path, data):
         raise RuntimeError(f"`{path}` is damaged: {error}; write it again") from error
     if not any(name in files for name in ("code.o", "code.c")) or "manifest.json" not in files:
         raise RuntimeError(f"`{path}` is cut, or no archive of a module: it lacks its code or its manifest")
+    if packed(files) != data:  # digests are of files; this is of all between them
+        raise RuntimeError(f"`{path}` is damaged, or was packed by another program than `export_library`; copy or write it again")
     return files
 
 

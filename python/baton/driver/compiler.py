@@ -20,7 +20,7 @@ from .kept import Kept
 from .limits import Limits
 from .options import Options, capsule
 from .outside import import_all, made_outside
-from .precision import offered, with_precision, with_weights
+from .precision import offered, with_options
 from .session import paired
 
 load_compiler()
@@ -281,7 +281,7 @@ def compile(  # noqa: A001 - the name users expect
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
-    config = with_weights(with_precision(config, precision), weights)
+    config = with_options(config, precision=precision, weights=weights)
     if fallback != "error":
         others = {"shape": shape, "target": target, "device": device, "state": state, "donate": donate}
         how = {"opt_level": opt_level, "config": config, "disabled_pass": disabled_pass, "instruments": instruments}

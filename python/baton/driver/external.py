@@ -8,7 +8,7 @@ from .. import error as errors
 from .._ffi import get_global_func, register_func
 from .._ffi.base import load_vm
 from ..ir import IRModule, TensorType, TupleType
-from ..relay.expr import Call
+from ..relay.expr import Call, bind, var
 from ..relay.function import Function
 from ..relay.op.op import register, register_compute, register_stateful
 from ..relay.transform import InferType
@@ -71,33 +71,91 @@ def _registered(symbol, run):
     return name
 
 
+def regions_of(mod):
+    """The functions of a module that are for other compilers, by their variables."""
+    return {v: f for v, f in mod.functions.items() if isinstance(f, Function) and f.attrs and "Compiler" in f.attrs.keys()}
+
+
 def _made(mod, name_of):
-    asked = {var: f for var, f in mod.functions.items() if isinstance(f, Function) and f.attrs and "Compiler" in f.attrs.keys()}
-    makers = {var: maker_of(f.attrs["Compiler"]) for var, f in asked.items()}
-    _tell_of_absent([str(asked[var].attrs["Compiler"]) for var, make in makers.items() if make is None])
-    if not any(makers.values()):
+    if not regions_of(mod):
         return mod, []
-    mod = InferType()(mod)
-    out, modules = mod.shallow_copy(), []
-    symbols = set()
-    for var, make in makers.items():
-        if make is None:
+    if any(maker_of(f.attrs["Compiler"]) for f in regions_of(mod).values()):
+        mod = InferType()(mod)
+    regions = regions_of(mod)
+    reasons = {v: why_out(f) for v, f in regions.items()}
+    _tell(regions, reasons)
+    out, modules, symbols = mod.shallow_copy(), [], set()
+    for v, func in regions.items():
+        if reasons[v]:
             continue
-        func, name = mod[var.name_hint], var.name_hint
-        symbol = str(func.attrs["global_symbol"]) if "global_symbol" in func.attrs.keys() else name
+        symbol = str(func.attrs["global_symbol"]) if "global_symbol" in func.attrs.keys() else v.name_hint
         if symbol in symbols:
             raise errors.CompileError(f"two functions for other compilers have the global_symbol `{symbol}`: give each one of its own")
         symbols.add(symbol)
-        out[var], code = _called(func, make, symbol, name_of)
+        out[v], code = _called(func, maker_of(func.attrs["Compiler"]), symbol, name_of)
         if all(code.handle != m.handle for m in modules):
             modules.append(code)
-    return out, modules
+    return (out, modules) if symbols else (mod, [])
 
 
-def _tell_of_absent(names):
-    """Warns of compilers without a code generator: their functions are computed by the kernels of this one."""
-    for name in dict.fromkeys(names):
-        warnings.warn(f"no `relay.ext.{name}` is registered: Baton's own kernels compute {names.count(name)} function(s) that are for `{name}`", stacklevel=4)
+def _tell(regions, reasons):
+    """Warns of functions for which no code is made: they are computed by the kernels of this compiler."""
+    out = [(str(f.attrs["Compiler"]), reasons[v]) for v, f in regions.items() if reasons[v]]
+    for name, why in dict.fromkeys(out):
+        warnings.warn(f"{why}: Baton's own kernels compute {out.count((name, why))} function(s) that are for `{name}`", stacklevel=5)
+
+
+def _tensors(kind):
+    """The types of a value's tensors."""
+    return list(kind.fields) if isinstance(kind, TupleType) else [kind]
+
+
+def _is_known(kind):
+    """Whether all is known of a type but numbers: tensors of known shapes."""
+    return all(isinstance(t, TensorType) and all(isinstance(d, (int, IntImm)) for d in t.shape) for t in _tensors(kind))
+
+
+def result_of(func, types):
+    """The type of a function's result for arguments of these types."""
+    if all(map(_is_known, [*types[: len(func.params)], func.ret_type])):
+        return func.ret_type
+    params = [var(p.name_hint, t) for p, t in zip(func.params, types, strict=False)]
+    body = bind(func.body, dict(zip(func.params, params, strict=True)))
+    return InferType()(IRModule.from_expr(Function(params, body)))["main"].ret_type
+
+
+def why_out(func):
+    """Why no code is made of a function for a compiler, and the kernels of this one compute it; "" where code is made of it. Types are inferred."""
+    name = func.attrs["Compiler"]
+    if maker_of(name) is None:
+        return f"no `relay.ext.{name}` is registered"
+    types = [*(p.checked_type for p in func.params), *_tensors(func.ret_type if func.ret_type is not None else func.body.checked_type)]
+    if other := next((t for t in types if not isinstance(t, TensorType)), None):
+        return f"a region takes and gives tensors, not {other}"
+    unknown = next((t for t in types if not _is_known(t)), None)
+    if unknown is None:
+        return ""
+    if not _takes_open(name, func):
+        return f"`relay.ext.{name}` takes tensors of known shapes, not {unknown} (`relay.ext.{name}.open_shapes` may say that it takes others)"
+    return "the shape of a result depends on values, which a region cannot give" if _depends_on_values(func) else ""
+
+
+def _takes_open(name, func):
+    """What `relay.ext.NAME.open_shapes`, a function of the region, says: whether code is made of it for all lengths."""
+    takes = get_global_func(f"relay.ext.{name}.open_shapes", True)
+    try:
+        return takes is not None and bool(takes(func))
+    except Exception as error:
+        raise errors.CompileError(f"relay.ext.{name}.open_shapes failed: {type(error).__name__}: {error}") from error
+
+
+def _depends_on_values(func):
+    """Whether the result's shape is unknown where those of the arguments are known: tried with one length for all that are open."""
+    types = [TensorType([d if isinstance(d, (int, IntImm)) else 64 for d in p.checked_type.shape], p.checked_type.dtype) for p in func.params]
+    try:
+        return not _is_known(result_of(func, types))
+    except errors.BatonError:
+        return False  # no length that it takes
 
 
 def _code_of(func, make, symbol):
@@ -143,15 +201,10 @@ def _with_constants(func, code, symbol):
 def _called(func, make, symbol, name_of):
     """(the function that calls what the code generator makes of it, the module of that code)."""
     code, run = _code_of(func, make, symbol)
-    result = func.ret_type if func.ret_type is not None else func.body.checked_type
-    kinds = list(result.fields) if isinstance(result, TupleType) else [result]
-    takes = [p.checked_type for p in func.params]
-    for kind in (*takes, *kinds):
-        if not isinstance(kind, TensorType) or not all(isinstance(d, (int, IntImm)) for d in kind.shape):
-            raise errors.UnsupportedError(f"`{symbol}` is for `{func.attrs['Compiler']}`, which takes and gives tensors of known shapes, not {kind}")
     packed = name_of(symbol, run)
 
     def compute(attrs, inputs, out_type):
+        kinds = _tensors(out_type)
         made = extern(
             [list(t.shape) for t in kinds], inputs, lambda ins, outs: call_packed(packed, *ins, *outs), name=symbol, dtype=[str(t.dtype) for t in kinds]
         )
@@ -159,7 +212,7 @@ def _called(func, make, symbol, name_of):
 
     op = register(f"baton.external.op.{next(_numbers)}.{symbol}", f"`{symbol}`, made by relay.ext.{func.attrs['Compiler']}.")
     op.set_num_inputs(len(func.params))
-    op.add_type_rel(op.name, lambda types, attrs: result)
+    op.add_type_rel(op.name, lambda types, attrs: result_of(func, types))
     register_stateful(op.name, True)  # it runs where the program does, and never within the compiler
     register_compute(op.name, compute)
     return Function(func.params, Call(op, list(func.params)), func.ret_type), code

@@ -19,6 +19,18 @@ def context(dev_type, dev_id=0):
     return Device({"gpu": "cuda"}.get(dev_type, dev_type), dev_id) if isinstance(dev_type, str) else device(dev_type, dev_id)
 
 
+def elemwise_shape_func(attrs, inputs, out_ndims):
+    """Shape function of operators whose result has the shape of the first argument: returns that shape as a tensor expression."""
+    from ..te import compute
+
+    return [compute(inputs[0].shape, lambda i: inputs[0][i])]
+
+
+def pretty_print(obj):
+    """Returns the text of a module, function or expression without its constants, as `astext(show_meta_data=False)`."""
+    return obj.astext(show_meta_data=False)
+
+
 def numpyasarray(np_data):
     """The array as an NDArray."""
     return array(np_data)

@@ -50,6 +50,7 @@ MODULES = {
     "baton.ir._ffi_instrument_api": "baton.tvm.ffi_apis",
     "baton.ir._ffi_transform_api": "baton.tvm.ffi_apis",
     "baton.ir.json_compact": "baton.ir.json_upgrade",
+    "baton.module": "baton.runtime.module",
     "baton.ndarray": "baton.runtime.ndarray",
     "baton.parser": "baton.relay.parser",
     "baton.relay.analysis.analysis": "baton.relay.analysis",
@@ -135,14 +136,30 @@ MODULES = {
     "baton.topi.x86": "baton.tvm.topi_targets",
 }
 
+# Package -> its names that `baton` has too: the package had them itself before 0.7.
+OF_THE_PACKAGE = {
+    "baton.te": "comm_reducer compute create_schedule decl_tensor_intrin extern gradient hybrid max min placeholder prod reduce_axis scan schedule size_var sum tag_scope tensor "
+    "tensor_intrin thread_axis var",
+    "baton.tir": "abs acos acosh all any asin asinh atan atan2 atanh call_extern call_intrin call_packed ceil const cos cosh decl_buffer "
+    "div erf exp exp10 exp2 floor floordiv floormod fmod hypot if_then_else indexdiv indexmod ir_builder isfinite isinf isnan ldexp "
+    "likely log log10 log1p log2 max_value min_value nearbyint nextafter popcount power q_multiply_shift round rsqrt sigmoid sin sinh sqrt tan tanh "
+    "trace trunc truncdiv truncmod",
+}
+
 # Module -> name -> "module:name" of what it is, or the path of a module.
 NAMES = {
     "baton": {
         "context": "baton.tvm.names:context",
         "cl": "baton.runtime.devices:opencl",
+        "expr": "baton.tir",
         "gpu": "baton.runtime.devices:cuda",
+        "module": "baton.runtime.module",
         "mtl": "baton.runtime.devices:metal",
+        "pow": "baton.tir:power",
+        "select": "baton.tir:Select",
+        "stmt": "baton.tir",
     },
+    "baton.runtime.module": {"load": "baton.runtime.module:load_module"},
     "baton._ffi.base": {
         "__version__": "baton:__version__",
         "c_str": "baton.tvm.ffi_base:c_str",
@@ -158,9 +175,10 @@ NAMES = {
         "TypeData": "baton.relay.adt:TypeData",
     },
     "baton.ir.json_upgrade": {"upgrade_json": "baton.ir.json_upgrade:upgrade"},
-    "baton.ir.base": {"Node": "baton.runtime:Object"},
+    "baton.ir.base": {"EnvFunc": "baton.ir:EnvFunc", "Node": "baton.runtime:Object"},
     "baton.relay": {
         "Feature": "baton.relay.analysis:Feature",
+        "Module": "baton.ir:IRModule",
         "Prelude": "baton.relay.prelude:Prelude",
         "TypeConstraint": "baton.ir:TypeConstraint",
         "bind_params_by_name": "baton.driver.relay_build:bind_params_by_name",
@@ -171,6 +189,7 @@ NAMES = {
         "feature": "baton.relay.analysis",
         "load_param_dict": "baton.runtime.params:load_param_dict",
         "optimize": "baton.driver.relay_build:optimize",
+        "pretty_print": "baton.tvm.names:pretty_print",
         "save_param_dict": "baton.runtime.params:save_param_dict",
         "setrecursionlimit": "sys:setrecursionlimit",
     },
@@ -198,7 +217,11 @@ NAMES = {
         "astext": "baton.ir.base:astext",
         "register_relay_node": "baton._ffi:register_object",
     },
-    "baton.relay.op": {"OpStrategy": "baton.relay.op.implementations:OpStrategy", "contrib": "baton.relay.op.contrib"},
+    "baton.relay.op": {
+        "OpStrategy": "baton.relay.op.implementations:OpStrategy",
+        "contrib": "baton.relay.op.contrib",
+        "elemwise_shape_func": "baton.tvm.names:elemwise_shape_func",
+    },
     "baton.relay.op.op": {
         "OpImplementation": "baton.relay.op.implementations:OpImplementation",
         "OpSpecialization": "baton.relay.op.implementations:OpSpecialization",
@@ -295,6 +318,8 @@ NAMES = {
         "numpyasarray": "baton.tvm.names:numpyasarray",
     },
 }
+NAMES["baton"].update({name: f"{package}:{name}" for package, names in OF_THE_PACKAGE.items() for name in names.split()})
+
 # Modules that are not there, with what is below them -> what to use instead. They import; using what they have is an UnsupportedError.
 _NO_TUNING = "the compiler schedules kernels itself, and relay.build needs no tuning"
 _BY_ONNX = "export the model to ONNX and read it with relay.frontend.from_onnx"

@@ -19,6 +19,7 @@ const source::Dialect kDialect = {
     .wide = {"INT64_C(", ")"},
     .unsigned_wide = {"UINT64_C(", ")"},
     .least = {"INT32_MIN", "INT64_MIN"},
+    .most = {"INT32_MAX", "INT64_MAX", "UINT32_MAX", "UINT64_MAX"},
     .suffixed = true,
     .intrin = OwnText,
     .builtins = Builtins,

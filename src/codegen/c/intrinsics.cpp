@@ -12,20 +12,8 @@ using namespace tir;  // NOLINT: intrinsics are named below
 namespace {
 
 using source::IntrinText;
-using source::SuffixOf;
 using source::TextCall;
 
-std::string Abs(const TextCall& c) {
-  const DataType t = c.op->dtype;
-  if (t.is_floating()) return c.OfMath("fabs");
-  return t.is_uint() || t.is_bool() ? c.args[0] : c.OfBuiltin("abs_" + SuffixOf(t));
-}
-std::string Popcount(const TextCall& c) { return c.OfBuiltin("popcount_" + SuffixOf(c.op->dtype)); }
-std::string Reinterpret(const TextCall& c) {
-  const auto bits_of = [](DataType t) { return source::IsHalf(t) ? std::string("u16") : SuffixOf(t); };
-  const std::string to = bits_of(c.op->dtype), from = bits_of(c.op->args[0].dtype());
-  return to == from ? c.args[0] : c.OfBuiltin("bits_" + from + "_" + to);
-}
 std::string PtrOffset(const TextCall& c) { return fmt::format("(void*)((uint8_t*){} + {})", c.args[0], c.args[1]); }
 std::string LoadHandle(const TextCall& c) { return fmt::format("((void**){})[{}]", c.args[0], c.args[1]); }
 std::string Memcpy(const TextCall& c) {
@@ -60,9 +48,9 @@ constexpr IntrinText Written(Forms::Form form) { return {.written = form}; }
 
 const IntrinColumn<IntrinText>& Column() {
   static const IntrinColumn<IntrinText> column = {
-      {intrin::abs, {Abs}},
-      {intrin::popcount, {Popcount}},
-      {intrin::reinterpret, {Reinterpret}},
+      {intrin::abs, {source::PlainAbs}},
+      {intrin::popcount, {source::PlainPopcount}},
+      {intrin::reinterpret, {source::PlainReinterpret}},
       {intrin::ptr_offset, {PtrOffset}},
       {intrin::load_handle, {LoadHandle}},
       {intrin::memcpy, {Memcpy}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that OpenCL C has none of the same meaning of, beside those of all languages.
-#include "codegen/opencl/kernel.h"
+#include "codegen/opencl/opencl.h"
 
 namespace baton::codegen::opencl {
 namespace {
@@ -24,7 +24,7 @@ constexpr const char* kOwn[][2] = {
 
 const std::map<std::string, std::string>& Builtins() {
   static const std::map<std::string, std::string> all = [] {
-    std::map<std::string, std::string> made = source::CommonBuiltins(kDialect, "");
+    std::map<std::string, std::string> made = source::CommonBuiltins(kLanguage.dialect, "");
     for (const auto& row : kOwn) made[row[0]] = row[1];
     return made;
   }();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenCL's own column, beside that of all languages.
+#include <baton/tir/op.h>
 #include <fmt/format.h>
 
-#include "codegen/opencl/kernel.h"
+#include "codegen/opencl/opencl.h"
 
 namespace baton::codegen::opencl {
 
@@ -25,14 +26,24 @@ std::string Reinterpret(const TextCall& c) {
   return source::IsHalf(to) && source::IsHalf(from) ? c.args[0] : fmt::format("as_{}({})", c.Type(), c.args[0]);
 }
 
+std::string StorageSync(source::Printer&, const CallNode* op) {
+  const auto* scope = op->args.empty() ? nullptr : op->args[0].as<StringImmNode>();
+  if (!scope || (scope->value != "shared" && scope->value != "global")) {
+    throw UnsupportedError("tvm_storage_sync: work-items wait for each other in the scopes \"shared\" and \"global\"" +
+                           (scope ? ", not in \"" + scope->value.str() + "\"" : std::string()));
+  }
+  return scope->value == "shared" ? "barrier(CLK_LOCAL_MEM_FENCE)" : "barrier(CLK_GLOBAL_MEM_FENCE)";
+}
+
 const IntrinColumn<IntrinText>& Column() {
   static const IntrinColumn<IntrinText> column = {
       {intrin::abs, {Abs}},
       {intrin::popcount, {Popcount}},
       {intrin::reinterpret, {Reinterpret}},
-      {intrin::call_extern, {nullptr, kHostFunction}},
-      {intrin::call_packed, {nullptr, kHostFunction}},
-      {intrin::tvm_call_trace_packed, {nullptr, kHostFunction}},
+      {intrin::tvm_storage_sync, {nullptr, nullptr, StorageSync}},
+      {intrin::call_extern, {nullptr, kernels::kHostFunction}},
+      {intrin::call_packed, {nullptr, kernels::kHostFunction}},
+      {intrin::tvm_call_trace_packed, {nullptr, kernels::kHostFunction}},
   };
   return column;
 }

@@ -52,6 +52,7 @@ struct Dialect {
   const char* wide[2];           ///< what is around a literal of int64
   const char* unsigned_wide[2];  ///< of uint64
   const char* least[2];          ///< the smallest int32 and int64
+  const char* most[4];           ///< the largest int32, int64, uint32 and uint64, for AddPlainBuiltins
   bool suffixed;                 ///< functions of float32 end in f, and no function is overloaded
   /// Own intrinsics; null for those that all languages have, and for unknown ones.
   const IntrinText* (*intrin)(const tir::IntrinDef* row);
@@ -78,6 +79,14 @@ const tir::IntrinColumn<IntrinText>& CommonColumn();
 
 /// Definitions of builtins of integers and floats, which differ by names of types alone. `head`: before each.
 std::map<std::string, std::string> CommonBuiltins(const Dialect& dialect, const std::string& head);
+/// Adds, for languages without functions for them: smaller and larger integers, "abs", "popcount", conversions of half
+/// floats, casts of bits ("bits_f32_i32"), and floats to integers within their limits ("sat_i32_f32"). The texts use
+/// memcpy, uint16_t, uint32_t and int32_t.
+void AddPlainBuiltins(std::map<std::string, std::string>* all, const Dialect& dialect, const std::string& head);
+/// Calls of them.
+std::string PlainAbs(const TextCall& call);
+std::string PlainPopcount(const TextCall& call);
+std::string PlainReinterpret(const TextCall& call);
 /// Adds `text` for each integer type as "NAME_i32". Letters in it: T the type, U its unsigned twin, V that with at
 /// least 32 bits, S the suffix of names, W the bits.
 void AddForInts(std::map<std::string, std::string>* all, const Dialect& dialect, const std::string& name,

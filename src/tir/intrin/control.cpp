@@ -124,7 +124,6 @@ const Op intrin::tvm_storage_sync = DefineIntrin({
     .effect = Effect::kUpdates,
     .lanes = LaneForm::kNone,
     .cost = 16,
-    .ends_in = "no code yet: kernels of thread axes are interpreted",
 });
 const Op intrin::tvm_thread_allreduce = DefineIntrin({
     .name = "tvm_thread_allreduce",

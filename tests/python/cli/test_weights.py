@@ -29,7 +29,10 @@ def test_run_and_compile(baton, compiler, model, tmp_path, form, most, share):
 
 
 def test_mistakes(baton, compiler, model):
-    assert '"exact", "int8" nor "int4"' in baton("run", "net.onnx", "--weights", "int5", code=2).stderr
-    assert "both --weights and --pass-config" in baton("run", "net.onnx", "--weights", "int8", "--pass-config", "weights=int4", code=2).stderr
+    assert 'weights is "int5"; it is "exact", "int8" or "int4"' in baton("run", "net.onnx", "--weights", "int5", code=1).stderr
+    assert (
+        "both --weights and --pass-config weights=... are given"
+        in baton("run", "net.onnx", "--weights", "int8", "--pass-config", "weights=int4", code=2).stderr
+    )
     baton("compile", "net.onnx", "-o", "net.so")
     assert "--weights comes with `baton compile`" in baton("run", "net.so", "--weights", "int8", code=2).stderr

@@ -2,6 +2,8 @@
 """Archives (.tar), object files and C sources of modules: written, loaded, imported; code that is linked into the program."""
 
 import ctypes
+import hashlib
+import random
 import shutil
 import subprocess
 import sys
@@ -78,19 +80,93 @@ def test_what_was_loaded_of_an_archive_is_imported_and_saved(tmp_path):
         np.testing.assert_array_equal(run(baton.runtime.load_module(tmp_path / name), "caller"), np.arange(4) + 5)
 
 
-def test_an_archive_that_is_cut_or_changed(tmp_path):
-    relay.build(model(), "llvm").export_library(tmp_path / "m.tar")
-    good, bad = (tmp_path / "m.tar").read_bytes(), tmp_path / "bad.tar"
-    for n in range(0, len(good) - 4096, 2048):
-        bad.write_bytes(good[:n])
-        try:
+def network():
+    """Convolutions with weights, and relus, which are for `adder`."""
+    x = relay.var("x", shape=(1, 3, 8, 8))
+    value, rng = x, np.random.default_rng(1)
+    for channels in (3, 4, 5):
+        weight = relay.const(rng.standard_normal((channels + 1, channels, 3, 3)).astype("float32"))
+        value = relay.nn.conv2d(value, weight, padding=(1, 1))
+        value = relay.annotation.compiler_end(relay.nn.relu(relay.annotation.compiler_begin(value, "adder")), "adder")
+    mod = relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([x], value)))
+    return relay.transform.PartitionGraph()(mod)
+
+
+@pytest.fixture
+def adder():
+    """A generator whose code adds 1."""
+
+    def load(data):
+        return baton.runtime.create_module("adder", {bytes(data).decode(): lambda x, out: out.copyfrom(x.numpy() + 1)}, binary=bytes(data))
+
+    baton.register_func("runtime.module.loadbinary_adder", load, override=True)
+    baton.register_func("relay.ext.adder", lambda func: load(str(func.attrs["global_symbol"]).encode()), override=True)
+    yield
+    for name in ("runtime.module.loadbinary_adder", "relay.ext.adder"):
+        baton._ffi.registry.remove_global_func(name)
+
+
+def damaged(good, seed):
+    """A file cut at each kilobyte and at 100 other places, and 2,000 flips of one bit."""
+    rng = random.Random(seed)
+    for n in [*range(0, len(good), 1024), *(rng.randrange(len(good)) for _ in range(100))]:
+        yield good[:n]
+    for _ in range(2000):
+        data = bytearray(good)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        yield bytes(data)
+
+
+@pytest.mark.parametrize("ending", ["tar", "so"])
+def test_a_network_that_is_cut_or_changed_is_one_clear_error(adder, tmp_path, ending):
+    """In an archive's code, constants, imports, manifest, digests and between them; and in a library."""
+    lib = relay.build(network(), "llvm")
+    path, bad = tmp_path / f"m.{ending}", tmp_path / f"bad.{ending}"
+    lib.export_library(path)
+    for data in damaged(path.read_bytes(), 5):
+        bad.write_bytes(data)
+        with pytest.raises(RuntimeError, match=r"bad\.(tar|so)`|archive is damaged|archive's|archive has no"):
             baton.runtime.load_module(bad)
-        except (RuntimeError, baton.error.BatonError) as error:
-            assert str(error)
-    for name, data in (("x.tar", b"no archive"), ("y.o", b"no object"), ("z.tar", b"")):
-        (tmp_path / name).write_bytes(data)
-        with pytest.raises(RuntimeError, match="damaged|no object|cut"):
-            baton.runtime.load_module(tmp_path / name)
+    x = np.random.default_rng(2).standard_normal((1, 3, 8, 8)).astype("float32")
+    loaded = baton.runtime.load_module(path)  # the process goes on
+    assert [m.type_key for m in loaded.imported_modules] == ["adder"] * 3
+    want = lib["default"](baton.cpu())["run_with"](baton.nd.array(x))[0].numpy()
+    np.testing.assert_array_equal(loaded["default"](baton.cpu())["run_with"](baton.nd.array(x))[0].numpy(), want)
+
+
+def test_digests_are_looked_at_before_code_is_linked(adder):
+    """Code that is no code has a digest too: the one error is of the digest."""
+    load = baton.get_global_func("driver.LoadArchive")
+    files = {str(k): bytes(v) for k, v in relay.build(network(), "llvm")["archive"]().items()}
+    assert sorted(files) == ["SHA256SUMS", "code.o", "constants.bin", "data.s", "imports.bin", "manifest.json"]
+    want = "".join(f"{hashlib.sha256(files[n]).hexdigest()}  {n}\n" for n in sorted(files) if n != "SHA256SUMS")
+    assert files["SHA256SUMS"].decode() == want
+    for name in sorted(files):
+        if name != "SHA256SUMS":
+            with pytest.raises(RuntimeError, match=f"digest of `{name}` is not the one that `SHA256SUMS` says; copy or write it again"):
+                load({**files, name: files[name] + b"\0"})
+        with pytest.raises(RuntimeError, match="has no `SHA256SUMS`" if name == "SHA256SUMS" else "names files that are not there"):
+            load({k: v for k, v in files.items() if k != name})
+    with pytest.raises(RuntimeError, match="digest of `more` is not"):
+        load({**files, "more": b""})
+
+
+@pytest.mark.skipif(not shutil.which("tar") or not shutil.which("sha256sum"), reason="no tar or sha256sum: apt-get install tar coreutils")
+def test_digests_as_other_programs_read_them(tmp_path):
+    relay.build(model(), "llvm").export_library(tmp_path / "m.tar")
+    subprocess.run(["tar", "-xf", "m.tar"], cwd=tmp_path, check=True)
+    done = subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout == "code.o: OK\nconstants.bin: OK\ndata.s: OK\nmanifest.json: OK\n"
+    subprocess.run(["tar", "-cf", "again.tar", "SHA256SUMS", "code.o", "constants.bin", "data.s", "manifest.json"], cwd=tmp_path, check=True)
+    with pytest.raises(RuntimeError, match="packed by another program than `export_library`"):
+        baton.runtime.load_module(tmp_path / "again.tar")
+
+
+@pytest.mark.parametrize(("name", "data"), [("x.tar", b"no archive"), ("y.o", b"no object"), ("z.tar", b"")])
+def test_files_that_are_no_archives(tmp_path, name, data):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(RuntimeError, match="damaged|no object|cut"):
+        baton.runtime.load_module(tmp_path / name)
 
 
 def test_code_that_is_linked_into_the_program(tmp_path):

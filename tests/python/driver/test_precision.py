@@ -234,10 +234,9 @@ def test_pass_context_asks_too():
 
 def test_an_unknown_precision_is_named():
     mod, _ = product(4, 64, 32)
-    with pytest.raises(ValueError, match="precision is 'fp8'; it is 'exact', 'bf16' or 'f16'"):
-        baton.compile(mod, precision="fp8")
-    with pytest.raises(ValueError, match='precision is "fp8"; it is "exact", "bf16" or "f16"'):
-        baton.compile(mod, config={"precision": "fp8"})
+    for options in ({"precision": "fp8"}, {"config": {"precision": "fp8"}}):
+        with pytest.raises(ValueError, match='precision is "fp8"; it is "exact", "bf16" or "f16"'):
+            baton.compile(mod, **options)
     with pytest.raises(ValueError, match="say it once"):
         baton.compile(mod, precision="bf16", config={"precision": "f16"})
 

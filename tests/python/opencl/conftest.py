@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Skips what needs an OpenCL device where this machine has none."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 import baton
 from baton._ffi import get_global_func
+
+sys.path.insert(0, str(Path(__file__).parent))  # for thread_programs
 
 
 def why_none():

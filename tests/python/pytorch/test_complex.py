@@ -128,3 +128,25 @@ def test_derivatives_of_digamma(order):
     want = torch.polygamma(order, x)
     usual = want.abs() < 1e25  # eager is finite at some poles
     torch.testing.assert_close(got[usual], want[usual], rtol=1e-6, atol=0)
+
+
+STRIDED = {
+    "transposed": lambda x: x.t(),
+    "steps": lambda x: x[::2, 1::2],
+    "conjugate": lambda x: x.conj(),
+    "transposed conjugate": lambda x: x.mH,
+    "expanded": lambda x: x[:, None].expand(4, 3, 6),
+    "channels_last": lambda x: x.reshape(1, 2, 3, 4).to(memory_format=torch.channels_last),
+    "imaginary part": lambda x: x.imag,
+    "real view": torch.view_as_real,
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_strides_of_complex_tensors(name):
+    def function(x):
+        return (x * 2).abs() + x.real, x + x
+
+    x = STRIDED[name](torch.randn(4, 6, dtype=torch.complex64))
+    fast = torch.compile(function, backend="baton", fullgraph=True, options={"fallback": "error"})
+    torch.testing.assert_close(fast(x), function(x), rtol=1e-4, atol=1e-5)

@@ -29,6 +29,8 @@ def test_each_core_overload_has_a_rule_or_a_reason():
 
 
 def test_rows_are_of_overloads_that_there_are():
+    import torch.ao.quantization.fx._decomposed  # noqa: F401 - registers the operators of PT2E
+
     for name in (*RULES, *complexes.RULES, *complexes.BY_PARTS, *REFUSED):
         namespace, packet, overload = name.split(".")
         if namespace in ("transformers", "torchvision"):

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch==2.13.0")
 
 import baton as tvm  # noqa: E402
+from baton.contrib import torch as door  # noqa: E402
 
 
 def beside(path):
@@ -87,6 +88,21 @@ def test_one_compilation_serves_all_sizes(name, dims):
                 arg = torch.cat([arg] * 8, axis).narrow(axis, 0, size)
             given.append(arg.contiguous())
         close([torch.from_dlpack(v) for v in flat(model(*given))], module(*given))
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_sixteen_sizes_are_two_compilations(name, freeze):
+    """The first call's, and one for all others."""
+    module, (words, *rest) = MODELS[name]()
+    module.eval()
+    door.reset()
+    fast = torch.compile(module, backend="baton", options={"fallback": "error", "freeze": freeze})
+    with torch.no_grad():
+        for batch, length in [(2, 3), (3, 7), *((b, n) for b in (2, 4, 5, 8) for n in (2, 5, 9, 12))][:16]:
+            given = [torch.cat([torch.cat([x] * 8, 0)] * 8, 1)[:batch, :length].contiguous() for x in (words, *rest)]
+            close([fast(*given)], [module(*given)])
+    assert len(door.report()) == 2
 
 
 def test_a_decoder_keeps_its_cache_open():

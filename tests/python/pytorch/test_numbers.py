@@ -45,3 +45,57 @@ def test_extents():
     fast = torch.compile(made, backend="baton", dynamic=True, fullgraph=True, options={"fallback": "error"})
     for count in (3, 6, 2):
         torch.testing.assert_close(fast(count, torch.tensor(2.0)), made(count, torch.tensor(2.0)))
+
+
+def scaled(x, by):
+    """A number of Python that becomes a SymFloat."""
+    return x * (by / 2) + by
+
+
+def test_floats_are_inputs_of_one_graph():
+    from baton.contrib import torch as door
+
+    door.reset()
+    fast = torch.compile(scaled, backend="baton", dynamic=True, fullgraph=True, options={"fallback": "error"})
+    for count, by in ((3, 0.5), (4, 0.25), (5, -3.0), (7, 1e9)):
+        torch.testing.assert_close(fast(torch.ones(count), by), scaled(torch.ones(count), by))
+    assert len(door.report()) == 1
+
+
+BY_VALUES = {
+    "nonzero": lambda x: x.nonzero(),
+    "nonzero_as_tuple": lambda x: x[torch.where(x > 0)] + 1,
+    "masked_select": lambda x: torch.masked_select(x, x > 0) * 2,
+    "mask": lambda x: x[x > 0].sort()[0],
+    "joined": lambda x: torch.cat([x[x > 0], x[x < 0]]),
+    "shares": lambda x: x[x > 0] / x[x > 0].numel(),
+    "unique": lambda x: torch.unique(x),
+}
+
+
+class Calls(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+@pytest.mark.parametrize("door", ["export", "compile", "compile whole"])
+@pytest.mark.parametrize("name", BY_VALUES)
+def test_extents_that_values_give(name, door):
+    """Inside of one graph, and where dynamo breaks it."""
+    import baton
+
+    module = Calls(BY_VALUES[name])
+    given = [torch.randn(4, 5).round(), torch.zeros(4, 5), torch.ones(4, 5)]
+    if door == "export":
+        model = baton.compile(torch.export.export(module, (given[0],)))
+        for x in given:
+            torch.testing.assert_close(torch.from_dlpack(model(x)), module(x), equal_nan=True)
+        return
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=door == "compile whole", capture_scalar_outputs=True):
+        fast = torch.compile(module, backend="baton", options={"fallback": "error"})
+        for x in given:
+            torch.testing.assert_close(fast(x), module(x), equal_nan=True)

@@ -213,7 +213,8 @@ OPTIONS = [
     ({"fallbak": 1}, r"no option 'fallbak' \(did you mean 'fallback'\?\); it has config, fallback, freeze, opt_level, precision, target, threads"),
     ({"fallback": "never"}, 'option fallback is \'never\'; it is "eager" or "error"'),
     ({"freeze": "yes"}, "option freeze is 'yes'; it is True or False"),
-    ({"precision": "bfloat16"}, "option precision is 'bfloat16': compiled code computes in \"float32\""),
+    ({"precision": "bfloat16"}, 'precision is "bfloat16"; it is "exact", "bf16" or "f16"'),
+    ({"precision": "bf16", "config": {"precision": "f16"}}, "precision is 'bf16' and config says 'f16'; say it once"),
     ({"threads": 0}, "option threads is 0; it is a number from 1 to 1024"),
     ({"threads": True}, "option threads is True"),
 ]

@@ -28,9 +28,9 @@ class Options:
     """What `torch.compile(..., options={...})` may say.
 
     fallback: "eager" leaves operators without a rule to PyTorch, "error" raises one UnsupportedError about all of them. freeze: weights
-    are constants of the compiled code: faster, and later changes of them are not seen; for inference alone. precision: what compiled code
-    computes in, "float32" alone. threads: how many threads compiled code of this process uses. opt_level, config, target: as
-    `baton.compile` takes them.
+    are constants of the compiled code: faster, and later changes of them are not seen; for inference alone. precision: what products and
+    convolutions of float32 are computed in, "exact", "bf16" or "f16"; it, opt_level, config and target are as `baton.compile` takes them.
+    threads: how many threads compiled code of this process uses.
 
     Raises ValueError for anything else.
     """
@@ -44,16 +44,11 @@ class Options:
         self.fallback = given.get("fallback", "eager")
         self.freeze = given.get("freeze", False)
         self.threads = given.get("threads")
-        self.compile = {name: given[name] for name in ("opt_level", "config", "target") if name in given}
+        self.compile = {name: given[name] for name in ("opt_level", "config", "precision", "target") if name in given}
         if self.fallback not in _FALLBACKS:
             raise ValueError(f"option fallback is {self.fallback!r}; it is \"eager\" or \"error\"")
         if not isinstance(self.freeze, bool):
             raise ValueError(f"option freeze is {self.freeze!r}; it is True or False")
-        if given.get("precision", "float32") != "float32":
-            raise ValueError(
-                f"option precision is {given['precision']!r}: compiled code computes in \"float32\" (and float64 where tensors are); "
-                "torch.autocast and module.to(torch.bfloat16) keep tensors in half floats"
-            )
         if self.threads is not None and (isinstance(self.threads, bool) or not isinstance(self.threads, int) or not 1 <= self.threads <= 1024):
             raise ValueError(f"option threads is {self.threads!r}; it is a number from 1 to 1024")
 

@@ -17,6 +17,7 @@ from ...runtime import ndarray as nd
 from .complexes import Pair, is_complex
 from .decompose import house_table
 from .graph import GraphConverter, body_of, is_symbolic, is_tensor, is_token
+from .registry import name_of
 from .sizes import expression
 
 # Outputs that are new values of buffers, of parameters, and of arguments.
@@ -93,7 +94,7 @@ def convert_program(exported, names=None, freeze=False, rename=None, make_conver
             places[node.name] = len(inputs)
             inputs.append(converter.parameter(node, names[len(inputs)] if len(inputs) < len(names) else node.name))
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
-            if not isinstance(spec.arg, TensorArgument):
+            if not isinstance(spec.arg, TensorArgument) or not node.users and spec.target not in changed:
                 continue
             tensor = tensor_of_weight(exported, spec.target)
             if is_complex(tensor):
@@ -103,7 +104,7 @@ def convert_program(exported, names=None, freeze=False, rename=None, make_conver
                 array = array_of(tensor)
             except UnsupportedError as error:
                 raise UnsupportedError(f"weight `{spec.target}`: {error}") from None
-            if (freeze or spec.kind is InputKind.CONSTANT_TENSOR) and spec.target not in changed:
+            if (freeze or spec.kind is InputKind.CONSTANT_TENSOR or _is_scale(node)) and spec.target not in changed:
                 converter.bind(node, Constant(array))
             else:
                 name = rename(spec.target)
@@ -118,6 +119,11 @@ def convert_program(exported, names=None, freeze=False, rename=None, make_conver
     program = _finished(converter, signature, graph, inputs, weights, params, places)
     program.bounds = _bounds(converter.sizes, exported.range_constraints)
     return program
+
+
+def _is_scale(node) -> bool:
+    """Whether a weight is the scales, or zero points, of quantised ones, and nothing else."""
+    return bool(node.users) and all(name_of(user.target).startswith("quantized_decomposed.") and user.args[0] is not node for user in node.users)
 
 
 def bounds_of(interval) -> tuple[int, int]:

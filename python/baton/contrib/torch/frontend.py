@@ -13,6 +13,9 @@ from ..._ffi import get_global_func
 from ...driver.kept import kept_form, written_form
 from ...error import CompileError, UnsupportedError
 from ...ir import IRModule
+from ...relay import Call, Constant, Function, Var, analysis, bind, create_executor, transform
+from ...relay.op.make import operator
+from ...relay.ty import TensorType
 from .convert import convert_program
 from .dtypes import TORCH_OF
 from .places import lines_of
@@ -52,7 +55,11 @@ def _exported(model, examples):
         raise TypeError(f"a model of PyTorch is a TorchScript module, an ExportedProgram or a torch.nn.Module, not {type(model).__name__}")
     if not examples:
         raise TypeError("`input_infos` is needed for a module: (name, shape) or (name, (shape, dtype)) for each input, in order")
-    if isinstance(model, torch.jit.ScriptModule):
+    from .quantized import is_quantized, restated
+
+    if is_quantized(model):
+        model = restated(model, examples)
+    elif isinstance(model, torch.jit.ScriptModule):
         from torch._export.converter import TS2EPConverter
 
         with warnings.catch_warnings():
@@ -94,7 +101,31 @@ def from_pytorch(
     exported = exported_of(script_module, examples)
     rename = (lambda name: name.replace(".", "_")) if use_parser_friendly_name else None
     program = convert_program(exported, names=names, rename=rename)
-    return program.mod, program.params
+    return (program.mod, program.params) if keep_quantized_weight else with_real_weights(program.mod, program.params)
+
+
+def with_real_weights(mod, params):
+    """A module and its weights, with those that are quantised as numbers that the module quantises: Relay's convention."""
+    main, of = mod["main"], {}
+
+    def note(expr):
+        if isinstance(expr, Call) and getattr(expr.op, "name", "") == "qnn.dequantize" and isinstance(expr.args[0], Var):
+            of.setdefault(expr.args[0].name_hint, expr)
+
+    analysis.post_order_visit(main, note)
+    inputs, values, params = [], {}, dict(params)
+    for var in main.params:
+        call, value = of.get(var.name_hint), params.get(var.name_hint)
+        if call is None or value is None:
+            inputs.append(var)
+            continue
+        _, scale, zero_point = call.args
+        params[var.name_hint] = create_executor(mod=IRModule()).evaluate(Call(call.op, [Constant(value), scale, zero_point], call.attrs))
+        inputs.append(Var(var.name_hint, TensorType(value.shape, "float32")))
+        values[var] = operator("qnn.quantize")(inputs[-1], scale, zero_point, axis=call.attrs.axis, out_dtype=str(value.dtype))
+    if not values:
+        return mod, params
+    return transform.InferType()(IRModule.from_expr(Function(inputs, bind(main.body, values)))), params
 
 
 def read_program(source):

@@ -72,6 +72,7 @@ class GraphConverter:
         self.values: dict = {}
         self.missing: list[Missing] = []
         self._symbols: dict = {}  # symbol -> (expression of a tensor, axis) that it can be read from
+        self._computed: dict = {}  # the same of extents that a node's values give
         self._numbers: dict = {}  # symbol -> the placeholder that is this number
         self._scalars: dict = {}  # symbol -> the parameter that has it as a value
 
@@ -193,6 +194,10 @@ class GraphConverter:
             self._leave(node, name, str(error))
             return
         self.values[node] = out
+        if is_tensor(fake) and not of_complex:
+            for axis, size in enumerate(fake.shape):
+                if is_symbolic(size):
+                    self._computed.setdefault(expression(size), (out, axis))
 
     def _tensors_of(self, node):
         return [n for n in node.all_input_nodes if is_tensor(n.meta.get("val"))]
@@ -218,6 +223,10 @@ class GraphConverter:
         expr = expression(value)
         return int(expr) if isinstance(value, torch.SymInt) and expr.is_Integer else float(expr) if expr.is_number else value
 
+    @staticmethod
+    def _extent_of(tensor, axis):
+        return operator("take")(operator("shape_of")(tensor, dtype="int64"), const(axis, "int64"), axis=0)
+
     def _size_value(self, expr):
         """(a number of sizes as a scalar that is read from shapes of inputs, its dtype: int64 or float64)"""
         if expr.is_Integer:
@@ -225,12 +234,13 @@ class GraphConverter:
         if expr.is_number:
             return const(float(expr), "float64"), "float64"
         if expr in self._symbols:
-            tensor, axis = self._symbols[expr]
-            return operator("take")(operator("shape_of")(tensor, dtype="int64"), const(axis, "int64"), axis=0), "int64"
+            return self._extent_of(*self._symbols[expr]), "int64"
         if expr in self._numbers:
             node = self._numbers[expr]
             kind = "int64" if isinstance(node.meta["val"], torch.SymInt) else "float64"
             return self._scalars.setdefault(expr, Var(node.name, TensorType([], kind))), kind
+        if expr in self._computed:
+            return self._extent_of(*self._computed[expr]), "int64"
         if expr.is_Symbol:
             raise UnsupportedError(f"the number `{expr}` is no extent of an input")
         name = _ARITHMETIC.get(type(expr).__name__)

@@ -15,6 +15,7 @@ from . import (
     linear,
     norm,
     pooling,
+    quantized,
     reduce,
     refused,
     shape,

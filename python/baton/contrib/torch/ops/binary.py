@@ -36,7 +36,7 @@ def mul(c, x, y):
     return c("logical_and" if c.dtype == "bool" else "multiply", *_operands(c, x, y))
 
 
-@aten("div.Tensor", "div.Scalar")
+@aten("true_divide.Tensor", "true_divide.Scalar", "div.Tensor", "div.Scalar")
 def div(c, x, y):
     return c.div(*_operands(c, x, y))
 

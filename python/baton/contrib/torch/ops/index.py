@@ -8,7 +8,7 @@ import math
 from ..context import Value
 from ..dtypes import is_float
 from ..registry import aten
-from ..sizes import is_one, known, product
+from ..sizes import is_one, known, product, same
 
 
 def _from_front(c, index, size):
@@ -92,7 +92,7 @@ class _Places:
     def __init__(self, c, x, indices):
         import torch
 
-        self.axes, self.tensors = [], []
+        self.axes, self.tensors, self._shapes = [], [], []
         axis = 0
         for index in indices:
             if index is None:
@@ -100,6 +100,7 @@ class _Places:
                 continue
             c.need(not index.is_bool, "an index of bools: the shape of the result depends on values")
             self.axes.append(axis)
+            self._shapes.append(index.shape)
             self.tensors.append(_from_front(c, _inside(c, c.cast(index, "int64"), x, axis, from_end=True), x.shape[axis]))
             axis += 1
         self.shape = torch.broadcast_shapes(*(i.fake.shape for i in indices if i is not None))
@@ -108,7 +109,11 @@ class _Places:
 
     def stacked(self, c):
         """The indices as a tensor of tuples, along the first axis."""
-        return c("stack", c.tuple([c.broadcast(t, self.shape) for t in self.tensors]), axis=0)
+        return c("stack", c.tuple([self._broadcast(c, *given) for given in zip(self.tensors, self._shapes, strict=True)]), axis=0)
+
+    def _broadcast(self, c, tensor, shape):
+        """A tensor of the common shape; as it is where it has it, for an extent that a value gives can be said by no shape."""
+        return tensor if len(shape) == len(self.shape) and all(map(same, shape, self.shape)) else c.broadcast(tensor, self.shape)
 
 
 @aten("index.Tensor", "_unsafe_index.Tensor")

@@ -7,12 +7,13 @@
 #include <baton/tir/op.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
-#include "codegen/opencl/kernel.h"
+#include "codegen/kernels/kernel.h"
 
-namespace baton::codegen::opencl {
+namespace baton::codegen::kernels {
 
 using tir::Buffer;
 using tir::PrimFunc;
@@ -94,7 +95,8 @@ class FormulaWriter {
 /// A function cut into kernels.
 class Cutter {
  public:
-  Cutter(std::string name, Needs* needs) : name_(std::move(name)), symbol_(name_), needs_(needs) {
+  Cutter(const Language& language, std::string name, Needs* needs)
+      : language_(language), name_(std::move(name)), symbol_(name_), needs_(needs) {
     for (char& c : symbol_) c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
   }
 
@@ -103,14 +105,25 @@ class Cutter {
     w->Key("name");
     w->String(name_);
     for (const Var& p : f->params) {
-      const bool buffer = f->buffer_map.count(p);
-      if (buffer ? !sizes_.empty() : p.dtype() != DataType::Int(64)) {
-        throw UnsupportedError(fmt::format(
-            "`{}` cannot be compiled for OpenCL: parameter `{}` {}; numbers must be known when it is compiled", name_,
-            p->name_hint.str(), buffer ? "comes behind a number" : "is neither a buffer nor a size of type int64"));
+      if (f->buffer_map.count(p)) continue;
+      if (!p.dtype().is_int()) {
+        No(
+            fmt::format("parameter `{}` is neither a buffer nor a size of an integer type; "
+                        "other numbers must be known when it is compiled",
+                        p->name_hint.str()));
       }
-      if (!buffer) sizes_.push_back(p);
+      sizes_.push_back(p);
     }
+    const size_t given = sizes_.size();
+    std::vector<std::pair<int64_t, int64_t>> read;  // parameter and dimension of sizes that are not given
+    int64_t buffers = 0;
+    for (const Var& p : f->params) {
+      if (!f->buffer_map.count(p)) continue;
+      const Buffer& b = f->buffer_map.at(p);
+      for (size_t d = 0; d < b->shape.size(); ++d) Read(b->shape[d], buffers, static_cast<int64_t>(d), &read);
+      ++buffers;
+    }
+    Order(f, w);
     w->Key("params");
     w->BeginArray();
     for (const Var& p : f->params) {
@@ -121,7 +134,16 @@ class Cutter {
     }
     w->EndArray();
     w->Key("sizes");
-    w->Int(static_cast<int64_t>(sizes_.size()));
+    w->Int(static_cast<int64_t>(given));
+    w->Key("read");
+    w->BeginArray();
+    for (const auto& [param, dim] : read) {
+      w->BeginArray();
+      w->Int(param);
+      w->Int(dim);
+      w->EndArray();
+    }
+    w->EndArray();
     Cut(f->body, {});
     Flush();
     const FormulaWriter formulas(sizes_);
@@ -133,17 +155,28 @@ class Cutter {
     w->BeginArray();
     for (const KernelBody& k : kernels_) {
       std::vector<const Object*> args;
-      *text += "\n" + EmitKernel(k, sizes_, name_, needs_, &args);
+      *text += "\n" + EmitKernel(language_, k, sizes_, name_, needs_, &args);
       w->BeginObject();
       w->Key("name");
       w->String(k.name);
-      w->Key("items");
-      formulas.Write(k.items, w);
+      if (k.axes.empty()) {
+        w->Key("items");
+        formulas.Write(k.items, w);
+      } else {
+        Extents("groups", k, 0, formulas, w);
+        Extents("threads", k, 3, formulas, w);
+      }
       w->Key("args");
       w->BeginArray();
       for (const Object* a : args) {
         auto it = place_.find(a);
         if (it == place_.end()) throw InternalError("a buffer of `" + name_ + "` has no memory");
+        if (const auto own = of_threads_.find(a); own != of_threads_.end() && !k.axes.empty()) {
+          No(
+              fmt::format("`{}` of scope \"{}\" is allocated outside of the kernel; memory of "
+                          "threads and blocks is allocated within their axes",
+                          own->second->name.str(), own->second->scope().str()));
+        }
         w->Int(it->second);
       }
       w->EndArray();
@@ -156,6 +189,48 @@ class Cutter {
  private:
   using Lets = std::vector<std::pair<Var, PrimExpr>>;
 
+  [[noreturn]] void No(const std::string& what) const {
+    throw UnsupportedError(fmt::format("`{}` cannot be compiled for {}: {}", name_, language_.dialect.language, what));
+  }
+
+  /// A size that stands alone in a shape, and is no parameter, is read from the tensor.
+  void Read(const PrimExpr& extent, int64_t param, int64_t dim, std::vector<std::pair<int64_t, int64_t>>* read) {
+    const auto* var = extent.as<tir::VarNode>();
+    if (!var || std::any_of(sizes_.begin(), sizes_.end(), [&](const Var& v) { return v.get() == var; })) return;
+    sizes_.push_back(GetRef<Var>(var));
+    read->push_back({param, dim});
+  }
+  /// The arguments in order: buffers by number, sizes as -1 - number. Left out where sizes are behind all buffers.
+  void Order(const PrimFunc& f, support::JsonWriter* w) const {
+    std::vector<int64_t> order;
+    int64_t buffers = 0, sizes = 0;
+    bool mixed = false;
+    for (const Var& p : f->params) {
+      const bool buffer = f->buffer_map.count(p);
+      mixed = mixed || (buffer && sizes > 0);
+      order.push_back(buffer ? buffers++ : -1 - sizes++);
+    }
+    if (!mixed) return;
+    w->Key("order");
+    w->BeginArray();
+    for (int64_t a : order) w->Int(a);
+    w->EndArray();
+  }
+  /// The extents of the three axes from `first` on, 1 for those that the kernel lacks.
+  static void Extents(const char* key, const KernelBody& k, int first, const FormulaWriter& formulas,
+                      support::JsonWriter* w) {
+    w->Key(key);
+    w->BeginArray();
+    for (int axis = first; axis < first + 3; ++axis) {
+      PrimExpr extent(int64_t{1});
+      for (const tir::KernelAxis& a : k.axes) {
+        if (a.axis == axis) extent = a.extent;
+      }
+      formulas.Write(extent, w);
+    }
+    w->EndArray();
+  }
+
   void Param(const Var& p, const Buffer& b, support::JsonWriter* w) {
     w->BeginObject();
     w->Key("name");
@@ -167,9 +242,7 @@ class Cutter {
     const FormulaWriter formulas(sizes_);
     for (const PrimExpr& d : b->shape) {
       if (!formulas.Knows(d)) {
-        throw UnsupportedError(fmt::format(
-            "`{}` cannot be compiled for OpenCL: a dimension of `{}` is not known; give the shape when it is compiled",
-            name_, p->name_hint.str()));
+        No(fmt::format("a dimension of `{}` is not known; give the shape when it is compiled", p->name_hint.str()));
       }
       formulas.Write(d, w);
     }
@@ -182,8 +255,10 @@ class Cutter {
     for (const PrimExpr& d : b->shape) bytes = bytes * cast(DataType::Int(64), d);
     bytes = arith::Analyzer().Simplify(bytes);
     if (!FormulaWriter(sizes_).Knows(bytes)) {
-      throw UnsupportedError(
-          fmt::format("`{}` cannot be compiled for OpenCL: the size of `{}` is not known", name_, b->name.str()));
+      No(fmt::format("the size of `{}` is not known", b->name.str()));
+    }
+    if (const String scope = b->scope(); scope == tir::kShared || scope == "local" || scope == "warp") {
+      of_threads_[b->data.get()] = b;
     }
     place_[b->data.get()] = -1 - static_cast<int64_t>(workspace_.size());
     workspace_.push_back(bytes);
@@ -223,8 +298,7 @@ class Cutter {
       Workspace(a->buffer);
       Cut(a->body, lets);
     } else if (const auto* attr = s.as<tir::AttrStmtNode>()) {
-      tir::CheckNoThreadAxes(attr);
-      Cut(attr->body, lets);
+      tir::ThreadAxis(attr) < 0 ? Cut(attr->body, lets) : Threads(s, lets);
     } else if (const auto* let = s.as<tir::LetStmtNode>(); let && !ReadsMemory(let->value)) {
       Flush();
       Lets more = lets;
@@ -238,6 +312,21 @@ class Cutter {
     } else {
       Serial(s, lets);
     }
+  }
+
+  /// A kernel of thread axes: `s` is the outermost mark.
+  void Threads(const Stmt& s, const Lets& lets) {
+    Flush();
+    KernelBody kernel{.lets = lets, .body = s, .axes = tir::AxesOf(s)};
+    kernel.name = fmt::format("k_{}_{}", symbol_, kernels_.size());
+    const FormulaWriter formulas(sizes_);
+    for (tir::KernelAxis& axis : kernel.axes) {
+      axis.extent = arith::Analyzer().Simplify(axis.extent);
+      if (formulas.Knows(axis.extent)) continue;
+      No(fmt::format("the extent of {} does not follow from the sizes of its arguments",
+                     tir::ThreadAxisName(axis.axis)));
+    }
+    kernels_.push_back(std::move(kernel));
   }
 
   /// Parallel loops directly within each other are one; false where a bound is not known.
@@ -272,11 +361,13 @@ class Cutter {
     return true;
   }
 
+  const Language& language_;
   std::string name_, symbol_;
   Needs* needs_;
   std::unordered_map<const Object*, int64_t> place_;  // data variable -> parameter, or -1 - (number in the workspace)
   std::vector<PrimExpr> workspace_;                   // bytes of each piece
-  std::vector<Var> sizes_;                            // parameters behind the buffers
+  std::unordered_map<const Object*, Buffer> of_threads_;  // pieces whose scope is a thread's or a block's
+  std::vector<Var> sizes_;                                // parameters behind the buffers
   Array<Stmt> serial_;
   size_t serial_lets_ = 0;
   Lets pending_;
@@ -285,7 +376,7 @@ class Cutter {
 
 }  // namespace
 
-std::string EmitText(const IRModule& mod) {
+std::string EmitText(const Language& language, const IRModule& mod) {
   Needs needs;
   std::string text, functions;
   support::JsonWriter w(&functions);
@@ -295,16 +386,13 @@ std::string EmitText(const IRModule& mod) {
     if (!f)
       throw runtime::TypeError("@" + var->name_hint.str() + " is no PrimFunc; a model of Relay is for relay.build");
     const std::string name = func->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
-    Cutter(name, &needs).Run(GetRef<PrimFunc>(f), &text, &w);
+    Cutter(language, name, &needs).Run(GetRef<PrimFunc>(f), &text, &w);
   }
   w.EndArray();
-  std::string out = "// baton-opencl {\"needs\":[";
+  std::string out = fmt::format("// baton-{} {{\"needs\":[", language.device);
   if (needs.fp64) out += "\"cl_khr_fp64\"";
-  out += "],\"functions\":" + functions + "}\n";
-  // Computed as written: no sums and products joined behind our back.
-  out += "#pragma OPENCL FP_CONTRACT OFF\n";
-  if (needs.fp64) out += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
-  return out + "\n" + kDialect.Definitions(needs.builtins) + text;
+  out += "],\"functions\":" + functions + "}\n" + language.prelude(needs);
+  return out + "\n" + language.dialect.Definitions(needs.builtins) + text;
 }
 
-}  // namespace baton::codegen::opencl
+}  // namespace baton::codegen::kernels
