@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
 
 class Peer:
-    """A server in a process of its own; its port is the last word of its first line."""
+    """A server in a separate process; its port is the last word of its first line."""
 
     def __init__(self, program: str, *arguments: str):
         command = [sys.executable, "-c", program, *arguments]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine must have: Debian packages, a virtual environment, pinned Python packages."""
+"""Requirements of the machine: Debian packages, a virtual environment, pinned Python packages."""
 
 import math
 import os
