@@ -74,7 +74,7 @@ class Machine {
   [[noreturn]] void TooDeep(const Function& f, size_t frames) const;
   [[noreturn]] void TooManyRounds(const Function& f) const;
 
-  // An instruction each, which `at` points to, on the registers from `base` on. Those that give a size give the words
+  // An instruction each, which `at` points to, on the registers from `base` on. Members that return a size return words
   // that the instruction has.
   size_t RunKernel(const int32_t* at, size_t base);
   size_t RunPacked(const int32_t* at, size_t base);

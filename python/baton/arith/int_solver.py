@@ -64,7 +64,7 @@ def _given(equations, variables, ranges):
 
 
 def _numbers(expr, variables):
-    """Coefficients of variables and the rest of an expression, or None where the coefficients are no numbers."""
+    """Coefficients of variables and the rest of an expression, or None where the coefficients are not numbers."""
     found = [Analyzer().canonical_simplify(e) for e in detect_linear_equation(expr, variables)]
     if len(found) != len(variables) + 1:
         return None

@@ -30,7 +30,7 @@ FORMATS = ("relay", "json", "onnx", "none")
 
 
 class CapsuleError(ValueError):
-    """A file that is no capsule, or a broken one; says what is wrong and where."""
+    """A file other than a capsule, or a broken one; says what is wrong and where."""
 
 
 class CapsuleFile:

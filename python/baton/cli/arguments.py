@@ -370,7 +370,7 @@ def settle(args: argparse.Namespace) -> None:
 
 
 def warn_of_passes(*lists: list[str]) -> None:
-    """Names of passes that no pass has have no effect: says so, with the nearest. Patterns, and `all`, are no names."""
+    """Names of passes that no pass has have no effect: says so, with the nearest. Patterns, and `all`, are not names."""
     import warnings
 
     warnings.filterwarnings("ignore", message=".*there is no pass ")  # of the library: said here

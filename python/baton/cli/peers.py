@@ -122,7 +122,7 @@ def load(name: str, model: str, inputs: dict, threads: int) -> Callable:
 
 @contextlib.contextmanager
 def _silent():
-    """What peers say about themselves is no answer of ours."""
+    """Keeps the output of peers out of our answers."""
     import io
     import warnings
 

@@ -222,7 +222,7 @@ class Executable:
         return tuple(self._runners[0].states[:-1]) if self._runners else ()
 
     def session(self) -> Session:
-        """A run of a model with states: it keeps them from call to call, in memory of its own. Sessions share code and weights; each
+        """A run of a model with states: it keeps them from call to call, in its own memory. Sessions share code and weights; each
         is called by one thread at a time.
 
             s = model.session()

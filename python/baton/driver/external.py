@@ -59,7 +59,7 @@ def compiled_outside(mod):
 
 
 def made_outside(mod):
-    """(the module as `compiled_outside` gives it, the modules that code of it calls). What is compiled from it imports them, and finds
+    """(the module as `compiled_outside` gives it, the modules that code of it calls). Code compiled from it imports them, and finds
     their functions by name, here and where it is loaded."""
     return _made(mod, lambda symbol, run: symbol)
 
@@ -141,7 +141,7 @@ def why_out(func):
 
 
 def _takes_open(name, func):
-    """What `relay.ext.NAME.open_shapes`, a function of the region, says: whether code is made of it for all lengths."""
+    """Returns the answer of `relay.ext.NAME.open_shapes`, a function of the region: whether code is made of it for all lengths."""
     takes = get_global_func(f"relay.ext.{name}.open_shapes", True)
     try:
         return takes is not None and bool(takes(func))

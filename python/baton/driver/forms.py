@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs and outputs of a model that are no numbers to Python: strings, and rows that are maps. Compiled code has numbers alone."""
+"""Inputs and outputs of a model other than numbers to Python: strings, and rows that are maps. Compiled code has numbers alone."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class Forms:
         return not self.inputs or self.inputs[i] is None or self.inputs[i].tensor
 
     def dtypes(self, inputs, outputs):
-        """(inputs, outputs) of a signature, with the words for what is no number."""
+        """(inputs, outputs) of a signature, with the words for all but numbers."""
 
         def said(infos, forms):
             if any(form is not None and form.kind == "list" for form in forms):

@@ -363,7 +363,7 @@ class PassFunction:
 
     @property
     def takes_anything(self):
-        """Whether its arguments are its own business: it is no built-in pass, or ignores them."""
+        """Whether its arguments are its own business: it is not a built-in pass, or ignores them."""
         return self._options_key is None
 
     @functools.cached_property

@@ -85,7 +85,7 @@ class DFPattern(Object, key="relay.dataflow_pattern.DFPattern"):
         return match(self, expr)
 
     def partition(self, expr, attrs=None, check=lambda x: True):
-        """The expression with each match in a function of its own; see `partition`."""
+        """The expression with each match in a separate function; see `partition`."""
         return partition(self, expr, attrs, check)
 
     def dominates(self, parent, path=None):

@@ -22,7 +22,7 @@ class Denied(RPCError, PermissionError):
 
 @register_error("rpc.ProtocolError")
 class ProtocolError(RPCError):
-    """The peer sent what is no message of this protocol; the session is over."""
+    """The peer sent other bytes than messages of this protocol; the session is over."""
 
 
 @register_error("rpc.VersionError")

@@ -20,7 +20,7 @@ MOST = 16 << 20  # bytes of one line
 
 
 class JournalError(RPCError):
-    """The file is no journal, is damaged, or another process writes it."""
+    """The file is not a journal, is damaged, or another process writes it."""
 
 
 def _line(record) -> bytes:

@@ -293,7 +293,7 @@ class Gate:
 
 
 class Proxy(Child):
-    """A proxy, in a process of its own that ends with this one.
+    """A proxy, in a separate process that ends with this one.
 
     host, port, port_end: the address, and the first port from `port` on that is free. key_file: servers prove that they have this secret;
     beyond this machine it is needed. web_port, web_cert: clients may come by WebSocket too, at this port (0: any), with this certificate

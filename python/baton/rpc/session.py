@@ -282,7 +282,7 @@ class LocalSession(_Devices):
 
 
 class PopenSession(RPCSession):
-    """A session with a process of its own, which ends with it: a crash of compiled code is a SessionLost here.
+    """A session with its own process, which ends with it: a crash of compiled code is a SessionLost here.
 
     binary: a compiled model (`export_library`), which `system_lib` gives then; or a program that speaks the protocol on its standard
     input and output; or the bytes of either.

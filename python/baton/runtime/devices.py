@@ -75,7 +75,7 @@ def _attribute(name, doc):
 def _numbers():
     names = ("cpu", "llvm", "c", "cuda", "nvptx", "opencl", "cl", "vulkan", "metal", "vpi", "rocm", "ext_dev", "hexagon", "webgpu")
     found = {name: Device(name).device_type for name in names}
-    # Kinds of targets that are no kinds of devices.
+    # Kinds of targets that are not kinds of devices.
     return {
         **found,
         **dict.fromkeys(("stackvm", "test", "hybrid", "composite"), found["cpu"]),

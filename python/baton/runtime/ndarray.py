@@ -69,7 +69,7 @@ class NDArray(_core.NDArrayBase):
         return view.copy() if copy else view
 
     def numpy(self):
-        """The elements as a NumPy array of their own. For the same memory: `np.from_dlpack(a)`, `np.asarray(a)`."""
+        """The elements as a separate NumPy array. For the same memory: `np.from_dlpack(a)`, `np.asarray(a)`."""
         return self.__array__(copy=True)
 
     asnumpy = numpy

@@ -57,7 +57,7 @@ class Target(Object, key="Target"):
 
     @property
     def attrs(self):
-        """The options that differ from their defaults, and the limits of a GPU, by name; `keys`, `tag` and `host` have properties of their own."""
+        """The options that differ from their defaults, and the limits of a GPU, by name; `keys`, `tag` and `host` have their own properties."""
         found = options.options_of(self._text())
         if "devices" in found:
             found["devices"] = [Target(text) for text in found["devices"]]
@@ -362,7 +362,7 @@ class GenericFunc:
         return put(func) if func is not None else put
 
     def set_default(self, func, allow_override=False):
-        """Sets the function for targets that have none of their own."""
+        """Sets the function for targets that have none."""
         self.default = func
 
     def dispatch(self, target=None):

@@ -156,7 +156,7 @@ class IRBuilder:
         return WithScope(None, lambda: self.emit(IfThenElse(given.condition, given.then_case, self._close())))
 
     def new_scope(self):
-        """A scope of its own for bindings and marks."""
+        """A separate scope for bindings and marks."""
         self._open()
         return WithScope(None, lambda: self.emit(self._close()))
 

@@ -86,7 +86,7 @@ def below(module, name):
 
 
 def enter(module):
-    """Makes the paths below a module known. They are no attributes of it: what it has under such a name, as `topi.nn.conv2d`, stays."""
+    """Makes the paths below a module known. They are not attributes of it: what it has under such a name, as `topi.nn.conv2d`, stays."""
     if not hasattr(module, "__path__"):
         module.__path__ = []  # paths go through it
     for below, names in PATHS.get(module.__name__, {}).items():

@@ -193,7 +193,7 @@ class Cutter {
     throw UnsupportedError(fmt::format("`{}` cannot be compiled for {}: {}", name_, language_.dialect.language, what));
   }
 
-  /// A size that stands alone in a shape, and is no parameter, is read from the tensor.
+  /// A size that is alone in a shape, and not a parameter, is read from the tensor.
   void Read(const PrimExpr& extent, int64_t param, int64_t dim, std::vector<std::pair<int64_t, int64_t>>* read) {
     const auto* var = extent.as<tir::VarNode>();
     if (!var || std::any_of(sizes_.begin(), sizes_.end(), [&](const Var& v) { return v.get() == var; })) return;

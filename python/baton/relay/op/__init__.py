@@ -91,7 +91,7 @@ def find(name):
     if value is None and builtins.any(n.startswith(name + ".") for n in all_names()):
         value = _Group(name)
         # `from baton.relay.op.nn import ...` and `import baton.relay.nn` find it, too.
-        # `baton.relay.vm` is a module of its own, whatever operators are called vm.X. A folder that holds stubs alone is none.
+        # `baton.relay.vm` is a separate module, whatever operators are called vm.X. A folder that holds stubs alone is none.
         spec = importlib.util.find_spec("baton.relay." + name)
         if spec is None or type(spec.loader).__name__.endswith("NamespaceLoader"):
             sys.modules["baton.relay." + name] = value

@@ -579,7 +579,7 @@ def threefry_generate(key, shape):
 
 @_sugar("random.threefry_split")
 def threefry_split(key):
-    """Two keys of one, for two parts of a program that draw numbers of their own; the one is not used again."""
+    """Two keys of one, for two parts of a program that draw separate numbers; the one is not used again."""
     return TupleWrapper(operator("random.threefry_split")(key), 2)
 
 

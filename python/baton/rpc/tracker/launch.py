@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tracker in a process of its own, and the function that such a process runs."""
+"""A tracker in a separate process, and the function that such a process runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .process import Process, stderr_log
 
 
 class Tracker(Child):
-    """A tracker, in a process of its own that ends with this one.
+    """A tracker, in a separate process that ends with this one.
 
         tracker = baton.rpc.tracker.Tracker("127.0.0.1", 9190)
         session = baton.rpc.connect_tracker("127.0.0.1", tracker.port)

@@ -52,7 +52,7 @@ class GraphModule:
             f.release_gil = self._remote  # those of another machine wait for it
 
     def set_input(self, key=None, value=None, **params):
-        """Copies a value to an input, by name or number; and those of `params`, by name. Of `params`, what is no input is left
+        """Copies a value to an input, by name or number; and those of `params`, by name. Names in `params` without an input are left
         out: weights are part of the code."""
         if key is not None and not self._is_weight(key):
             self._set_input(key, self._fitted(key, value))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions called in processes of their own: one that crashes, hangs or changes its process does no harm to this one."""
+"""Functions called in separate processes: one that crashes, hangs or changes its process does no harm to this one."""
 
 import collections
 import concurrent.futures

@@ -82,7 +82,7 @@ class _Sections:
 
 
 def _check(sections):
-    """Raises NotIntegral where floats are computed that are no conversion."""
+    """Raises NotIntegral where floats are computed outside of conversions."""
     calls = [e for e in sections.order if isinstance(e, Call)]
     wrong = [
         c.op.name if isinstance(c.op, Op) else "a function"

@@ -25,7 +25,7 @@ class Walk(ExprMutator):
         raise NotImplementedError
 
     def plain_tensor(self, expr):
-        """A value that is no tuple as floats."""
+        """A value other than a tuple as floats."""
         raise NotImplementedError
 
     def plain(self, expr):

@@ -194,7 +194,7 @@ def within_index(b, e, s, i):
 
 
 def make_idx(b, e, s, z, i):
-    """Which index of a slice `b:e:s` of `z` elements `i` is; that of the nearest element for one that is no part of it."""
+    """Which index of a slice `b:e:s` of `z` elements `i` is; that of the nearest element for one outside of it."""
     from ... import tir
 
     lower, upper = tir.min(tir.op.convert(b), tir.op.convert(e)), tir.max(tir.op.convert(b), tir.op.convert(e))

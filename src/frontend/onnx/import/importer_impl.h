@@ -161,7 +161,7 @@ class Importer {
     std::vector<ProblemOf> problems;
     Array<Any> guards;
   };
-  /// What `import` gives; again with either branch of each If that it leaves open. `main`: of the whole model.
+  /// The result of `import`; again with either branch of each If that it leaves open. `main`: of the whole model.
   Way Explore(const Path& taken, bool main, const std::function<Values()>& import);
   Way Merge(const Value& condition, const std::string& place, const Way& yes, const Way& no, bool main);
   Way OneWay(const Value& condition, const PrimExpr& extent, const std::string& place, Way way, bool holds,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file symbols.h
-/// Lengths that are expressions of named symbols, as numbers that stand beside literal ones.
+/// Lengths that are expressions of named symbols, as numbers beside literal ones.
 #pragma once
 
 #include <baton/tir/expr.h>
@@ -35,12 +35,12 @@ class Symbols {
   PrimExpr Named(const std::string& name);
   /// Takes a symbol to be a literal length from here on.
   void Bind(const std::string& name, int64_t value) { named_[name] = PrimExpr(value); }
-  /// What a name in a model stands for: "past + seq" is a sum where `plain` has its names, else a symbol of that name.
+  /// The extent of a name in a model: "past + seq" is a sum where `plain` has its names, else a symbol of that name.
   PrimExpr Formula(std::string_view text, const std::vector<std::string>& plain);
 
  private:
   std::vector<PrimExpr> exprs_;
-  std::unordered_map<std::string, int64_t> numbers_;  ///< by text, in which each symbol has a name of its own
+  std::unordered_map<std::string, int64_t> numbers_;  ///< by text, in which each symbol has its own name
   std::map<std::string, PrimExpr> named_;
 };
 
