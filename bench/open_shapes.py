@@ -139,7 +139,7 @@ def speed(case: Case, threads: int, rounds: int) -> list[str]:
 
 
 def first(case: Case, rounds: int) -> list[str]:
-    """What the first result of a shape takes beyond the steady state, once memory is reserved: of shapes that never came."""
+    """The time that the first result of a shape takes beyond the steady state, once memory is reserved: of shapes that never came."""
     model = case.compile()
     model.reserve(**case.largest())
     order = sorted(case.shapes, key=np.prod)

@@ -39,7 +39,7 @@ TVM = {
     "EliminateCommonSubexpr": "EliminateCommonSubexpr", "DeadCodeElimination": "DeadCodeElimination", "FoldConstant": "FoldConstant",
     "CanonicalizeBindings": "CanonicalizeBindings", "ToNonDataflow": "ToNonDataflow",
 }  # fmt: skip
-# Passes that need what these programs have not: arguments, devices, gradients, other targets.
+# Passes that need parts which these programs lack: arguments, devices, gradients, other targets.
 LEFT_OUT = {"PrintIR"}
 
 

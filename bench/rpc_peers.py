@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call over other remote systems, for `bench/rpc.py`: grpcio with TLS, apache-tvm. Each server is a process of its own; what is not
+"""A call over other remote systems, for `bench/rpc.py`: grpcio with TLS, apache-tvm. Each server is a separate process; what is not
 installed is not measured."""
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class CompileError(BatonError):
 class ParseError(CompileError, SyntaxError):
     """A text that does not follow the grammar."""
 
-    __init__ = SyntaxError.__init__  # RuntimeError, which is nearer, has one of its own
+    __init__ = SyntaxError.__init__  # RuntimeError, which is nearer, has another
 
 
 @register_error

@@ -248,7 +248,7 @@ class History(PassInstrument):
         """Returns the size of all steps together, each object counted once, beside the first and the last module alone: `objects`, `bytes`
         of them, `tensor_bytes`; `copies`, of the objects those that only say what another one says, and `copied_bytes`;
         each with `first_` and `last_` before it. With `made_`: what steps put into modules, their own and those that they gave to
-        steps within, that had not been in those before; `made_copies` are those that are no change, since what the step was given
+        steps within, that had not been in those before; `made_copies` are those without a change, since what the step was given
         says the same."""
         names, steps = ("objects", "bytes", "tensor_bytes", "copies", "copied_bytes"), self.steps
         measure, up_to = get_global_func("ir.MemoryFootprint"), get_global_func("ir.MemoryFootprintUpTo")
@@ -285,7 +285,7 @@ class History(PassInstrument):
     def rerun(self, from_, skip=()) -> History:
         """Runs what came from a step on, that step included, on the module that it was given; gives a new History, whose
         `module` is the result. skip: names of passes to leave out wherever a sequence lists them (a pass that another one needs
-        runs before it all the same). Contexts are those of the steps. ValueError for a step within a pass that is no sequence."""
+        runs before it all the same). Contexts are those of the steps. ValueError for a step within a pass other than a sequence."""
         if isinstance(skip, str) or not all(isinstance(name, str) for name in skip):
             raise TypeError(f"skip takes a list of names of passes, got {skip!r}")
         step = from_ if isinstance(from_, Step) else self._listed(from_)

@@ -260,7 +260,7 @@ exec {python} -c 'import sys; sys.path[:] = filter(None, sys.path); from baton.c
 
 
 def command_path():
-    """Where the command `baton` of this checkout stands."""
+    """Returns the path of the command `baton` of this checkout."""
     return venv_dir() / "bin" / "baton"
 
 

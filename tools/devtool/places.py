@@ -95,7 +95,7 @@ def intrinsic_pattern(name):
 
 
 def pattern(name, known):
-    """What a line that knows `name` has: the name as a string, and its identifiers.
+    """Patterns of a line that knows `name`: the name as a string, and its identifiers.
 
     An operator is known by its name (`"nn.leaky_relu"`), its constant (`op::leaky_relu`, and where that is declared), the attributes named
     after it (`LeakyReluAttrs`) and rows of the importers (`{"LeakyRelu", ...`). A program that calls it, as the models of `relay.testing` and the

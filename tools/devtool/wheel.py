@@ -216,7 +216,7 @@ def check_linked(folder):
 
 
 def oldest_glibc(said):
-    """The version of glibc in what `auditwheel show` says of a wheel's contents, as (2, 28); None if it is no manylinux wheel."""
+    """The version of glibc in what `auditwheel show` says of a wheel's contents, as (2, 28); None if it is not a manylinux wheel."""
     found = re.search(r"platform\s+tag:\s+\"manylinux_(\d+)_(\d+)_x86_64\"", said)
     return found and (int(found[1]), int(found[2]))
 

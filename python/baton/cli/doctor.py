@@ -2,7 +2,7 @@
 """`baton doctor`: what this machine offers, what is missing, and the command that mends it.
 
 It must work where Baton does not, so each finding is made on its own and nothing here imports the package's libraries
-directly; whether they load is tried in a process of its own.
+directly; whether they load is tried in a separate process.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ class Source:
     def read_open(self, shapes: OpenShapes):
         """The Relay module with symbols for dimensions that stay open, weights in it.
 
-        Those that `shapes` does not name have the model's name, or that of the input and the axis. What types assume of
-        symbols is in the attribute `extent_guards` of `main`.
+        Dimensions that `shapes` does not name have the model's name, or that of the input and the axis. Assumptions of types about
+        symbols are in the attribute `extent_guards` of `main`.
         """
         given = {name: [self._name(name, axis, dim) for axis, dim in enumerate(dims)] for name, dims in shapes.shapes.items()}
         if self.kind == "onnx":

@@ -348,7 +348,7 @@ class Executable:
 
             print(model.profile(x))
 
-        A model with states is profiled in a session of its own; `Session.profile` takes one with what it holds.
+        A model with states is profiled in a separate session; `Session.profile` takes one with what it holds.
         """
         if self._stateful:
             return self.session().profile(*args, rounds=rounds, **kwargs)
@@ -453,7 +453,7 @@ def load(
     """A model that `Executable.save` or `baton compile` wrote. The compiler is neither needed nor loaded. `device`: where it
     runs, or a list of devices. `limits`: what a call of it may take (`baton.Limits`).
 
-    A compiled model is code. Its digest finds damage, and is no signature: who changes the file can change the digest. With
+    A compiled model is code. Its digest finds damage, and is not a signature: who changes the file can change the digest. With
     `public_key` (a PEM file, its bytes, or a key of the package `cryptography`; Ed25519) nothing is loaded unless `baton sign` signed
     the file with the key's other half; `signature` is the signature's file, `path` + ".sig" by default.
     """

@@ -2,7 +2,7 @@
 """Journals: files of lines that survive a kill at any byte.
 
 A line is `CRC32 LENGTH JSON`, the first two in hexadecimal. A kill cuts off the last line, which is dropped when the file is
-opened again; a damaged line before whole ones is no kill, so it is an error. One process writes at a time.
+opened again; a damaged line before whole ones is not from a kill, so it is an error. One process writes at a time.
 """
 
 from __future__ import annotations

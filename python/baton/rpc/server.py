@@ -27,7 +27,7 @@ class Server:
         server = baton.rpc.Server()                 # 127.0.0.1, a free port from 9090 on
         remote = baton.rpc.connect("127.0.0.1", server.port)
 
-    It runs in a process of its own, each session in another: a crash, or a client that goes away, disturbs no other. On loopback
+    It runs in a separate process, each session in another: a crash, or a client that goes away, disturbs no other. On loopback
     programs of the same user alone may connect, and each registered function is theirs (`policy="trusted"`). Beyond this machine
     it needs `key_file`, and clients get what they upload and the functions in `allow`.
 

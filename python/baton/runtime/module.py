@@ -218,7 +218,7 @@ class Module(Object):
         prepare = _prepares(f_preproc)
         model = self if func_name == "run" and self.implements_function("get_input_info") else None
 
-        def wait():  # devices with a queue of their own go on when a call is over
+        def wait():  # devices with their own queue go on when a call is over
             if dev is not None and dev.device_type != 1:
                 get_global_func("runtime.DeviceSync")(dev)
 

@@ -56,7 +56,7 @@ class PopenWorker:
         )
         os.close(to_child), os.close(to_parent)
         self._reader, self._writer = os.fdopen(from_child, "rb"), os.fdopen(from_parent, "wb")
-        self._answer()  # it is there: the time that it takes to start is no call's
+        self._answer()  # it is there: no call pays for the time that it takes to start
         if self._initializer is not None:
             send(self._writer, (self._initializer, self._initargs, {}))
             self._answer()

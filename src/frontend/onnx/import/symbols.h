@@ -23,9 +23,9 @@ class Symbols {
   /// Whether a number stands for an expression. No number of a model may.
   static bool IsSymbol(int64_t v) { return v >= kFirst && v < kFirst + kMax; }
 
-  /// A literal, the number of an expression, or -1 for `?` and what is no extent.
+  /// A literal, the number of an expression, or -1 for `?` and anything else.
   int64_t NumberOf(const PrimExpr& e);
-  /// The number of a value, which may be a negative literal; nothing for null and for what is no extent.
+  /// The number of a value, which may be a negative literal; nothing for null and anything else.
   std::optional<int64_t> NumberOfValue(const PrimExpr& e);
   /// The extent that a number stands for; `?` for other negative numbers.
   PrimExpr ExprOf(int64_t v) const;

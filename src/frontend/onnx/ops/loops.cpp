@@ -209,7 +209,7 @@ std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, con
 
 namespace {
 
-/// What a loop of unknown length has of the values `v` of its rounds, and what it begins with in `none`.
+/// Returns the collected values `v` of the rounds of a loop of unknown length; `none` gets its first value.
 Value Collected(Ctx& c, Value v, const Type& declared, Value* none) {
   if (v.kind != Value::kTensor) c.Unsupported("a loop that collects what is no tensor");
   // A length that inference does not find may be declared; the empty initial value needs it.
