@@ -8,7 +8,7 @@
 
 A row has queries x keys, and heads of queries over heads of keys. `spelled`: softmax(scale * q k^T) v, keys repeated for each head that shares them.
 `group`: com.microsoft's GroupQueryAttention, which hides later keys; a row of one query has the other keys in a cache that ONNX Runtime writes in
-place (both engines get memory of their own for it). `open`: all lengths are dimensions of the call, compiled once.
+place (both engines get separate memory for it). `open`: all lengths are dimensions of the call, compiled once.
 
 Engines take turns, after a pause in which the other's threads fall asleep; a time is the least of the rounds. Bar: each row at most 0.8 times ONNX
 Runtime's.

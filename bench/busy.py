@@ -5,7 +5,7 @@
     python bench/busy.py --check    # exit code 1 where a bar is missed
 
 Two threads on two processors, one of which is loaded. Bar: our median with two threads is at most 1.3 times the better of ours with one thread
-and ONNX Runtime's with two. Each engine runs in a process of its own, in turns, with the neighbour that the others had.
+and ONNX Runtime's with two. Each engine runs in a separate process, in turns, with the neighbour that the others had.
 """
 
 from __future__ import annotations

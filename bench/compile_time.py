@@ -64,7 +64,7 @@ def child(name: str, engine: str, threads: int) -> int:
 
 
 def measure(name: str, engine: str, threads: int) -> dict | None:
-    """One cold compile in a process of its own; None where it failed, with the reason on standard error."""
+    """One cold compile in a separate process; None where it failed, with the reason on standard error."""
     models.load(name)  # writes the file, if it must be written, outside the measured process
     with tempfile.TemporaryDirectory() as cold:
         python = str(Path(__file__).resolve().parent.parent / "python")

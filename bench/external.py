@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call of other people's code costs in a compiled model: a region of a plug-in in C, and one of `ccompiler`.
+"""The cost of a call of other people's code in a compiled model: a region of a plug-in in C, and one of `ccompiler`.
 
     python bench/external.py [--check]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call across the language border costs, beside apache-tvm-ffi, pybind11 and nanobind.
+"""The cost of a call across the language border, beside apache-tvm-ffi, pybind11 and nanobind.
 
 All in one process and in turns; a figure is the median over the rounds, a peer's its best form (typed or not). Peers that are not
 installed are left out. `--check` makes a missed bar exit code 1. Bars (issue of the object system): calls with integers at most
@@ -181,7 +181,7 @@ def cases(peers: dict) -> dict[str, dict[str, list]]:
     nodes = [baton.relay.var(f"x{i}") for i in range(10_000)]
     array = baton.convert(nodes)
     add("iterate 10,000", "baton", each("for x in a: pass", a=array))
-    # An Array that Python has not looked into: what its objects would cost, made one by one, stands beside it.
+    # An Array that Python has not looked into: what its objects would cost, made one by one, is beside it.
     add("iterate 10,000", "baton, first time", each("for x in fresh: pass", a=array, before="fresh = a[:]"))
     add("iterate 10,000", "baton, kept", each("[x for x in fresh]", a=array, before="fresh = a[:]"))
     add("iterate 10,000", "list", each("for x in a: pass", a=nodes))
@@ -234,7 +234,7 @@ def measure(all_cases, rounds: int, calls: int) -> dict:
 
 
 def judge(results: dict) -> list[str]:
-    """What misses its bar, in words."""
+    """Returns the values that miss their bars, in words."""
     missed = []
     for case, times in results.items():
         for peer, bar in BARS.get(case, {}).items():

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the semantic guard costs beside a plain compile, and what it says of real models.
+"""The cost of the semantic guard beside a plain compile, and what it says of real models.
 
     python bench/guard.py                      # MiniLM: bar of 2 times the plain compile
     python bench/guard.py --models all --check # ten models: no alarm is the bar too
 
 Each figure is of a fresh process, in turns, the least of some rounds: reading the model and compiling it, as `baton compile` does.
-The ratio of processor time (the median) stands beside it: that one holds on a busy machine too.
+The ratio of processor time (the median) is beside it: that one holds on a busy machine too.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `import baton` costs beside `import numpy`: fresh processes in turns. The bar is 150 ms more."""
+"""The cost of `import baton` beside `import numpy`: fresh processes in turns. The bar is 150 ms more."""
 
 from __future__ import annotations
 

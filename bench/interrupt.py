@@ -57,7 +57,7 @@ def chain(calls: int) -> str:
 
 
 def works(calls: int) -> dict[str, Callable[[], object]]:
-    """What takes long: name -> what runs it once."""
+    """Long work: name -> function that runs it once."""
     import baton
     from baton import relay
     from baton.runtime.vm import VirtualMachine

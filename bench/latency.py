@@ -56,7 +56,7 @@ def describe(result: dict, peak: float | None) -> str:
 
 
 def judge(results: list[dict]) -> list[str]:
-    """What misses its bar, in words. NaN misses every bar."""
+    """Returns the values that miss their bars, in words. NaN misses every bar."""
     missed = []
     headline = [r for r in results if r["model"] in models.HEADLINE and "ratio_median" in r]
     if headline:

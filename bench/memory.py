@@ -6,7 +6,7 @@
     python bench/memory.py --check        # exit code 1 where a bar is missed
 
 Models are generated, of 125 to 256 MB (beside less than that the 40 MB of the compiler's own code would count): float32 weights in the file and beside it, weights of 8 bits in each form that quantizers
-write, tied weights. Each is compiled, saved and run in processes of its own. Peak: the most memory that the compiler's process had
+write, tied weights. Each is compiled, saved and run in separate processes. Peak: the most memory that the compiler's process had
 (VmHWM) beyond what it had after `import baton`, over the file; bar 1.3. Artifact: its bytes over those of the file; bar 1.05. Private:
 memory of the process that runs it which no other process shares (RssAnon), beyond what it had before, over the file; bar 0.1.
 ONNX Runtime's figure is VmHWM of a process that makes a session and runs it once, likewise over the file.

@@ -162,7 +162,7 @@ class _Samples:
 
 
 def _by_tools(proto, quantize: Callable[[Path, Path], None]):
-    """What `quantize(from, to)` makes of the model after ONNX Runtime's basic optimizations, which fold batch normalisation."""
+    """Returns the result of `quantize(from, to)` for the model after ONNX Runtime's basic optimizations, which fold batch normalisation."""
     import onnx
     import onnxruntime
     from onnx import version_converter

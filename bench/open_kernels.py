@@ -133,7 +133,7 @@ class Kernel:
 
 
 def seconds(run, arguments, rounds=5) -> float:
-    """Of the fastest of several series of calls, each two milliseconds or more."""
+    """The fastest of several series of calls, each two milliseconds or more."""
     calls, start = 0, time.perf_counter()
     while time.perf_counter() - start < 2e-3:
         run(*arguments)

@@ -60,7 +60,7 @@ def body_of(nodes, carried, outputs):
 
 @row("embedding bag, 64 bags of 1,000")
 def embedding_bag():
-    """What PyTorch's exporter writes for nn.EmbeddingBag: a Loop over the bags."""
+    """The export of nn.EmbeddingBag by PyTorch: a Loop over the bags."""
     n, bags, width = 1000, 64, 64
     offsets = np.sort(RNG.integers(0, n, bags)).astype("int64")
     offsets[0] = 0

@@ -139,7 +139,7 @@ def speed(case: Case, threads: int, rounds: int) -> list[str]:
 
 
 def first(case: Case, rounds: int) -> list[str]:
-    """What the first result of a shape takes beyond the steady state, once memory is reserved: of shapes that never came."""
+    """The time that the first result of a shape takes beyond the steady state, once memory is reserved: of shapes that never came."""
     model = case.compile()
     model.reserve(**case.largest())
     order = sorted(case.shapes, key=np.prod)
@@ -183,7 +183,7 @@ def resident() -> int:
 
 
 def over_shapes(path: str, count: int) -> None:
-    """In a process of its own: many calls of a saved model by the runtime alone; what they took, as JSON."""
+    """In a separate process: many calls of a saved model by the runtime alone; what they took, as JSON."""
     import baton
 
     before = resident()
@@ -262,7 +262,7 @@ def main() -> int:
     if "BATON_NUM_THREADS" in os.environ and os.environ["BATON_NUM_THREADS"] == args.threads:
         return measure(args, int(args.threads))
     failed = 0
-    for threads in args.threads.split(","):  # each number in a process of its own: the pool is made once
+    for threads in args.threads.split(","):  # each number in a separate process: the pool is made once
         command = [sys.executable, *sys.argv, "--threads", threads]
         failed |= subprocess.run(command, env={**os.environ, "BATON_NUM_THREADS": threads}, check=False).returncode
     return failed

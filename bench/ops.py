@@ -28,7 +28,7 @@ PAUSE_S = 0.03
 ASLEEP_BAR, SPINNING_BAR, ROW_BAR = 1.0, 1.1, 1.5
 SLOWEST_S = 0.25  # rows above get fewer rounds
 
-#: Rows that may stand above ROW_BAR, and why (docs/design/figures.md has the long form).
+#: Rows that may be above ROW_BAR, and why (docs/design/figures.md has the long form).
 EXPLAINED: dict[str, str] = {
     "Range to 10000": "the length is a value: the loop interpreter runs it",
     **dict.fromkeys(

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 SIZES = (1_000, 10_000, 100_000)
 EXPONENT = 1.1
-# What a pass may take at 100,000 calls, in seconds.
+# The bound of a pass at 100,000 calls, in seconds.
 BARS = {
     "parse": 0.3, "print": 0.15, "InferType": 0.25, "EliminateCommonSubexpr": 0.1, "DeadCodeElimination": 0.1, "FuseOps": 0.3,
     "ToANormalForm": 0.3, "FoldConstant over scalars": 1.0,
@@ -39,7 +39,7 @@ TVM = {
     "EliminateCommonSubexpr": "EliminateCommonSubexpr", "DeadCodeElimination": "DeadCodeElimination", "FoldConstant": "FoldConstant",
     "CanonicalizeBindings": "CanonicalizeBindings", "ToNonDataflow": "ToNonDataflow",
 }  # fmt: skip
-# Passes that need what these programs have not: arguments, devices, gradients, other targets.
+# Passes that need parts which these programs lack: arguments, devices, gradients, other targets.
 LEFT_OUT = {"PrintIR"}
 
 

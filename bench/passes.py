@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What running passes costs beyond the passes. Each row of BENCHES is a function that gives (what, value, unit, bar).
+"""The cost of running passes beyond the passes. Each row of BENCHES is a function that gives (what, value, unit, bar).
 
 python bench/passes.py                 # all
 python bench/passes.py manager --check # one, exit code 1 if a bar is missed
@@ -109,7 +109,7 @@ def patterns() -> Iterator[Row]:
     from baton.relay.dataflow_pattern import DFPatternCallback, dominates, is_constant, is_op, rewrite, wildcard
 
     def program(n):
-        """Of each 4 nodes one reshape that does nothing; the rest stays."""
+        """One reshape in 4 nodes that does nothing; the rest stays."""
         x, two = relay.var("x", shape=(4, 4)), relay.const(2.0)
         body = x
         for _ in range(n // 4):
@@ -145,7 +145,7 @@ def patterns() -> Iterator[Row]:
 def history() -> Iterator[Row]:
     """Every step over MiniLM (its package is needed) by two readings of "at most 1.5 times the last module plus changed nodes":
     1.5 times both; and 1.5 times the last module alone beyond what changed, where a node that is written anew but says what the
-    step was given is no change."""
+    step was given is not a change."""
     import baton as tvm
     from baton._ffi import get_global_func
     from baton.demo.minilm import find_minilm

@@ -39,7 +39,7 @@ _ALARM = 1e-2
 
 
 def version(peer: str) -> str:
-    """Of the package that is installed."""
+    """The path of the installed package."""
     from importlib import metadata
 
     return metadata.version({"tvm": "apache-tvm"}.get(peer, peer))

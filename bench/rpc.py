@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What remote sessions cost: a call, calls at the same time, 64 MB each way, a new session; beside plain TCP and bare TLS of the same run.
+"""The cost of remote sessions: a call, calls at the same time, 64 MB each way, a new session; beside plain TCP and bare TLS of the same run.
 
 `python bench/rpc.py` starts `baton-rpc-server` on a Unix socket and on loopback with a key. `--quick` measures less. `--check` makes a missed
 bar exit code 1. apache-tvm and grpcio are measured too where they are installed.
@@ -45,7 +45,7 @@ def percentiles(action, count: int) -> tuple[float, float]:
 
 
 class Echo:
-    """A peer in a process of its own: it echoes 64 bytes, and takes and gives bulk; over TCP, or TLS 1.3 with a certificate."""
+    """A peer in a separate process: it echoes 64 bytes, and takes and gives bulk; over TCP, or TLS 1.3 with a certificate."""
 
     PROGRAM = """
 import socket, ssl, sys
@@ -250,7 +250,7 @@ def other_systems(rows: dict, folder: str, scale: float) -> None:
 
 
 def bars(rows: dict) -> list[tuple[str, bool]]:
-    """What section 8 of the design asks for."""
+    """The bars of section 8 of the design."""
     found = [
         ("unix call at most 2 TCP echoes", rows["unix call us"][0] <= 2 * rows["TCP echo us"][0]),
         ("tls call at most 4 TCP echoes", rows["tls call us"][0] <= 4 * rows["TCP echo us"][0]),

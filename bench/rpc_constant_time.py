@@ -2,7 +2,7 @@
 """Whether the comparison of secrets tells by its time where they differ: Welch's t between a secret that is equal, and those that differ in
 the first byte, in the middle, in the last (the bar: below 4.5).
 
-`python bench/rpc_constant_time.py` measures `SameSecret` where it lies in libbaton_rpc.so, and `hmac.compare_digest` with what a proxy
+`python bench/rpc_constant_time.py` measures `SameSecret` in place in libbaton_rpc.so, and `hmac.compare_digest` with what a proxy
 compares; of that the equal secret is left out, since True takes Python another time than False, which is the answer anyway. The classes alternate at random, the clock is the processor's counter, and t is taken at several crops of the slowest
 measurements, as dudect does (Reparaz, Balasch, Verbauwhede: Dude, is my code constant time?, 2017). A comparison that stops at the first
 difference is measured too: where its t is small the clock sees nothing. `--check` makes a miss exit code 1. It needs a C compiler, and a

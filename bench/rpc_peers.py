@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call over other remote systems, for `bench/rpc.py`: grpcio with TLS, apache-tvm. Each server is a process of its own; what is not
+"""A call over other remote systems, for `bench/rpc.py`: grpcio with TLS, apache-tvm. Each server is a separate process; what is not
 installed is not measured."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
 
 class Peer:
-    """A server in a process of its own; its port is the last word of its first line."""
+    """A server in a separate process; its port is the last word of its first line."""
 
     def __init__(self, program: str, *arguments: str):
         command = [sys.executable, "-c", program, *arguments]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one tracker process serves, and the tracker's logic under a simulated week.
+"""The load that one tracker process serves, and the tracker's logic under a simulated week.
 
 `python bench/rpc_tracker.py` starts a tracker with a journal and a process that plays servers and clients, and counts lease operations a
 second: requests granted (known-answer run, journal flush and all), renewals and releases. The bar is 2,000 a second on two cores.

@@ -132,7 +132,7 @@ def turns(runs: dict, rounds: int) -> dict[str, float]:
 
 
 def alone(folder: Path) -> None:
-    """In a process of its own: every saved model with its inputs by the runtime; results beside them, and whether a compiler was loaded."""
+    """In a separate process: every saved model with its inputs by the runtime; results beside them, and whether a compiler was loaded."""
     import baton
 
     for path in sorted(folder.glob("*.so")):
@@ -145,7 +145,7 @@ def alone(folder: Path) -> None:
 
 
 class Run:
-    """What became of a file: `faults` in words, `ratios` of least times by their names."""
+    """The result of a file: `faults` in words, `ratios` of least times by their names."""
 
     def __init__(self, package: Package, file: File, args):
         self.package, self.file, self.args = package, file, args

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ONNX Runtime's own tools make of ten models, compiled by Baton and compared with ONNX Runtime on the same file.
+"""The output of ONNX Runtime's own tools for ten models, compiled by Baton and compared with ONNX Runtime on the same file.
 
     python bench/tools_graphs.py
     python bench/tools_graphs.py --only bert --show   # the operators of every graph too

@@ -9,7 +9,7 @@ sizes: one encoder for 16 pairs of batch and length: recompilations after the se
 (geometric mean 1.15). call: microseconds of a call of three small tensors over backend "eager" (bar 3). cold: seconds from a module to the result of its first call
 over Inductor's with an empty cache (0.2). models: times with frozen weights over Inductor's with `freezing`, float32, two threads (geometric
 mean 0.85, none above 1.0). training: a step of Adam over eager's (1.0) and Inductor's (1.1), and that losses of 20 steps are eager's
-(1e-4). Each engine has a process of its own; they take turns. Inductor needs a C++ compiler; ResNet-50 and MobileNetV3 need torchvision.
+(1e-4). Each engine has its own process; they take turns. Inductor needs a C++ compiler; ResNet-50 and MobileNetV3 need torchvision.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def parameters(steps):
 
 
 def loop_module(steps):
-    """@loop calls itself until it has taken all steps; a scalar counter would be as good, this one is an index as it stands."""
+    """@loop calls itself until it has taken all steps; a scalar counter would be as good, this one is an index."""
     w, u = weights()
     kind = relay.TensorType((1, HIDDEN), "float32")
     names = n, xs, h, c = parameters(steps)

@@ -2,7 +2,7 @@
 """Wide programs: a tuple of 1,000,000 fields, 100,000 functions, 10,000 outputs, 5000 inputs, a match of 10,000 clauses. Everything
 that takes a program takes them, in time that grows with their size: each step is timed at a tenth of the size and at the whole, and its
 exponent told. Times are seconds that the processor spends in the process; pages that the system clears, which small programs find used
-before, are left out. What no longer fits the caches takes more a node, so exponents a little over 1 are linear.
+before, are left out. Work beyond the caches takes more a node, so exponents a little over 1 are linear.
 
     python bench/wide.py                     # all, at full size
     python bench/wide.py --shapes outputs    # one of them: tuple, functions, outputs, inputs, clauses

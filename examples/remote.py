@@ -45,7 +45,7 @@ def network(rng):
 
 
 def missing(machine):
-    """What the machine lacks to emulate another one, as a command that installs or builds it; None if nothing."""
+    """Missing parts of the machine for emulating another one, as a command that installs or builds it; None if nothing."""
     _, debian, qemu = MACHINES[machine]
     if not shutil.which(qemu) or not shutil.which(f"{debian}-g++"):
         return f"apt-get install --no-install-recommends qemu-user g++-{debian}"

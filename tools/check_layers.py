@@ -197,7 +197,7 @@ ABOUT = {
         "nn.batch_matmul",
         "nn.contrib_matmul_permuted",
     },
-    # What PlanDevices is made of.
+    # Parts of PlanDevices.
     "src/relay/transform/device_constraints.cpp": {"on_device", "device_copy"},
     "src/relay/transform/device_rewrite.cpp": {"on_device", "device_copy"},
     "src/relay/transform/plan_devices.cpp": {"on_device", "device_copy"},
@@ -238,7 +238,7 @@ TRICK_HOMES = (
     "src/relay/expr/expr_index.",
     "include/baton/relay/node_list.h",
 )
-# Kinds with a backend of their own, and where each is named besides its folders: DLPack's names of devices.
+# Kinds with their own backend, and where each is named besides its folders: DLPack's names of devices.
 KIND = re.compile(r'"(opencl|cuda|metal|vulkan|rocm|webgpu)"')
 KIND_LISTS = ("src/runtime/device_api.cpp", "src/python/plain_values.cpp", "src/ir/target.cpp")
 # How many lines with a trick are left elsewhere, by the beginning of the path. A number may only be lowered.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes of files, functions and classes, for the rule `size` of check_layers.py. Standard library only.
 
-C++ is read by its braces: what stands before a `{` says what it opens. Bodies that a preprocessor condition states twice may mislead it.
+C++ is read by its braces: the text before a `{` says what it opens. Bodies that a preprocessor condition states twice may mislead it.
 """
 
 import ast
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 MAX_FILE, MAX_FUNCTION, MAX_CLASS = 700, 100, 400
 
-# What is larger today, with the lines it may have: entries may only shrink, and go when they are not needed.
+# Things that are larger today, with the lines it may have: entries may only shrink, and go when they are not needed.
 ALLOWED = {
     "src/relay/op/image/grid.cpp::LowerGridSample": 101,
     "src/relay/transform/convert_layout.cpp::Converter": 430,
@@ -123,7 +123,7 @@ def measured(path):
 
 
 def too_large(path, text):
-    """What is above the limits in a file."""
+    """Returns what is above the limits in a file."""
     lines = text.splitlines()
     if len(lines) > MAX_FILE and not is_table(lines):
         yield Size(path, 1, "file", "", len(lines))

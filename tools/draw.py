@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws a flow of stages as SVG from text: `python3 tools/draw.py docs/design/architecture.txt` writes the .svg beside it.
 
-A line `= stage | where` begins a box; the lines below it stand in the box; `> step | folder` is the arrow to the next box.
+A line `= stage | where` begins a box; the lines below it are in the box; `> step | folder` is the arrow to the next box.
 """
 
 import sys

@@ -22,9 +22,9 @@ _BEGIN = r"(?:^|(?<=[.:;?!] )|(?<=[.:;?!]\n)|(?<=\| )|(?<=\*\* ))(?:[-*>]+ |\d+\
 PATTERNS = (
     ("What ...", re.compile(_BEGIN + r"(?:What|That which|Those that|Those which|Whatever)\b(?![^.;]*\?)"), "begin with the subject"),
     ("Of the ...", re.compile(_BEGIN + r"Of (?:the|a|an|each|those|these|its|two|several|all|what|which)\b"), "begin with the subject"),
-    ("stands", re.compile(r"\b(?:stands?|stood)\b(?! (?:for|alone|still|out|in for)\b)", re.IGNORECASE), "is, or is written"),
+    ("stands", re.compile(r"\b(?:stands?|stood)\b(?!-| (?:for|alone|still|out|in for)\b)", re.IGNORECASE), "is, or is written"),
     ("lies", re.compile(r"\b(?:lies|lay)\b(?! out\b)", re.IGNORECASE), "is, or begins"),
-    ("of its own", re.compile(r"\bof (?:its|their|his|our|your) own\b", re.IGNORECASE), "its own X, or a separate X"),
+    ("of its own", re.compile(r"\bof (?:its|their|our) own\b", re.IGNORECASE), "its own X, or a separate X"),
     (
         "is no",
         re.compile(

@@ -2,7 +2,7 @@
 """The layers of python/baton: which module may import which. `tools/check_layers.py` runs this; standard library only.
 
 Every import counts, at the top of a module or in a function, and so does a text that is the path of a module ("baton.relay" for
-`importlib.import_module`), and the name of a global function ("relay.build" for `get_global_func`). What is not counted: a package that
+`importlib.import_module`), and the name of a global function ("relay.build" for `get_global_func`). Not counted: a package that
 gives its own submodules on demand.
 """
 
@@ -53,7 +53,7 @@ NAMESPACES = {
 }
 MODULE_TEXT = re.compile(r"baton(\.\w+)+(:\w+)?")
 COMPAT, TABLES, FRONT = "baton.tvm", "baton.tvm.tables", "baton"
-# Those that may ask for old spellings, besides baton/__init__.py: the package of these itself, and what writes stubs of them.
+# Modules that may ask for old spellings, besides baton/__init__.py: the package of these itself, and what writes stubs of them.
 MAY_ASK = (COMPAT, "baton.describe")
 
 
@@ -100,7 +100,7 @@ def imports(tree, module, is_package, known):
 
 
 def global_functions(tree):
-    """(line, name) of the global functions that a module asks for, as far as the names stand in it."""
+    """(line, name) of the global functions that a module asks for, as far as it has the names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args and getattr(node.func, "id", getattr(node.func, "attr", "")) in ("get_global_func", "_init_api"):
             name = node.args[0].left if isinstance(node.args[0], ast.BinOp) else node.args[0]
@@ -142,7 +142,7 @@ def old_names(tree, module, is_package, names):
 
 
 def cycles(graph):
-    """Sets of modules that import each other, by way of others or not (Tarjan's algorithm, with a stack of its own)."""
+    """Sets of modules that import each other, by way of others or not (Tarjan's algorithm, with an explicit stack)."""
     index, low, stack, found = {}, {}, [], []
     for root in sorted(graph):
         if root in index:

@@ -99,7 +99,7 @@ class Runner:
         }
 
     def compare(self, what, expected, printed):
-        """What the page is to show."""
+        """Returns the text that the page is to show."""
         if agrees(expected, printed):
             return expected
         if self.write:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user does first with the installed package, each step as its own program; ends with exit code 1 at the first thing that fails.
+"""A user's first steps with the installed package, each step as its own program; ends with exit code 1 at the first thing that fails.
 
 try_wheel.py                         in an environment that has the wheel and NumPy alone; run by `./dev wheel`
 try_wheel.py --portable DIST         the wheels of `./dev wheel --portable --runtime` in the folder DIST, in all of these ways:

@@ -46,7 +46,7 @@ CHIP = {
 }
 
 
-# ---- What runs where the model runs: the runtime alone.
+# ---- Code where the model runs: the runtime alone.
 class Program:
     """The instructions of a region, and the constants that they read."""
 
@@ -76,7 +76,7 @@ def load(data):
 baton.register_func("runtime.module.loadbinary_toy", load, override=True)
 
 
-# ---- What runs where the model is compiled.
+# ---- Code where the model is compiled.
 def takes(expr):
     """Whether the chip has an instruction for a call."""
     attrs = expr.attrs

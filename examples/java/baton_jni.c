@@ -172,7 +172,7 @@ static Lent* LendTensor(JNIEnv* env, jobject value) {
   return t;
 }
 
-/* What it makes is owned: an object is released, `*scratch` freed by the caller. */
+/* The caller owns the result: an object is released, `*scratch` freed by the caller. */
 static int ToBaton(JNIEnv* env, jobject value, BatonValue* v, void** scratch) {
   memset(v, 0, sizeof *v);
   *scratch = NULL;

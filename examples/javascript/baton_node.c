@@ -331,7 +331,7 @@ static napi_value FromBaton(napi_env env, const BatonValue* v) {
   return out;
 }
 
-/* ---- What the module has */
+/* ---- The module */
 
 static bool Text(napi_env env, napi_value value, char* out, size_t size) {
   if (napi_get_value_string_utf8(env, value, out, size, NULL) == napi_ok) return true;

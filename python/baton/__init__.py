@@ -64,7 +64,7 @@ _place_classes(
     },
     ["baton.ir", "baton.tir", "baton.te", "baton.relay", "baton.target"],
 )
-# What lower layers ask of higher ones, without knowing them.
+# Answers of higher layers to lower ones, which do not know them.
 _answer(
     {
         "_ffi.attrs_doc": "baton.ir.op:attrs_doc",

@@ -61,7 +61,7 @@ def entries() -> list[dict]:
 
 
 def events() -> list[dict]:
-    """What became of look-ups in this process, the oldest first: `what` (hit, miss, kept, not kept, evicted), of a miss `reason` (a key of
+    """Look-ups in this process, the oldest first: `what` (hit, miss, kept, not kept, evicted), of a miss `reason` (a key of
     `MISSES`) and `why`, `name` of the entry, `functions` (how many it has) and `first` of them, `time`, `process`."""
     return json.loads(str(_ask("Events")))
 
@@ -113,7 +113,7 @@ def export(path: str | os.PathLike) -> int:
 
 def import_file(path: str | os.PathLike) -> int:
     """Takes in the entries of a file that `export` wrote; gives their number. Code in them is run as if it were compiled here: import what
-    you would run. Raises ValueError, with nothing taken in, for a file that is no export or is damaged."""
+    you would run. Raises ValueError, with nothing taken in, for a file that is not an export or is damaged."""
     names, index = [], None
     for name, data in _members(path):
         if name == _INDEX:

@@ -47,7 +47,7 @@ class CompileError(BatonError):
 class ParseError(CompileError, SyntaxError):
     """A text that does not follow the grammar."""
 
-    __init__ = SyntaxError.__init__  # RuntimeError, which is nearer, has one of its own
+    __init__ = SyntaxError.__init__  # RuntimeError, which is nearer, has another
 
 
 @register_error
@@ -188,7 +188,7 @@ def own_class(error):
 
 
 def did_you_mean(name, known):
-    """ "; did you mean `x`?" with the nearest of the names that there are, or "" where none is near. Of a dict its value is shown."""
+    """ "; did you mean `x`?" with the nearest of the names that there are, or "" where none is near. A dict's value is shown."""
     import difflib
 
     known = known if isinstance(known, dict) else {n: n for n in known}

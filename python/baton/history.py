@@ -69,7 +69,7 @@ class Step:
         return None if self.after is None else self._history._nodes(self.after)
 
     def diff(self, fmt: str = "unified") -> str:
-        """What it changed; as `History.diff`."""
+        """Returns its changes; as `History.diff`."""
         return self._history.diff(self, fmt=fmt)
 
     def __repr__(self):
@@ -89,8 +89,8 @@ class History(PassInstrument):
         other = h.rerun(from_="FuseOps", skip=["FoldConstant"])
         other.module
 
-    IR is immutable, so steps share what did not change. It may also stand among the instruments of a PassContext. A pass that
-    throws leaves a step with `status` "failed" and its error. What it holds lives as long as it does; `clear()` lets go.
+    IR is immutable, so steps share what did not change. It may also be among the instruments of a PassContext. A pass that
+    throws leaves a step with `status` "failed" and its error. Its steps live as long as it does; `clear()` lets go.
     """
 
     def __init__(self, name: str = "History"):
@@ -245,10 +245,10 @@ class History(PassInstrument):
         return json.dumps(rows, indent=1)
 
     def cost(self) -> dict[str, int]:
-        """What all steps hold together, each object counted once, beside the first and the last module alone: `objects`, `bytes`
+        """Returns the size of all steps together, each object counted once, beside the first and the last module alone: `objects`, `bytes`
         of them, `tensor_bytes`; `copies`, of the objects those that only say what another one says, and `copied_bytes`;
         each with `first_` and `last_` before it. With `made_`: what steps put into modules, their own and those that they gave to
-        steps within, that had not been in those before; `made_copies` are those that are no change, since what the step was given
+        steps within, that had not been in those before; `made_copies` are those without a change, since what the step was given
         says the same."""
         names, steps = ("objects", "bytes", "tensor_bytes", "copies", "copied_bytes"), self.steps
         measure, up_to = get_global_func("ir.MemoryFootprint"), get_global_func("ir.MemoryFootprintUpTo")
@@ -285,7 +285,7 @@ class History(PassInstrument):
     def rerun(self, from_, skip=()) -> History:
         """Runs what came from a step on, that step included, on the module that it was given; gives a new History, whose
         `module` is the result. skip: names of passes to leave out wherever a sequence lists them (a pass that another one needs
-        runs before it all the same). Contexts are those of the steps. ValueError for a step within a pass that is no sequence."""
+        runs before it all the same). Contexts are those of the steps. ValueError for a step within a pass other than a sequence."""
         if isinstance(skip, str) or not all(isinstance(name, str) for name in skip):
             raise TypeError(f"skip takes a list of names of passes, got {skip!r}")
         step = from_ if isinstance(from_, Step) else self._listed(from_)

@@ -18,7 +18,7 @@ from .ir.instrument import (
 
 
 def __getattr__(name):
-    # The guard is a package of its own, which most programs never load.
+    # The guard is a separate package, which most programs never load.
     if name in ("SemanticGuard", "SemanticGuardError"):
         from . import guard
 

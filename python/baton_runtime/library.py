@@ -167,7 +167,7 @@ CONVERTERS = []
 
 
 def to_value(value, kept):
-    """A value for a call. What it lends is kept alive in the list `kept`."""
+    """A value for a call. The list `kept` owns the parts that it lends."""
     out = _Value()
     if value is None:
         return out

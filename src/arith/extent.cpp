@@ -266,7 +266,7 @@ ConstIntBound Times(const ConstIntBound& a, const ConstIntBound& b) {
 ConstIntBound BoundOf(const Poly& p);
 ConstIntBound BoundOfAtom(const PrimExpr& e) {
   if (const auto* v = e.as<tir::VarNode>()) {
-    // Of a variable that is declared to be an integer nothing is known.
+    // Nothing is known of a variable that is declared to be an integer.
     return v->type_annotation.as<PrimTypeNode>() ? ConstIntBound{} : ConstIntBound{0, kPlusInf};
   }
   if (const auto* d = e.as<tir::FloorDivNode>()) {

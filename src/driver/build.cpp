@@ -205,7 +205,7 @@ BATON_REGISTER_GLOBAL("driver.SetState").set_body_typed([](IRModule m, Map<Strin
 BATON_REGISTER_GLOBAL("driver.SetDonated").set_body_typed([](IRModule m, Array<String> names) {
   return WithMain(m, WithAttr(MainOf(m), kDonated, Any(names)));
 });
-/// What callers call the unknown extents of main's inputs.
+/// Names for callers of the unknown extents of main's inputs.
 BATON_REGISTER_GLOBAL("driver.NameInputs").set_body_typed([](IRModule m, Map<String, Array<String>> names) {
   return WithMain(m, WithAttr(MainOf(m), kInputExtents, Any(names)));
 });

@@ -16,7 +16,7 @@
 namespace baton::driver {
 namespace {
 
-/// What a model becomes, a line a step.
+/// The steps of a model's compilation, a line each.
 IRModule ToGroups(const IRModule& mod, const Targets& targets) {
   With<Target> scope(targets.first());
   const IRModule checked = ForTheseTargets(mod, targets);

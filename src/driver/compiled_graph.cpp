@@ -17,7 +17,7 @@ IRModule LowerTir(const IRModule& mod, const Target& target) {
   for (const auto& [var, func] : mod->functions) {
     (func->HasNonzeroAttr("model_entry") ? entries : others).Set(var, func);
   }
-  // Lowering is not a matter of choice: a context of its own, in which instruments that observe see its passes, but the
+  // Lowering is not a matter of choice: a separate context, in which instruments that observe see its passes, but the
   // user's level, disabled passes and `should_run` do not count. Functions are independent: two threads at least.
   transform::PassContext outer = transform::PassContext::Current();
   transform::PassContext inner = transform::PassContext::Make(4, {}, {}, {}, outer->config);

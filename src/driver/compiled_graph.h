@@ -16,7 +16,7 @@ namespace baton::driver {
 /// Runs the TIR pipeline of the target's backend over each PrimFunc but the entries of models.
 IRModule LowerTir(const IRModule& mod, const Target& target);
 
-/// A constant that can be made again: where it lies among the constants, and the PackedFunc that gives it.
+/// A constant that can be made again: its place among the constants, and the PackedFunc that gives it.
 struct RemadeConstant {
   uint64_t offset;
   runtime::PackedFunc source;
@@ -41,7 +41,7 @@ struct CompiledGraph {
   NDArray constants;
   runtime::ExecutableDesc desc;
 };
-/// What a model's inputs and outputs stand for, where a front end says that they are no numbers: JSON for bindings.
+/// The meaning of a model's inputs and outputs that are not numbers to a front end: JSON for bindings.
 std::string FormsOf(const relay::Function& main);
 CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads,
                            const DebugOptions& debug = {});

@@ -138,7 +138,7 @@ class CompiledModule : public runtime::ModuleNode {
     desc_.constants_bytes = made_->host.constants.bytes;
   }
 
-  /// What takes the module itself, once there is one.
+  /// Makes the parts that hold the module itself.
   void Connect(const runtime::Module& self) {
     if (is_program()) {
       auto exe = std::make_shared<vm::Executable>();

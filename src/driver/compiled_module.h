@@ -9,7 +9,7 @@
 
 namespace baton::driver {
 
-/// What a module became, stage by stage. A stage that there was not is null.
+/// The results of compiling a module, stage by stage; null for a stage that was left out.
 struct Stages {
   IRModule relay;                        ///< behind all passes over Relay
   IRModule loops;                        ///< PrimFuncs as they were given

@@ -55,7 +55,7 @@ class Relocator : public relay::ExprMutator {
     Array<Expr> args;
     for (const Expr& a : op->args) args.push_back(VisitExpr(a));
     n->args = args;
-    n->checked_type_ = op->checked_type_;  // a copy has none of its own
+    n->checked_type_ = op->checked_type_;  // a copy has none
     if (auto it = spans_.find(op); it != spans_.end()) n->span = it->second;
     return Call(n);
   }

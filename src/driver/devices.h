@@ -25,13 +25,13 @@ int64_t FallbackDevice(const std::vector<DeviceTarget>& targets);
 /// The target of code for the host: one of these, else this machine's.
 Target HostOf(const std::vector<DeviceTarget>& targets);
 
-/// What code is made for.
+/// The targets of code.
 struct Targets {
   Target host;
   std::vector<DeviceTarget> devices;  ///< of a program that is planned; none: the host runs all of it
 
   bool planned() const { return !devices.empty(); }
-  /// What passes over Relay see: each region has its own.
+  /// The targets for passes over Relay: each region has its own.
   const Target& first() const { return planned() ? devices[0].target : host; }
   /// Of one device; one that is not the host has the host beside it.
   static Targets Of(const Target& target);

@@ -94,7 +94,7 @@ class Pairing {
   }
   static std::string NameOf(const StepUse& s) { return s.function.defined() ? OperatorsOf(s.function, 60) : "a copy"; }
 
-  /// What keeps an output from lying in an input's memory; empty: nothing.
+  /// Returns the reason why an output cannot be in an input's memory; empty: it can.
   std::string Obstacle(int input, int output) const {
     if (io_[static_cast<size_t>(output)].state) return "is a state, which stays with its session";
     int read = -1, written = -1;

@@ -21,7 +21,7 @@ struct DonationSide {
   TensorType type;
   bool state = false;  ///< stays with its session
 };
-/// What a step of a graph reads and writes: numbers of inputs, then of outputs behind them; -1 for other memory.
+/// The reads and writes of a step of a graph: numbers of inputs, then of outputs behind them; -1 for other memory.
 struct StepUse {
   relay::Function function;  ///< null: a copy
   std::vector<int> in, out;

@@ -40,7 +40,7 @@ namespace {
 // before.
 constexpr int64_t kInterpretElements = 16 << 10;
 constexpr int64_t kInterpretSteps = 200 << 10;
-/// What both grow by for a function of so many arguments: code of thousands takes the square of them to make.
+/// The growth of both for a function of so many arguments: code of thousands takes the square of them to make.
 int64_t MoreWork(size_t args) {
   const auto n = static_cast<int64_t>(args);
   return n > 255 ? n * n : 0;

@@ -13,7 +13,7 @@
 
 namespace baton::driver {
 
-/// Where a tensor lies.
+/// The place of a tensor.
 struct TensorPlace {
   enum Kind { kIo, kConstant, kArena } kind = kArena;
   int index = 0;      // io slot, constant, or planned buffer
@@ -47,7 +47,7 @@ class GraphValues {
     FlattenSymbolic(type->fields[g->index], &own);
     values_[g] = {nullptr, of.list + before.size(), own.size()};
   }
-  /// Of a tensor.
+  /// The place of a tensor.
   const Leaf& At(const relay::Expr& e) const { return *values_.at(e.get()).list; }
   Leaves LeavesOf(const relay::Expr& e) const {
     Leaves all;

@@ -30,8 +30,8 @@ class KernelTable {
   /// Records the origin of a kernel call, for the text of debug information.
   void NoteOrigin(const GlobalVar& kernel, const std::string& source) { origins_[kernel.get()].push_back(source); }
 
-  /// Lowers them for a processor. `debug` (may be null) writes them down and gives their expressions lines. What they
-  /// need for workspace beyond the stack becomes a last parameter.
+  /// Lowers them for a processor. `debug` (may be null) writes them down and gives their expressions lines. The
+  /// workspace that they need beyond the stack becomes a last parameter.
   Map<GlobalVar, BaseFunc> Lower(const Target& target, DebugSource* debug);
   /// The loops that they are before any lowering.
   Map<GlobalVar, BaseFunc> Loops(const Target& target, DebugSource* debug);

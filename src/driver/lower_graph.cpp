@@ -121,7 +121,7 @@ struct AppendedTo {
   bool copied = false;
 };
 
-/// What steps read and write of inputs and outputs, where `final` says where a tensor lies in the end.
+/// The inputs and outputs that steps read and write; `final` gives the last place of a tensor.
 template <class Final>
 std::vector<StepUse> UsesOf(const std::vector<Step>& steps, const KernelTable& kernels, const Final& final) {
   std::vector<StepUse> uses;
@@ -141,7 +141,7 @@ std::vector<StepUse> UsesOf(const std::vector<Step>& steps, const KernelTable& k
 
 class GraphLowerer {
  public:
-  /// `constants` is shared with other graphs: their data lies before.
+  /// `constants` is shared with other graphs: their data comes before.
   GraphLowerer(KernelTable* kernels, ConstantTable* constants) : kernels_(kernels), constants_(constants) {}
 
   void Run(const Function& main, const std::string& entry) {
@@ -181,7 +181,7 @@ class GraphLowerer {
     for (const auto& [var, segment] : segments_) functions->Set(var, segment);
     *desc = desc_;
   }
-  /// What a device with code of its own does in place of the entry function.
+  /// The steps of a device with its own code in place of the entry function.
   std::vector<vm::KernelStep> Row(Map<GlobalVar, BaseFunc>* sizes, runtime::ExecutableDesc* desc) {
     if (dynamic_) {
       sizes_.Finish(desc_.entry + ".sizes");
@@ -224,7 +224,7 @@ class GraphLowerer {
       if (!from.empty()) kernels_->NoteOrigin(s.kernel, from);
     }
   }
-  /// What its steps are, for people. After Entry, or Row, which has no functions.
+  /// Describes its steps for people. After Entry, or Row, which has no functions.
   GraphSteps Steps() const {
     GraphSteps out{desc_.entry, parts_, {}};
     for (const Step& s : steps_) {
@@ -308,7 +308,7 @@ class GraphLowerer {
     values_.Set(call, {{state.place, type}});
   }
 
-  /// What sessions have to know of states, for the manifest; their results are no outputs.
+  /// The states for sessions, for the manifest; their results are not outputs.
   void States(const Function& main, Leaves* results) {
     const auto inputs = main->GetAttr<Array<int64_t>>(relay::transform::kStateInputs, Array<int64_t>());
     const auto whole = main->GetAttr<Array<int64_t>>(relay::transform::kWholeStates, Array<int64_t>());
@@ -453,7 +453,7 @@ class GraphLowerer {
     return calls;
   }
 
-  /// Workspace of kernels lies behind the planned buffers. They run one after the other, so one place serves all.
+  /// Workspace of kernels comes behind the planned buffers. They run one after the other, so one place serves all.
   void PlaceWorkspace() {
     uint64_t most = 0;
     for (const Step& s : steps_) most = std::max(most, s.kernel.defined() ? kernels_->Workspace(s.kernel) : 0);

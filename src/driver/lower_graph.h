@@ -24,7 +24,7 @@ inline constexpr const char* kDebugFile = "model.relay";
 
 struct LowerOptions {
   codegen::DebugLevel debug = codegen::DebugLevel::kNames;  ///< kLines: instructions say which expression they are of
-  std::string debug_file = kDebugFile;  ///< what the text for expressions without a line of their own is called
+  std::string debug_file = kDebugFile;                      ///< the name of the text for expressions without a line
 };
 
 /// The constants of graphs, each once.
@@ -47,7 +47,7 @@ struct LoweredGraphs {
   std::string debug_source;       ///< the text that debug information points into; empty if none was asked for
 };
 
-/// The same for a device that has code of its own: rows of steps in place of entries.
+/// The same for a device that has its own code: rows of steps in place of entries.
 struct LoweredRows {
   IRModule kernels;                             ///< PrimFuncs, as the device's backend takes them
   IRModule sizes;                               ///< functions of the host, of rows whose sizes come when they run
@@ -67,10 +67,10 @@ struct LoweredModel {
 /// The module's @main; an error where it is not a Relay function.
 relay::Function MainOf(const IRModule& mod);
 
-/// Whether an input has an extent that is no literal, or values that sizes depend on.
+/// Whether an input has an open extent, or values that sizes depend on.
 bool IsDynamicGraph(const relay::Function& main);
 /// True if main is dataflow of primitive functions and views over static tensors, so that it can become one function.
-/// Else `*why` says what stands in the way.
+/// Else `*why` has the reason.
 bool CanLowerGraph(const relay::Function& main, std::string* why);
 LoweredModel LowerGraph(const relay::Function& main, const Target& target, const LowerOptions& options = {});
 /// Several at once; entries are named by the strings. `CanLowerGraph` must hold for each.

@@ -16,7 +16,7 @@ namespace baton::driver {
 /// Attribute of the module that LowerToTIR makes: its Lowering.
 inline constexpr const char* kLowering = "lowering";
 
-/// What lowering leaves beside PrimFuncs: how the entry of a model, or the kernels of a program, are called, and on
+/// The output of lowering beside PrimFuncs: how the entry of a model, or the kernels of a program, are called, and on
 /// what data. A model that is one function is kept in files; a program lives in memory alone.
 struct LoweringNode : Node<LoweringNode, Object> {
   static constexpr const char* _type_key = "driver.Lowering";
@@ -38,7 +38,7 @@ class Lowering : public RefTo<LoweringNode, ObjectRef> {
  public:
   using RefTo::RefTo;
   explicit Lowering(LoweredProgram made);
-  /// Of a module that LowerToTIR made. Throws CompileError for another.
+  /// Returns the lowering of a module that LowerToTIR made. Throws CompileError for another.
   static Lowering Of(const IRModule& mod);
   /// The program; of a model from a file it is read from the description.
   std::shared_ptr<const LoweredProgram> Made() const;

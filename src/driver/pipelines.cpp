@@ -92,7 +92,7 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   // From here on weights are stored in as few bits as were asked for.
   if (const auto asked = AskedWeights()) add(QuantizeWeights(*asked));
   if (const std::optional<DataType> asked = AskedPrecision()) {
-    // From here on products are of the type that was asked for, and so is what lies in memory for them.
+    // From here on products are of the type that was asked for, and so are buffers for them.
     ToMixedPrecisionOptions mixed;
     mixed.mixed_precision_type = *asked, mixed.keep_orig_output_dtype = true;
     add(ToMixedPrecision(mixed));

@@ -12,7 +12,7 @@
 namespace baton::driver {
 
 /// Between import and LowerToTIR: to operators in groups, or where devices are planned to a program whose values have
-/// devices; what stands behind the plan runs within LowerToTIR, on each region for its device.
+/// devices; passes behind the plan run within LowerToTIR, on each region for its device.
 transform::Pass RelayPipeline(const Targets& targets);
 /// From there to PrimFuncs, through the TIR pipeline of each target's backend. `by_name`: each function of the program
 /// can be called.

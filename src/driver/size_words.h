@@ -30,12 +30,12 @@ std::vector<Type> InputTypesOf(const relay::Function& f);
 
 /// Tensor types of a value, tuples flattened; false for other types, and for shapes with unknown extents.
 bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out);
-/// Whether an extent of the shape is no literal.
+/// Whether an extent of the shape is not a literal.
 bool IsDynamic(const TensorType& t);
-/// What must hold of dimensions, as `sizes` says it: "/layer.3/Add: extents seq and past + 1 must be equal".
+/// The conditions on dimensions, as `sizes` says them: "/layer.3/Add: extents seq and past + 1 must be equal".
 std::vector<std::string> GuardTexts(const relay::Function& main);
-/// Variables that the inputs of `main` fix by an extent of their own, in order, then those of values. False if another
-/// one stands in the extents of inputs, or in what types assume; `*why` says which.
+/// Variables that the inputs of `main` fix by an extent alone, in order, then those of values. False if another
+/// one is in the extents of inputs, or in assumptions of types; `*why` says which.
 bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why);
 
 class SizeWords {
@@ -96,8 +96,8 @@ class SizeWords {
   runtime::DynamicShapes shapes_;
 };
 
-/// What the inputs of a function have to agree in, and where they say it the shapes of its results, as a function
-/// `symbol` that computes it. Null where inputs are not named: some are no tensors, or have unknown extents.
+/// The conditions on the inputs of a function, and the shapes of its results where known, as a function
+/// `symbol` that computes it. Null where inputs are not named: some are not tensors, or have unknown extents.
 struct EntryShapes {
   std::vector<runtime::TensorInfo> inputs, outputs;
   runtime::DynamicShapes shapes;

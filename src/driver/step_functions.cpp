@@ -10,7 +10,7 @@
 
 namespace baton::driver {
 
-/// A part of the entry as a function of its own, with parameters of its own: those that buffers of sizes lie in, too.
+/// A part of the entry as a separate function, with further parameters for buffers of sizes.
 tir::PrimFunc OfSteps(const tir::Stmt& steps, const Array<tir::Var>& params, const std::string& symbol) {
   Array<tir::Var> own;
   tir::VarMap rename;
@@ -45,7 +45,7 @@ tir::Stmt Choose(const Array<tir::Stmt>& steps, int64_t begin, int64_t end, cons
                          Choose(steps, middle, end, step));
 }
 
-/// The steps of a part; none of an entry that calls parts, and of what has one step or is no graph.
+/// The steps of a part; none of an entry that calls parts, and of entries of one step or without a graph.
 Array<tir::Stmt> StepsOf(const IRModule& mod, const tir::PrimFunc& f) {
   const auto* seq = f->body.as<tir::SeqStmtNode>();
   if (!seq) return {};

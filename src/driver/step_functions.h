@@ -37,7 +37,7 @@ std::string Postfix(const PrimExpr& formula, const std::function<int32_t(const t
 /// As ExecutableDesc::steps has it; "" where nothing is known.
 std::string StepsText(const std::vector<GraphSteps>& graphs, const std::vector<HostStep>& host);
 
-/// A part of an entry as a function of its own, with parameters of its own: those that buffers of sizes lie in, too.
+/// A part of an entry as a separate function, with further parameters for buffers of sizes.
 tir::PrimFunc OfSteps(const tir::Stmt& steps, const Array<tir::Var>& params, const std::string& symbol);
 
 /// The module with a function beside each part of an entry that runs one of its steps.

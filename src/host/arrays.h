@@ -63,7 +63,7 @@ inline bool IsTrue(const NDArray& a, int64_t i) {
   return a.dtype().is_floating() ? !(a.GetDouble(i) == 0) : a.GetInt(i) != 0;
 }
 
-// ---- What arrays must be. A compiled program's always are: its types say so.
+// ---- Requirements of arrays. A compiled program's always meet them: its types say so.
 /// "float32[2, 3]"
 std::string Show(const NDArray& a);
 /// "[2, 3]"

@@ -22,7 +22,7 @@ struct Settings {
   bool exclude, antialias;
 };
 
-/// Where element i of the result lies in data.
+/// The place of element i of the result in data.
 double CoordinateOf(const Settings& s, const Axis1D& a, int64_t i) {
   const auto n = static_cast<double>(a.from), x = static_cast<double>(i), width = a.scale * n;
   if (s.transform == "align_corners") return width == 1 ? 0 : x * ((n - 1) / (width - 1));

@@ -149,7 +149,7 @@ ObjectRef Same(const Params& p, const Values& in) {
   return in[0];
 }
 
-/// What stands where the importer found no program: the error is its text.
+/// In place of a node without a program for the importer: the error is its text.
 ObjectRef Refuse(const Params& p, const Values&) { p.Fail(p.Text("text")); }
 
 const RegisterValues kSequences[] = {

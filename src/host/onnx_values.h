@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions over values that are no tensors: lists, of arrays and of lists.
+// Functions over values other than tensors: lists, of arrays and of lists.
 #pragma once
 
 #include <baton/runtime/registry.h>

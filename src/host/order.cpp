@@ -98,7 +98,7 @@ void SortByDigits(std::vector<uint64_t>* entries, std::vector<uint64_t>* spare) 
   }
 }
 
-/// Vectors of 16 bytes; an element that is no number of C++ has none.
+/// Vectors of 16 bytes; an element other than a number of C++ has none.
 template <class T, bool = std::is_arithmetic_v<T>>
 struct Lanes {
   typedef T Vector __attribute__((vector_size(16)));

@@ -106,7 +106,7 @@ std::vector<double> Params::Doubles(const char* name) const {
 
 namespace {
 
-/// The arrays of an argument; a tuple's stand in a row.
+/// The arrays of an argument; a tuple's are in a row.
 void Flatten(const Params& p, const runtime::ObjectRef& value, Arrays* out) {
   std::vector<runtime::ObjectRef> work{value};
   while (!work.empty()) {

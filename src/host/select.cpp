@@ -61,7 +61,7 @@ template <class Run>
 void WithTruth(const NDArray& x, Run run) {
   const DataType t = x.dtype();
   auto bits = [&]<class U>(const U* p) {
-    // What is left of -0 without its sign is 0.
+    // Without its sign, -0 is 0.
     const U mask = t.is_floating() ? static_cast<U>(static_cast<U>(~U{0}) >> 1) : static_cast<U>(~U{0});
     run([p, mask](int64_t i) -> int64_t { return (p[i] & mask) != 0; });
   };

@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-/* ---- What compiled code calls. */
+/* ---- Functions for compiled code. */
 
 int BatonBackendParallelLaunch(BatonParallelTask fn, void* closure, int num_tasks) {
   if (num_tasks <= 0) num_tasks = 1;
@@ -129,7 +129,7 @@ static bool SetInput(ModuleObject* m, int i, const BatonValue* value) {
       (t->ndim && memcmp(t->shape, want->shape, (size_t)t->ndim * sizeof(int64_t)) != 0)) {
     return Fail("ValueError", "an input of another shape or dtype than the model takes");
   }
-  /* What get_input gave keeps its value. */
+  /* The value of get_input stays as it was. */
   if (m->tensors[i] && m->tensors[i]->head.count > 1) {
     Release(&m->tensors[i]->head);
     m->tensors[i] = NULL;

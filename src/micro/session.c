@@ -245,7 +245,7 @@ static bool SendReply(uint64_t id, const BatonValue* value) {
 
 static void Serve(const Frame* f);
 
-/* What comes while a reply is waited for. False when the session is over. */
+/* Handles messages while a reply is waited for. False when the session is over. */
 static bool Between(Frame* f) {
   if (f->type == kCall)
     Serve(f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as bytes; the tags are those of src/rpc/value.h. What is read may be hostile. */
+/* Values as bytes; the tags are those of src/rpc/value.h. Bytes that are read may be hostile. */
 #include <string.h>
 
 #include "internal.h"
@@ -79,7 +79,7 @@ static __attribute__((noinline)) bool ReadTensor(Reader* in, Tensor* of, BatonVa
   return Put1(out, a);
 }
 
-/* What is here and was given away. */
+/* Objects here that were given away. */
 static bool ReadTheirs(Reader* in, BatonValue* out) {
   uint64_t handle = 0, kind = 0, size = 0;
   if (!TakeInt(in, 8, &handle) || !TakeInt(in, 1, &kind)) return false;
@@ -98,7 +98,7 @@ static bool ReadTheirs(Reader* in, BatonValue* out) {
   return Put1(out, NewText(kind == kWireStr ? kText : kBytes, a->t.data, (size_t)size));
 }
 
-/* What the client has: functions. */
+/* Functions of the client. */
 static bool ReadOurs(Reader* in, BatonValue* out) {
   uint64_t handle = 0, kind = 0, flags = 0;
   if (!TakeInt(in, 8, &handle) || !TakeInt(in, 1, &kind)) return false;

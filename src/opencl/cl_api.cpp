@@ -40,7 +40,7 @@ struct Loaded {
 }  // namespace
 
 const Api* Api::Find(std::string* why) {
-  static const Loaded* loaded = new Loaded;  // drivers have threads of their own: never unloaded
+  static const Loaded* loaded = new Loaded;  // drivers have threads: never unloaded
   if (!loaded->good && why) *why = loaded->why;
   return loaded->good ? &loaded->api : nullptr;
 }

@@ -239,7 +239,7 @@ std::string VersionIn(const std::string& text) {
   return at == std::string::npos ? "" : text.substr(at, text.find(' ', at) - at);
 }
 
-/// What Python's Device tells: an int or a string for each name, None for what OpenCL does not say.
+/// The attributes of Python's Device: an int or a string for each name, None where OpenCL does not say.
 BATON_REGISTER_GLOBAL("opencl.DeviceAttribute").set_body_typed([](int index, std::string name) {
   using runtime::Any;
   const OneDevice& d = DeviceOf(index);

@@ -50,14 +50,14 @@ class OneDevice {
 
   void* Alloc(size_t bytes);
   void Free(void* data) noexcept;
-  /// Where an address of this device lies; throws ValueError if `bytes` from there are not of one buffer.
+  /// Returns the place of an address of this device; throws ValueError if `bytes` from there are not of one buffer.
   BufferPlace Find(const void* address, size_t bytes);
   void Write(const void* from, void* to, size_t bytes);
   void Read(const void* from, void* to, size_t bytes);
   void CopyWithin(const void* from, void* to, size_t bytes);
   void Sync();
 
-  /// Throws what an OpenCL function's answer means, if it is no success. `doing`: "copying 16 bytes to".
+  /// Throws the error of an OpenCL function's answer, if it has one. `doing`: "copying 16 bytes to".
   void Check(cl_int code, std::string_view doing) const;
 
  private:

@@ -42,7 +42,7 @@ struct PyArray {
 };
 /// Forgets the elements.
 void ClearItems(PyArray* a);
-/// An instance of `baton.runtime.PackedFunc`. What it holds is set once and never changes: a running call relies on it.
+/// An instance of `baton.runtime.PackedFunc`. Its function is set once and never changes: a running call relies on it.
 struct PyFunc {
   PyObject_HEAD Object* obj;
   vectorcallfunc vectorcall;
@@ -78,7 +78,7 @@ inline Object* ObjectOf(PyObject* x) { return reinterpret_cast<PyObj*>(x)->obj; 
 /// The object behind `x`; sets an error and gives null if there is none (`__init__` did not run).
 Object* CheckedObjectOf(PyObject* x);
 
-/// What an argument needs besides its value for the time of a call: converted objects, tensors, views of bytes.
+/// Owned by an argument besides its value for the time of a call: converted objects, tensors, views of bytes.
 /// Plain storage: making and dropping an unused one costs two stores and a compare.
 class Temps {
  public:

@@ -61,7 +61,7 @@ PyObject* also_error = nullptr;
 
 /// Lets an exception that a callback raised be caught as Baton's too. It stays the object that it is: its class becomes
 /// one derived from its own and from `Error`, of the same layout. Python's assignment to `__class__` does the same, but
-/// not for classes of its own such as ValueError.
+/// not for its own classes such as ValueError.
 void AlsoCatchAsError(PyObject* exc) {
   PyTypeObject* own = Py_TYPE(exc);
   auto error = Kinds().find("Error");

@@ -126,7 +126,7 @@ struct Lent {
   NDArray copy;
 };
 
-/// What a callable gave, as a result; takes the reference. False with a Python error set.
+/// Converts a callable's value to a result; takes the reference. False with a Python error set.
 BATON_HOT inline bool TakeResult(PyObject* result, BatonValue* ret) {
   bool ok = true;
   if (result == Py_None) {

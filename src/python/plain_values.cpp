@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device and opaque pointers: values that are no objects.
+// Device and opaque pointers: values other than objects.
 #include <baton/runtime/device_types.h>
 
 #include <string_view>

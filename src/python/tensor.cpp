@@ -104,7 +104,7 @@ int FromNumpy(PyObject* x, BatonValue* v, Temps& temps) {
       PyErr_SetString(PyExc_ValueError, "a NumPy array could not be aligned");
       return -1;
     }
-    // The copy is kept in another slot, so that this array's own view may need one of its own.
+    // The copy is kept in another slot, so that this array's own view may need one too.
     temps.NewTensor()->capsule = dense;
     return FromNumpy(dense, v, temps);
   }

@@ -27,7 +27,7 @@ BaseFunc StateHiddenParams(const BaseFunc& result, const IRModule& mod) {
     infer.Walk(made);
     infer.Solve();
   } catch (const runtime::Error&) {
-    // What is wrong with it is said where it is checked.
+    // Its faults are said where it is checked.
     InferenceWork::OfThread().expressions = before;
     return made;
   }

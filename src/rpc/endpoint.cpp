@@ -160,7 +160,7 @@ Any Endpoint::Await(uint64_t id, const Bulk& bulk) {
   }
 }
 
-/// What comes while a side waits for something else.
+/// Handles messages while a side waits for something else.
 void Endpoint::Dispatch(const FrameHeader& h, std::string* payload) {
   switch (h.type) {
     case FrameType::kReply:

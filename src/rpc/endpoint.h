@@ -25,7 +25,7 @@ namespace baton::rpc {
 inline constexpr uint16_t kMajor = 1, kMinor = 0;
 inline constexpr double kLingerSeconds = 30;  ///< how long a session waits for its client to come back
 
-/// What a call asks for. `kCall` is all that a server may ask of its client.
+/// The kinds of calls. `kCall` is all that a server may ask of its client.
 enum class Op : uint32_t {
   kCall = 0,        ///< (arguments...) of the function with the handle
   kGetFunction,     ///< (name): a registered function
@@ -55,14 +55,14 @@ struct Bulk {
   size_t size = 0;
 };
 
-/// What was sent and may be asked for again, by its place in the stream of frames.
+/// Sent bytes that may be asked for again, by their place in the stream of frames.
 class KeptBytes {
  public:
   void Add(const void* data, size_t size);
-  /// Forgets what lies before a place. False for one that is not kept.
+  /// Forgets the bytes before a place. False for one that is not kept.
   bool DropTo(uint64_t place);
   bool Forgot(uint64_t place) const { return place < from_; }
-  /// What is kept, in one or two parts.
+  /// The bytes that are kept, in one or two parts.
   int Parts(iovec parts[2]);
   void Clear() { from_ = to_ = 0; }
 
@@ -109,7 +109,7 @@ class Endpoint : public ValueMapper, public std::enable_shared_from_this<Endpoin
   runtime::Any ReadObject(Tag tag, support::ByteReader* in) final;
 
  protected:
-  /// What a call from the peer is answered with.
+  /// The answer to a call from the peer.
   struct Incoming {
     Op op;
     uint64_t handle;

@@ -11,7 +11,7 @@ namespace baton::rpc {
 inline constexpr const char* kTimeout = "rpc.Timeout";              ///< a deadline passed
 inline constexpr const char* kSessionLost = "rpc.SessionLost";      ///< the connection ended, or the server is full
 inline constexpr const char* kDenied = "rpc.Denied";                ///< wrong key, or not allowed by the policy
-inline constexpr const char* kProtocolError = "rpc.ProtocolError";  ///< bytes that are no message
+inline constexpr const char* kProtocolError = "rpc.ProtocolError";  ///< bytes other than a message
 inline constexpr const char* kVersionError = "rpc.VersionError";    ///< peers of versions that do not know each other
 inline constexpr const char* kOutOfMemory = "rpc.OutOfMemory";      ///< memory or a quota of the remote is used up
 inline constexpr const char* kRemoteError = "rpc.RemoteError";      ///< a function of the remote failed

@@ -34,7 +34,7 @@ inline constexpr uint32_t kChunk = 1 << 20;                   ///< most bytes of
 inline constexpr uint32_t kMaxPayload = kChunk + (64 << 10);  ///< of any frame
 
 void EncodeHeader(const FrameHeader& header, unsigned char out[kHeaderBytes]);
-/// Throws ProtocolError for what is no header of this version.
+/// Throws ProtocolError unless it is a header of this version.
 FrameHeader DecodeHeader(const unsigned char in[kHeaderBytes]);
 
 }  // namespace baton::rpc

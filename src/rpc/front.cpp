@@ -26,7 +26,7 @@ using namespace runtime;  // NOLINT
 namespace {
 
 constexpr int kLastSeconds = 3;
-constexpr double kProofSeconds = 6;  // of the front: a handshake, a greeting and what lies between
+constexpr double kProofSeconds = 6;  // of the front: a handshake, a greeting and all between
 
 Array<Any> ListOf(const std::vector<std::string>& names) {
   Array<Any> out;
@@ -40,7 +40,7 @@ std::vector<std::string> NamesOf(const Any& list) {
   return out;
 }
 
-/// What the process of a session has to know of its peer.
+/// The facts of its peer for the process of a session.
 Map<Any, Any> Said(const Channel& channel, const ServerOptions& o) {
   Map<Any, Any> said;
   const auto number = [&said](const char* name, uint64_t value) {

@@ -9,7 +9,7 @@
 
 namespace baton::rpc {
 
-/// What modules of a client's uploads are loaded.
+/// The modules of a client's uploads that are loaded.
 enum class Load : uint8_t { kNone, kSigned, kAny };
 
 /// A key, or a token made of one: what its holder proves, and what it may do.
@@ -32,7 +32,7 @@ struct Key {
   static Key Read(const std::string& path);
   /// The keys of a server: of a file, or of a folder (*.key) without those that its file `revoked` names by their id.
   static std::vector<Key> ReadAll(const std::string& path);
-  /// What the owner of a certificate may do, of the file NAME.policy in a folder: the lines of a key file but for the
+  /// The rights of the owner of a certificate, of the file NAME.policy in a folder: the lines of a key file but for the
   /// key. Throws Denied where there is none. Without a folder: what a session may.
   static Key OfCertificate(const std::string& folder, const std::string& name);
   void Save(const std::string& path) const;
@@ -44,7 +44,7 @@ struct Key {
   /// Takes away what a caveat does. Throws Denied for one that is not known.
   void Narrow(std::string_view caveat);
   bool Expired() const;
-  /// What TLS takes as its pre-shared key. Not the secret itself, so that other uses of the key stay apart.
+  /// The pre-shared key for TLS. Not the secret itself, so that other uses of the key stay apart.
   std::string TlsKey() const;
 
  private:
@@ -67,7 +67,7 @@ std::string HmacSha256(std::string_view key, std::string_view text);
 /// The user's folder for sockets and loopback keys, made if absent: $XDG_RUNTIME_DIR/baton-rpc, else one below the
 /// folder of temporary files. Throws when it belongs to another user or others may enter it.
 std::string RuntimeDir();
-/// Where the key of a server on loopback lies.
+/// The path of the key of a server on loopback.
 std::string LoopbackKeyPath(int port);
 
 }  // namespace baton::rpc

@@ -257,7 +257,7 @@ Any Endpoint::ReadObject(Tag tag, ByteReader* in) {
 namespace {
 
 constexpr std::string_view kRemotePrefix = "rpc.RemoteError/";
-// Those that Python has a class for, as the remote's (python/baton/rpc/errors.py).
+// Errors that Python has a class for, as the remote's (python/baton/rpc/errors.py).
 constexpr std::string_view kKinds[] = {
     "CompileError",      "TypeInferenceError", "ShapeError",       "CodegenError",        "RuntimeError",
     "DeviceError",       "InternalError",      "UnsupportedError", "TypeError",           "ValueError",
@@ -281,7 +281,7 @@ std::string ReadPart(ByteReader* in) {
 
 namespace {
 
-/// `text` without the name of a folder, wherever it stands before that of a file in it.
+/// `text` without the name of a folder, wherever it precedes that of a file in it.
 std::string Without(const std::string& folder, std::string text) {
   if (folder.empty()) return text;
   for (size_t at; (at = text.find(folder)) != std::string::npos;) {

@@ -91,7 +91,7 @@ std::string ReadFirst(Channel* channel, Deadline deadline) {
     bytes.resize(want);
   }
   bytes.resize(have);
-  // What is no greeting is read as far as it is here: a connection that is closed with bytes unread takes the answer
+  // Other bytes are read as far as they are here: a connection that is closed with bytes unread takes the answer
   // along.
   if (have == kHeaderBytes && channel->Readable()) {
     bytes.resize(have + kMostGreeting);

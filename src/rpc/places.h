@@ -10,7 +10,7 @@
 
 namespace baton::rpc {
 
-/// What the processes of a server share: how many sessions there are, and what each process does.
+/// The shared state of a server's processes: how many sessions there are, and what each process does.
 struct Place {
   /// Its peer has not proved itself; serves a session; passes bytes of a session on; waits for a connection.
   enum Work : char { kUnknown, kSession, kPassage, kWarm };
@@ -26,7 +26,7 @@ struct Places {
 };
 inline size_t PlacesBytes(int count) { return sizeof(Places) + static_cast<size_t>(count) * sizeof(Place); }
 
-/// What a server shares with the process that registers it with a tracker.
+/// The shared state of a server and the process that registers it with a tracker.
 struct Census {
   std::atomic<int> begun;   ///< sessions so far
   std::atomic<int> active;  ///< sessions now

@@ -35,7 +35,7 @@ double Now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-/// What a device computes when a tracker asks whether it is well: y[i] = x[i] * x[n - 1 - i] + i, modulo 2^32.
+/// The computation of a device when a tracker asks whether it is well: y[i] = x[i] * x[n - 1 - i] + i, modulo 2^32.
 std::string AnswerOf(int64_t seed) {
   constexpr uint32_t kElements = 64;
   uint32_t state = static_cast<uint32_t>(seed), x[kElements];

@@ -8,7 +8,7 @@
 
 namespace baton::rpc {
 
-/// Registers this server in a process of its own, which ends with this one. Gives the descriptor of the file that says
+/// Registers this server in a separate process, which ends with this one. Gives the descriptor of the file that says
 /// which lease is current (`ServerOptions::door`). `sessions` is the module of the server: begun, active, evict.
 /// Throws when the tracker does not answer or does not take the server.
 int StartRegistrar(const std::string& tracker, const std::string& kind, const std::string& url, int port,

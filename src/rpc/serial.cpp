@@ -101,7 +101,7 @@ class SerialChannel final : public Channel {
       ThrowSystem(kRpcError, "no random bytes");
     const std::string start = Cat(One('S'), One(key.empty() ? 0 : 1), mine);
     for (;;) {
-      // A zero byte first: what stands on the line before it is no part of the record.
+      // A zero byte first: bytes on the line before it are not part of the record.
       const std::string record = Cat(One(0), Stuffed(Cat(start, CheckOf('C', 0, start))));
       Send(record, deadline);
       const Deadline soon = deadline.Earlier(Deadline::In(kAsk));

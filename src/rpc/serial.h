@@ -6,13 +6,13 @@
 
 namespace baton::rpc {
 
-/// What stands behind "serial:" : a device, and ?baud=N, ?key=FILE.
+/// The part behind "serial:" : a device, and ?baud=N, ?key=FILE.
 Address ParseSerial(std::string_view rest);
 /// The key that a microcontroller is given: not the secret itself, so that other uses of the key stay apart.
 std::string SerialKey(const Key& key);
 /// Without zero bytes (consistent overhead byte stuffing), and one behind: a record as it goes over the line.
 std::string Stuffed(std::string_view data);
-/// What Stuffed got; empty for what it did not make. `data` is without the zero byte.
+/// The record that Stuffed got; empty for bytes that it did not make. `data` is without the zero byte.
 std::string Unstuffed(std::string_view data);
 /// A line that is open, which it owns: waits for the server's answer.
 std::unique_ptr<Channel> SerialOn(int fd, const std::string& key, const std::string& what, Deadline deadline);

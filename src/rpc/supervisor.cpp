@@ -60,7 +60,7 @@ struct Session {
   SessionOutput output;
   std::unique_ptr<Warden> warden;
   bool begun = false;
-  bool grouped = false;  ///< in a control group of its own
+  bool grouped = false;  ///< in its own control group
   int passes_for = -1;   ///< place of the session whose bytes it passes on
   std::string policy, peer;
   std::string account;  ///< what it says of itself at its end

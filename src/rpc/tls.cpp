@@ -67,7 +67,7 @@ SSL_SESSION* SessionOf(SSL* ssl, const Key& key) {
   return session;
 }
 
-/// What the callbacks see of a handshake.
+/// The state of a handshake for the callbacks.
 struct Handshake {
   const std::vector<Key>* keys;
   std::shared_ptr<Key> used;
@@ -93,7 +93,7 @@ int FindKey(SSL* ssl, const unsigned char* id, size_t size, SSL_SESSION** sessio
       auto used = std::make_shared<Key>(key.TokenOf(name));
       if (used->Expired()) continue;
       *session = SessionOf(ssl, *used);
-      // What the caveats take away depends on what the server gives: they are applied to that.
+      // The effect of caveats depends on the server's rights: they are applied to that.
       if (used->token) {
         auto base = std::make_shared<Key>(key);
         base->id = used->id;
@@ -291,7 +291,7 @@ class TlsChannel final : public Channel {
   std::mutex mutex_;  // of the library's state, which a reader and a writer share
   char joined_[3 << 10];
 };
-// What a peer that has not proved itself can have of this library's memory, besides that of OpenSSL.
+// The share of this library's memory for a peer that has not proved itself, besides that of OpenSSL.
 static_assert(sizeof(TlsChannel) <= 4096);
 
 }  // namespace

@@ -29,7 +29,7 @@ std::string_view ReadChars(ByteReader* in) {
   return {reinterpret_cast<const char*>(in->ReadBytes(size, "text")), size};
 }
 
-/// What the tags of either kind hold in the form of C: strings and bytes, owned or borrowed.
+/// The values of either kind of tags in the form of C: strings and bytes, owned or borrowed.
 bool TextOf(const BatonValue& v, std::string_view* text, bool* is_bytes) {
   *is_bytes = false;
   if (v.type_code == kBatonStr) {

@@ -31,7 +31,7 @@ enum class Tag : uint8_t {
 inline constexpr int kMaxDepth = 8;
 inline constexpr size_t kInlineBytes = 64 << 10;  ///< longer tensors and texts travel apart from the call
 
-/// What a side does with values that are not plain.
+/// The handling of values that are not plain on a side.
 class ValueMapper {
  public:
   virtual ~ValueMapper() = default;

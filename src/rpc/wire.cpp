@@ -155,7 +155,7 @@ BATON_REGISTER_GLOBAL("rpc.KeyNew").set_body(PackedFunc([](Args args, RetValue* 
 BATON_REGISTER_GLOBAL("rpc.KeyNarrow").set_body(PackedFunc([](Args args, RetValue* rv) {
   Key key = Key::Read(args[0].As<std::string>());
   const Array<String> caveats = args[2].As<Array<String>>();
-  // What the key may do is the server's to know: here the caveats are only held against their form.
+  // The server knows the rights of the key: here the caveats are only held against their form.
   if (!key.token) key.policy = "trusted";
   for (const String& one : caveats) key = key.Narrowed(one);
   key.Save(args[1].As<std::string>());

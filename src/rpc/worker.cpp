@@ -63,7 +63,7 @@ std::string OnlyFunction(const std::string& path) {
   return only;
 }
 
-/// The digest of a compiled model whose signature lies beside it and is of one of the keys; else empty. What is signed
+/// The digest of a compiled model whose signature is beside it and of one of the keys; else empty. The signed text
 /// is the digest at the end of the file (baton/driver/signature.py), and what is loaded has that digest.
 std::string SignedDigest(const std::string& path, const std::vector<std::string>& signers) {
   constexpr size_t kDigest = 32;

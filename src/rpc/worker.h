@@ -63,7 +63,7 @@ void LoadVerifier();
 /// The same for a session on two descriptors.
 [[noreturn]] void RunPipeWorker(int in, int out, const ServerOptions& options, const std::string& folder, int parent,
                                 int output);
-/// What a session may use of the machine.
+/// The machine's resources for a session.
 SessionTerms TermsOf(const ServerOptions& options);
 /// The memory of both in which a session writes its pulse.
 inline constexpr size_t kPulseBytes = 4096;
@@ -79,7 +79,7 @@ void EndSession() noexcept;
 bool SessionEnds() noexcept;
 /// The connection that EndSession ends.
 void SetSessionConnection(int fd) noexcept;
-/// What a session is known by to its server.
+/// The identity of a session for its server.
 std::array<unsigned char, 32> SessionName(std::string_view session, const Channel& channel);
 /// The first frame of a connection, as far as it is a greeting.
 std::string ReadFirst(Channel* channel, Deadline deadline);
@@ -99,8 +99,8 @@ using Prover = std::function<std::unique_ptr<Channel>(int fd, ServerOptions* opt
 std::unique_ptr<Channel> OpenFront(const Prover& prove, int fd, ServerOptions* options);
 /// A line of the audit: a peer was refused.
 void SayRefused(const std::exception& error, const ServerOptions& options);
-/// Accepts connections, each served by a process of its own. Returns when told to end: by SIGTERM, by its lifeline.
+/// Accepts connections, each served by a separate process. Returns when told to end: by SIGTERM, by its lifeline.
 void ServeForever(Listener* listener, const ServerOptions& options);
-/// Serves one session, in a process of its own that is confined, on two descriptors. Returns when it is over.
+/// Serves one session, in a separate, confined process, on two descriptors. Returns when it is over.
 void ServeOne(int in, int out, const ServerOptions& options);
 }  // namespace baton::rpc

@@ -185,7 +185,7 @@ JsonReader::Event JsonReader::Number() {
   }
   const auto result = std::from_chars(from, to, double_);
   if (result.ec != std::errc()) {
-    // Out of range: too small is zero, too large is no number that we could keep.
+    // Out of range: too small is zero, too large cannot be kept.
     const bool tiny = [&] {
       for (const char* p = from; p != to; ++p) {
         if (*p == 'e' || *p == 'E') return p[1] == '-';

@@ -107,7 +107,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     }
     VisitStmt(s);
   }
-  /// Of a te Tensor, IterVar, CommReducer and the like: their name.
+  /// The name of a te Tensor, IterVar, CommReducer and the like.
   void Other(const ObjectRef& n) {
     if (const auto* b = n.as<BufferNode>()) {
       out += NameOf(b, b->name) + ": ";

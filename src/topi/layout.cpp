@@ -91,7 +91,7 @@ te::Tensor ChangeLayout(const te::Tensor& x, const std::vector<LayoutDim>& from,
         Array<PrimExpr> at;
         PrimExpr inside;
         for (size_t d = 0; d < from.size(); ++d) {
-          // What the parts after this one hold together.
+          // The product of the parts after this one.
           int64_t below = 1;
           for (size_t e = 0; e < from.size(); ++e) {
             bool inner = from[e].axis == from[d].axis && from[e].factor && (from[d].factor == 0 || e > d);

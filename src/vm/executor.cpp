@@ -48,7 +48,7 @@ Array<String> NamesOf(const Program& program) {
   return names;
 }
 
-/// Of an entry's inputs the names, or the dtypes: "" where one is no tensor.
+/// Returns the names of an entry's inputs, or the dtypes: "" for one other than a tensor.
 Array<String> NamesOf(const Entry& e, bool dtypes) {
   Array<String> names;
   for (const TensorInfo& t : e.inputs) {
@@ -97,7 +97,7 @@ class VmExecutor final : public runtime::ModelRunner {
     if (name == "entries") {
       return PackedFunc([this, self](Args, RetValue* rv) { *rv = NamesOf(exe_->program); });
     }
-    if (name == "entry_inputs" || name == "entry_dtypes") {  // "" where one is no tensor
+    if (name == "entry_inputs" || name == "entry_dtypes") {  // "" for one other than a tensor
       return PackedFunc([this, self, dtypes = name == "entry_dtypes"](Args args, RetValue* rv) {
         *rv = NamesOf(EntryNamed(exe_->program, args[0]), dtypes);
       });
@@ -142,7 +142,7 @@ class VmExecutor final : public runtime::ModelRunner {
     return clock;
   }
 
-  /// Of each donated input its name, and the result's that may lie in its memory: which one of several, a call decides.
+  /// Names of each donated input, and of the result that may be in its memory: which one of several, a call decides.
   Array<Any> Donated() const override {
     Array<Any> names;
     for (const int32_t i : main_->donated) {
@@ -314,7 +314,7 @@ class VmExecutor final : public runtime::ModelRunner {
         runtime::IsContiguous(t) && reinterpret_cast<uintptr_t>(data) % kLeastAlignment == 0) {
       return NDArray::Wrap(data, shape, t->dtype, ObjectRef(), true);
     }
-    // What has gaps is brought together on the CPU.
+    // Tensors with gaps are brought together on the CPU.
     const bool there = runtime::IsContiguous(t) || on.device_type == kDLCPU;
     NDArray own = NDArray::Empty(shape, t->dtype, there ? on : runtime::Cpu());
     own.CopyFrom(t);

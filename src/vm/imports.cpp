@@ -73,7 +73,7 @@ std::vector<SavedImport> ReadRows(std::string_view data, std::vector<uint32_t>* 
   return rows;
 }
 
-/// Code of our own, from a file in memory.
+/// Our code, from a file in memory.
 Module LoadLibrary(const std::string& data) {
   const int fd = memfd_create("baton-import", MFD_CLOEXEC);
   if (fd < 0) throw RuntimeError("no file in memory can be made");

@@ -43,7 +43,7 @@ constexpr uint32_t kVersion = 1;
 /// A graph as plug-ins see it, and what it points to.
 class Graph {
  public:
-  /// Throws RuntimeError for a text that is no such graph.
+  /// Throws RuntimeError for a text that is not such a graph.
   Graph(std::string symbol, std::string json, std::vector<NDArray> constants)
       : symbol_(std::move(symbol)), json_(std::move(json)), constants_(std::move(constants)) {
     try {
@@ -168,7 +168,7 @@ class Graph {
   std::vector<BatonJsonNode> nodes_;
   std::vector<int32_t> inputs_;
   std::vector<BatonJsonEntry> results_;
-  // What nodes point to: elements of these do not move.
+  // Nodes point to these: their elements do not move.
   std::deque<std::string> texts_;
   std::deque<std::vector<int64_t>> shapes_;
   std::deque<std::vector<BatonJsonTensor>> tensors_;

@@ -21,7 +21,7 @@ class Machine {
   /// `devices`: one for each of the program's, the CPU first.
   Machine(std::shared_ptr<const Executable> executable, std::vector<Device> devices);
   const std::vector<Device>& devices() const { return devices_; }
-  /// The value of a function. Calls nest on a stack of our own: recursion of the program is bounded by memory alone,
+  /// The value of a function. Calls nest on our stack: recursion of the program is bounded by memory alone,
   /// and refused with an error beyond kMaxFrames calls or kMaxRegisters live registers.
   /// `given`: arrays among `args` which the caller gives away, though it refers to each once.
   ObjectRef Run(int32_t function, std::vector<ObjectRef> args, std::vector<const Object*> given = {});
@@ -46,7 +46,7 @@ class Machine {
   };
   static constexpr size_t kMaxRegisters = size_t{1} << 27, kMaxFrames = size_t{1} << 23;
 
-  /// A step of a kernel on a device with code of its own.
+  /// A step of a kernel on a device with its own code.
   struct Step {
     PackedFunc code;  // null: a copy from args[0] to args[1]
     std::vector<BatonValue> args;
@@ -67,14 +67,14 @@ class Machine {
   NDArray Allocate(const std::vector<int64_t>& shape, DataType dtype, Device on);
   /// The value with its tensors on a device.
   ObjectRef Moved(const ObjectRef& value, Device on);
-  /// Where a kernel's memory between steps lies: code of the host takes that of the CPU.
+  /// The device of a kernel's memory between steps: code of the host takes that of the CPU.
   size_t ArenaOf(size_t kernel) const {
     return code_[kernel] ? 0 : static_cast<size_t>(exe_->program.kernels[kernel].device);
   }
   [[noreturn]] void TooDeep(const Function& f, size_t frames) const;
   [[noreturn]] void TooManyRounds(const Function& f) const;
 
-  // An instruction each, which `at` points to, on the registers from `base` on. Those that give a size give the words
+  // An instruction each, which `at` points to, on the registers from `base` on. Members that return a size return words
   // that the instruction has.
   size_t RunKernel(const int32_t* at, size_t base);
   size_t RunPacked(const int32_t* at, size_t base);
@@ -90,7 +90,7 @@ class Machine {
   bool IsTrue(const int32_t* at, size_t base);
   bool HasTag(const int32_t* at, size_t base);
 
-  /// Where a call stands: the function, its next instruction, its first register.
+  /// The place of a call: the function, its next instruction, its first register.
   struct Position {
     const Function* function;
     size_t pc, base;

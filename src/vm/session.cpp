@@ -117,7 +117,7 @@ Session::Session(const Module& code) : NativeRunner(code, runtime::Cpu()) {
   ReadStates(desc_->state);
 }
 
-/// Facts of whole states: input, output, and two zeros. Their outputs stand behind those that a caller gets.
+/// Facts of whole states: input, output, and two zeros. Their outputs come behind those that a caller gets.
 void Session::ReadWholes(const support::Json& list, std::vector<bool>* kept) {
   for (const support::Json& facts : list.AsArray()) {
     const auto& f = facts.AsArray();

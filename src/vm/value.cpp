@@ -109,7 +109,7 @@ ObjectRef MapTensors(const ObjectRef& value, const std::function<NDArray(const N
       ++top.next;
       have = false;
     }
-    bool deeper = false;  // one lies above it now, and `top` may have moved
+    bool deeper = false;  // one is above it now, and `top` may have moved
     while (!deeper && top.next < size) {
       const ObjectRef part = field(top.next);
       deeper = !enter(part);

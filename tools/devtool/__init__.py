@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands behind `./dev`: standard library only, because it runs before anything is installed."""
+"""The code of `./dev`: standard library only, because it runs before anything is installed."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configures with CMake and builds with Ninja. Plain builds live in build/, each set of sanitizers in a folder of its own."""
+"""Configures with CMake and builds with Ninja. Plain builds live in build/, each set of sanitizers in its own folder."""
 
 import os
 import re

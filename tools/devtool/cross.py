@@ -19,12 +19,12 @@ TARGETS = ("baton_runtime", "baton_host", "baton_vm", "baton_rpc", "baton_rpc_se
 
 
 def folder(machine):
-    """Where the build for a machine lies; what is copied there is `baton/lib` in it."""
+    """Returns the folder of the build for a machine; what is copied there is `baton/lib` in it."""
     return ROOT / f"build-{machine}"
 
 
 def packages(machine):
-    """What Debian calls the compiler, and the emulator that runs what it makes."""
+    """Debian's names of the compiler, and the emulator that runs what it makes."""
     return f"g++-{MACHINES[machine][1]}", "qemu-user"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine must have: Debian packages, a virtual environment, pinned Python packages."""
+"""Requirements of the machine: Debian packages, a virtual environment, pinned Python packages."""
 
 import math
 import os
@@ -260,7 +260,7 @@ exec {python} -c 'import sys; sys.path[:] = filter(None, sys.path); from baton.c
 
 
 def command_path():
-    """Where the command `baton` of this checkout stands."""
+    """Returns the path of the command `baton` of this checkout."""
     return venv_dir() / "bin" / "baton"
 
 

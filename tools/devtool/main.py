@@ -371,7 +371,7 @@ def fuzz(args, rest):
 
 
 def show_places(args, rest):
-    """What a change of one operator, pass or node type may have to touch."""
+    """The files that a change of one operator, pass or node type may have to touch."""
     places.show(args.name)
 
 

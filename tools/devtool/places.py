@@ -20,7 +20,7 @@ DEFINED_IN = ("src/relay/op", "src/relay/op.cpp", "src/frontend")
 OPERATOR = r"[a-z]\w*(?:\.[a-z]\w*)*"
 # Where a definition gives its operator's name: a field, a template argument, a row of a table, an argument.
 DEFINITION = re.compile(rf'(?:\.name = |\bk\w+Op = |kName = |<|Row k\w+{{\s*|\bDefine\w*\(\s*)"({OPERATOR})"')
-# What C++ calls an operator, where that is not the last part of its name: `op::resize_nd = ...<"image.resize"`.
+# The C++ name of an operator, where that is not the last part of its name: `op::resize_nd = ...<"image.resize"`.
 IDENTIFIER = re.compile(rf'\bop::(\w+)\s*=\s*[\w:]+(?:<|\()(?:\{{\s*\.name = )?\s*"({OPERATOR})"')
 DECLARATION = re.compile(r"\bextern (?:BATON_DLL )?const Op [^;]*;")
 # Comments, and Python's strings over several lines, which are documentation. Other strings are kept as they are.
@@ -89,13 +89,13 @@ def intrinsics_used(text, known):
 
 
 def intrinsic_pattern(name):
-    """What a line that knows an intrinsic has: its row, its constant, where these and its C++ function are declared, and its name as a string."""
+    """Patterns of a line that knows an intrinsic: its row, its constant, where these and its C++ function are declared, and its name as a string."""
     declared = rf"\bX\({name}\)|\bBATON_TIR_FUNCTION\({name}\)|\bPrimExpr {name}\((?=PrimExpr|DataType)"
     return re.compile(rf"[\"']tir\.{name}[\"']|\.name = \"{name}\"|\bintrin::{name}\b|{declared}")
 
 
 def pattern(name, known):
-    """What a line that knows `name` has: the name as a string, and its identifiers.
+    """Patterns of a line that knows `name`: the name as a string, and its identifiers.
 
     An operator is known by its name (`"nn.leaky_relu"`), its constant (`op::leaky_relu`, and where that is declared), the attributes named
     after it (`LeakyReluAttrs`) and rows of the importers (`{"LeakyRelu", ...`). A program that calls it, as the models of `relay.testing` and the

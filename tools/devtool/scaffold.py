@@ -82,7 +82,7 @@ def registered(kind, name):
 
 
 def taken(kind, name):
-    """What has this name already, in words, or None."""
+    """Returns what has this name already, in words, or None."""
     is_registered = registered(kind, name)
     path = source_of(kind, name)
     # A string of an operator's name may mean something else, such as an attribute: the registry of a build decides.

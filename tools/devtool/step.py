@@ -39,7 +39,7 @@ def say(step, message):
 
 
 def shown(path):
-    """`path` as the reader would type it: relative to the repository where it lies inside."""
+    """`path` as the reader would type it: relative to the repository where it is inside."""
     path = Path(path)
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 

@@ -45,7 +45,7 @@ def format_in_place():
             subprocess.run([*command, *files], cwd=ROOT, check=False)
 
 
-# What clang-tidy must know of a file; the extension module is left out, whose headers come with Python packages.
+# Returns clang-tidy's arguments for a file; the extension module is left out, whose headers come with Python packages.
 TIDY_FLAGS = ["-std=c++20", f"-I{ROOT / 'include'}", f"-I{ROOT / 'src'}", "-I/usr/lib/llvm-19/include"]
 
 

@@ -24,7 +24,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 LIMITS = {"baton_compiler": 30 * 2**20, "baton_runtime": 2**20}
 DATE = (2020, 1, 1, 0, 0, 0)
 
-# What is linked into a portable wheel: name -> (files as the linker's command line has them, licence, where Debian or pip keeps its text).
+# Libraries linked into a portable wheel: name -> (files as the linker's command line has them, licence, where Debian or pip keeps its text).
 LINKED = {
     "LLVM": (["libLLVM*.a"], "Apache-2.0 WITH LLVM-exception", "/usr/share/doc/llvm-19-dev/copyright"),
     "lld": (["liblld*.a"], "Apache-2.0 WITH LLVM-exception", "/usr/share/doc/liblld-19-dev/copyright"),
@@ -216,7 +216,7 @@ def check_linked(folder):
 
 
 def oldest_glibc(said):
-    """The version of glibc in what `auditwheel show` says of a wheel's contents, as (2, 28); None if it is no manylinux wheel."""
+    """The version of glibc in what `auditwheel show` says of a wheel's contents, as (2, 28); None if it is not a manylinux wheel."""
     found = re.search(r"platform\s+tag:\s+\"manylinux_(\d+)_(\d+)_x86_64\"", said)
     return found and (int(found[1]), int(found[2]))
 

@@ -56,7 +56,7 @@ BATON_DLL IntervalSet DeduceBound(const tir::Var& var, const PrimExpr& condition
 /// linear.
 BATON_DLL Array<PrimExpr> DetectLinearEquation(const PrimExpr& e, const Array<tir::Var>& vars);
 
-/// Of a condition (comparisons joined by `and`, each of one variable times a number): least and largest value of each
+/// For a condition (comparisons joined by `and`, each of one variable times a number): least and largest value of each
 /// variable, null where there is none. Empty if it is none.
 BATON_DLL Array<PrimExpr> DetectClipBound(const PrimExpr& e, const Array<tir::Var>& vars);
 

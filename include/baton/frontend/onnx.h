@@ -20,7 +20,7 @@ struct OnnxInput {
   Kind kind = kTensor;
   /// Shape of the tensor, or of each element of the sequence; -1 for a length that stays open.
   std::vector<std::vector<int64_t>> shapes;
-  /// Of a tensor: names of lengths that stay open, empty where there is none; or nothing.
+  /// For a tensor: names of lengths that stay open, empty where there is none; or nothing.
   std::vector<std::string> names;
 };
 

@@ -24,7 +24,7 @@ struct TargetKind {
 };
 /// Adds a kind; throws InternalError for a name that is taken.
 BATON_DLL void RegisterTargetKind(TargetKind kind);
-/// Those that were registered, by name.
+/// The registered ones, by name.
 BATON_DLL std::vector<const TargetKind*> TargetKinds();
 /// The kind whose code runs on a device of this type; null if there is none.
 BATON_DLL const TargetKind* TargetKindFor(int64_t device_type);

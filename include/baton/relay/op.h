@@ -286,7 +286,7 @@ inline const OpDef* DefOf(const OpNode* op) { return reinterpret_cast<const OpDe
 /// Whether a program registered the operator while it ran.
 BATON_DLL bool IsProgramsOwn(const OpDef* def);
 
-/// What FTVMMixedPrecisionConversionType, f(call, dtype) -> [precision, accumulation dtype, result dtype], says where
+/// Answers FTVMMixedPrecisionConversionType, f(call, dtype) -> [precision, accumulation dtype, result dtype], where
 /// no program has set it: the definition's precision; null where that is unknown.
 BATON_DLL PackedFunc DefinedPrecision(const Op& op);
 /// Elements of a tensor, or of all tensors in a tuple; an extent that is not known counts as 0.
@@ -302,7 +302,7 @@ BATON_DLL double FlopsOf(const CallNode* call);
 /// Where an input is not known and the result is, which has the input's type: gives the input that type. Whether it
 /// did.
 BATON_DLL bool TakeFromResult(Array<Type>* types, int input, TypeReporter& reporter);
-/// Of two inputs that broadcast and a known result: while the solver guesses, an unknown input becomes what the result
+/// For two inputs that broadcast and a known result: while the solver guesses, an unknown input becomes what the result
 /// is, since the other choices, extents of 1, are rarer.
 BATON_DLL bool GuessBroadcast(Array<Type>* types, bool compare, TypeReporter& reporter);
 /// Result as the first argument (elementwise, one input).

@@ -192,7 +192,7 @@ BATON_DLL Pass PackDense();
 BATON_DLL Pass PackFewBits();
 /// Attribute of main: by the name of an input, that of the output which is the input with new elements behind it.
 inline constexpr const char* kState = "state";
-/// What StateToBuffers leaves of it: the numbers of the inputs that are states, in order. As many results, the last
+/// Output of StateToBuffers: the numbers of the inputs that are states, in order. As many results, the last
 /// ones, are what memory.append makes of them.
 inline constexpr const char* kStateInputs = "state_inputs";
 BATON_DLL Pass StateToBuffers();

@@ -39,7 +39,7 @@ struct DynamicShapes {
   std::string sizes;
   int32_t words = 0;          ///< of `s`
   bool reads_values = false;  ///< whether extents depend on values of inputs, which may change while shapes do not
-  /// Of each input, then of each output: the word of each extent, -1 for a literal one. Of the inputs alone where what
+  /// By input, then by output: the word of each extent, -1 for a literal one. For the inputs alone where what
   /// the outputs are long is not known before.
   std::vector<std::vector<int32_t>> extents;
   std::vector<DynamicBuffer> buffers;

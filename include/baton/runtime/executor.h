@@ -30,7 +30,7 @@ struct TensorInfo {
   std::string name;
   std::vector<int64_t> shape;  ///< -1: dynamic
   DataType dtype;
-  /// Of a shape with dynamic extents: how each is called ("seq", "past + 1"), empty for literal ones. Empty: not known.
+  /// In a shape with dynamic extents: how each is called ("seq", "past + 1"), empty for literal ones. Empty: not known.
   std::vector<std::string> extents = {};
 };
 /// "float32[2, seq]"
@@ -49,7 +49,7 @@ struct FileMark {
 struct ExecutableDesc {
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
-  /// Of a model whose shapes are not all known when it is compiled.
+  /// For a model whose shapes are not all known when it is compiled.
   DynamicShapes dynamic;
   /// For a static model.
   uint64_t arena_bytes = 0;
@@ -69,7 +69,7 @@ struct ExecutableDesc {
   /// A program of the virtual machine as JSON (vm/program.h); then the code has its kernels in place of `entry`, and
   /// the library libbaton_vm runs it. Empty for a model that is one function.
   std::string program;
-  /// Of a model with states that are kept between calls, as JSON: of each the number of its input, the word with its
+  /// For a model with states that are kept between calls, as JSON: of each the number of its input, the word with its
   /// rows after a call, and whether new rows are copied. Then libbaton_vm runs it, in sessions.
   std::string state;
   /// Target string and similar facts, for people; not interpreted.

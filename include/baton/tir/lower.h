@@ -56,7 +56,7 @@ struct PackedApi {
 /// Whether the function gives a value by `tir.ret`; 0 where it ends without.
 BATON_DLL bool GivesValue(const PrimFunc& f);
 /// Such a function with one more parameter, the last: a buffer of one int64, or float64, to which `tir.ret` writes.
-/// Throws CompileError for integers beside floats, UnsupportedError for what is no number and for `tir.ret` in parallel
+/// Throws CompileError for integers beside floats, UnsupportedError for non-numbers and for `tir.ret` in parallel
 /// loops.
 BATON_DLL PrimFunc ResultToParameter(const PrimFunc& f);
 /// Sizes in shapes that are not parameters become parameters at the end; those need not be given in a call. `var` names

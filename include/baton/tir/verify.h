@@ -11,7 +11,7 @@ namespace baton::tir {
 /// Returns the faults, or "": every variable and buffer is bound where it is used and bound once, indices
 /// are integers and as many as dimensions, stored values have the buffer's dtype, loops run over integers.
 BATON_DLL std::string CheckWellFormed(const PrimFunc& func);
-/// What keeps the function from static single assignment, or "": each variable and buffer is bound at one place of the
+/// Returns the obstacle to static single assignment, or "": each variable and buffer is bound at one place of the
 /// whole function.
 BATON_DLL std::string CheckSSA(const PrimFunc& func);
 /// Which memory a function for a device touches outside of parallel loops, or "". Its attribute "target", else the

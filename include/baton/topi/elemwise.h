@@ -13,16 +13,16 @@ te::Tensor Map(const te::Tensor& x, Fn f, String name = "elemwise") {
   return te::Compute(x.shape(), [&](te::Indices i) { return f(x(i)); }, name);
 }
 
-/// NumPy's broadcasting of two shapes; an extent that is no literal is taken for the other's if that is a literal
+/// NumPy's broadcasting of two shapes; an extent other than a literal is taken for the other's if that is a literal
 /// above 1.
 BATON_DLL Array<PrimExpr> BroadcastShape(const Array<PrimExpr>& a, const Array<PrimExpr>& b);
-/// Element of `x` that stands at `i` of a shape which x's broadcasts to: leading indices drop, those of extent 1 become
+/// Element of `x` at `i` of a shape which x's broadcasts to: leading indices drop, those of extent 1 become
 /// 0.
 BATON_DLL PrimExpr BroadcastAt(const te::Tensor& x, const Array<PrimExpr>& i);
 /// Index of an element within an extent that broadcasts to that of the result, where its index is `i`: 0 where the
-/// extent is 1, which one that is no literal may be, unless it is the result's.
+/// extent is 1, which an open one may be, unless it is the result's.
 BATON_DLL PrimExpr BroadcastIndex(const PrimExpr& extent, const PrimExpr& i, const PrimExpr& result);
-/// The same where `shape` is what x broadcasts to: an extent of x that is no literal, and not the same there, may be 1.
+/// The same where `shape` is what x broadcasts to: an open extent of x, and not the same there, may be 1.
 BATON_DLL PrimExpr BroadcastAt(const te::Tensor& x, const Array<PrimExpr>& i, const Array<PrimExpr>& shape);
 
 /// out[i] = f(a[i], b[i]) with broadcasting

@@ -127,7 +127,7 @@ struct BATON_DLL Program {
   std::vector<NDArray> constants;
   std::vector<runtime::TensorInfo> views;
   std::vector<std::string> messages;
-  /// Of a program for several: the CPU first, which decides where control goes. Empty: the CPU alone.
+  /// For a program for several: the CPU first, which decides where control goes. Empty: the CPU alone.
   std::vector<ProgramDevice> devices;
   std::vector<int32_t> constant_devices;  ///< one for each of `constants`, or none: all on the CPU
   std::vector<CopyNote> copies;

@@ -90,7 +90,7 @@ def _rebuild(text):
 
 
 def _reduce(self):
-    """How an object of a generated class is pickled: the class is no attribute of a module that could be imported."""
+    """How an object of a generated class is pickled: the class is not an attribute of a module that could be imported."""
     return _rebuild, (self.__getstate__(),)
 
 

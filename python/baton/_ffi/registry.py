@@ -129,7 +129,7 @@ _core.set_number_classes(_Int, _Float)
 
 
 def convert(value):
-    """What a value becomes when it goes to C++ and comes back: a callable becomes a PackedFunc, a list or tuple an Array,
+    """Returns a value as it comes back from C++: a callable becomes a PackedFunc, a list or tuple an Array,
     a dict a Map, a NumPy array an NDArray; others stay."""
     made = _core.convert(value)
     return _Int(made) if type(made) is int else _Float(made) if type(made) is float else made

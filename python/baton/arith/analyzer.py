@@ -154,7 +154,7 @@ class Analyzer:
         return self._narrowed(made, expr) if narrow else made
 
     def _narrowed(self, made, expr):
-        """What was found in int64 for an expression with parts of int32; the expression where both widths are in it and cannot be told apart."""
+        """Returns the int64 result for an expression with parts of int32; the expression where both widths are in it and cannot be told apart."""
         try:
             made = self._widening.narrow(made)
         except TypeError:

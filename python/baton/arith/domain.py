@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a statement touches of a buffer."""
+"""The part of a buffer that a statement touches."""
 
 from .._core import convert
 from .._ffi import register_func

@@ -12,7 +12,7 @@ from .bound import detect_linear_equation
 
 
 class IntGroupBounds:
-    """What is known of a variable times `coef`: bounds from below (`lower`) and above (`upper`), and values (`equal`), all expressions of
+    """Known facts of a variable times `coef`: bounds from below (`lower`) and above (`upper`), and values (`equal`), all expressions of
     other variables."""
 
     def __init__(self, coef, lower, equal, upper):
@@ -64,7 +64,7 @@ def _given(equations, variables, ranges):
 
 
 def _numbers(expr, variables):
-    """Coefficients of variables and the rest of an expression, or None where the coefficients are no numbers."""
+    """Coefficients of variables and the rest of an expression, or None where the coefficients are not numbers."""
     found = [Analyzer().canonical_simplify(e) for e in detect_linear_equation(expr, variables)]
     if len(found) != len(variables) + 1:
         return None
@@ -189,8 +189,8 @@ def _at_most(e, variables):
 
 
 def solve_linear_inequalities(equations, variables=None, ranges=None, deskew_range=False):
-    """What inequalities say of each variable, by elimination (Fourier and Motzkin): the bounds of a variable are expressions of those
-    that stand behind it in `variables`.
+    """Solves inequalities for each variable, by elimination (Fourier and Motzkin): the bounds of a variable are expressions of those
+    behind it in `variables`.
 
     Gives IntConstraints, whose ranges are those of the variables and whose relations what is left over; with `deskew_range` an
     IntConstraintsTransform to variables that begin at 0.

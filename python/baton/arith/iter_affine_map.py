@@ -43,7 +43,7 @@ class IterSumExpr(IterMapExpr, key="arith.IterSumExpr"):
 @in_int64
 def detect_iter_map(indices, input_iters, predicate=True, require_bijective=False):
     """Indices as iterators that are independent of each other: together they take each combination of their values. Each is an `IterSumExpr`
-    of at most one split; `[]` if they are no such iterators.
+    of at most one split; `[]` unless they are such iterators.
 
     input_iters: the ranges of the loop variables, whose extents are numbers, as factors and divisors are. predicate: comparisons
     `sum of loop variables < number` joined by `tir.all`; where it does not hold, the loops do nothing. require_bijective: no two

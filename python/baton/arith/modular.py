@@ -41,7 +41,7 @@ def modular_set(expr, known):
             continue
         found = _from_parts(part, lambda p: made[p.handle])
         other = known(part)
-        # Of two that hold the larger divisor says more, and one value says most.
+        # The larger of two divisors that hold says more, and one value says most.
         made[part.handle] = found if other is None or found.coeff == 0 or (other.coeff and other.coeff <= found.coeff) else other
     return made[expr.handle]
 

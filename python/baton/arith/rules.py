@@ -145,7 +145,7 @@ class _Found:
 def _once(e):
     """An expression whose parts are simple after the first rule that fits it; itself if none does."""
     if isinstance(e, (Add, Mul, EQ, NE)) and isinstance(e.a, IntImm) and not isinstance(e.b, IntImm):
-        return type(e)(e.b, e.a)  # literals stand on the right
+        return type(e)(e.b, e.a)  # literals are on the right
     if isinstance(e, (And, Or)):
         for this, other in ((e.a, e.b), (e.b, e.a)):
             if isinstance(this, IntImm):

@@ -15,7 +15,7 @@ _BITWISE = ("tir.bitwise_and", "tir.bitwise_or", "tir.bitwise_xor", "tir.bitwise
 
 
 class Widening:
-    """Widens int32 and takes back. A variable, and whatever else gives an int32, stands as a variable of int64, always the same one."""
+    """Widens int32 and takes back. A variable, and whatever else gives an int32, becomes a variable of int64, always the same one."""
 
     def __init__(self, told=None):
         """told: is called with each new variable of int64 that stands for one of int32."""
@@ -57,7 +57,7 @@ class Widening:
         return self._wide[key][1]
 
     def narrow(self, e):
-        """What `wide` began with, after analysis."""
+        """Returns the original of `wide`, after analysis."""
         return self._through(e, self._narrow_part)
 
     def _narrow_part(self, e, narrow):
@@ -69,7 +69,7 @@ class Widening:
         return e if made is None else made
 
     def _through(self, e, become):
-        """What an expression becomes; `become` is told of a part and of what the parts of it became."""
+        """Returns the result for an expression; `become` is told of a part and of what the parts of it became."""
         if not isinstance(e, PrimExpr):
             return e
         made = {}  # by handle: the part, held so that its handle stays its own, and what it became
@@ -116,7 +116,7 @@ class Widening:
 
 
 class _Everything:
-    """What `Widening` does to expressions, done to all that lists, maps, ranges, sets and iterators hold."""
+    """Applies `Widening` to all that lists, maps, ranges, sets and iterators hold."""
 
     def __init__(self):
         self.widening, self.made = Widening(), {}

@@ -30,11 +30,11 @@ FORMATS = ("relay", "json", "onnx", "none")
 
 
 class CapsuleError(ValueError):
-    """A file that is no capsule, or a broken one; says what is wrong and where."""
+    """A file other than a capsule, or a broken one; says what is wrong and where."""
 
 
 class CapsuleFile:
-    """What is in a capsule: `header`, a dict, and `ir`, text in the format `ir_format`."""
+    """The contents of a capsule: `header`, a dict, and `ir`, text in the format `ir_format`."""
 
     def __init__(self, header: dict, ir_format: str, ir: str, path: str = "<capsule>"):
         self.header, self.ir_format, self.ir, self.path = header, ir_format, ir, path

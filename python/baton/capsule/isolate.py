@@ -2,7 +2,7 @@
 """Work in a child process, which may crash, abort, run out of memory or hang without taking this one along.
 
 The child keeps a journal of the passes that it begins and ends, a line each; no IR is written while all goes well. When it dies,
-a second child does the same work up to the pass that stands open, where it stops and writes the capsule: compilation is
+a second child does the same work up to the pass that is open, where it stops and writes the capsule: compilation is
 deterministic, so it comes to the same place with the same IR.
 """
 
@@ -38,7 +38,7 @@ class Outcome:
 
     @property
     def pass_name(self) -> str:
-        """What it died in: a pass, or a function of the compiler; "" if it is not known."""
+        """The place of the crash: a pass, or a function of the compiler; "" if it is not known."""
         return self.place[0].partition(" ")[2] if self.place else ""
 
 
@@ -158,7 +158,7 @@ def open_at_end(journal: str):
 
 
 def isolated(function, *, capsule=None, timeout=None, memory=None, **options):
-    """Calls a function in a child process and gives what it returns. What it raises is raised here; if the child dies, that is
+    """Calls a function in a child process and gives what it returns. Its exceptions are raised here; if the child dies, that is
     a CompilerDied that names the pass. capsule: file or directory for a capsule of whatever goes wrong (see `Capsule`, which
     takes the other options). Call it before anything was compiled in this process, so that no thread is missing in the child.
     """

@@ -289,7 +289,7 @@ def _describe_instruments(instruments, notes):
 
 
 def describe_context(context, notes) -> dict:
-    """A PassContext as JSON; options of a class of their own as the text of their graph."""
+    """A PassContext as JSON; options with their own class as the text of their graph."""
     if context is None:
         return {"opt_level": 2, "required_pass": [], "disabled_pass": [], "config": {}, "num_threads": 1}
     from .. import ir
@@ -353,7 +353,7 @@ def _threads() -> int:
 
 
 def versions() -> dict[str, str]:
-    """What this was seen with."""
+    """The versions that a failure was seen with."""
     from ..config import version
 
     cpu = platform.processor() or platform.machine()

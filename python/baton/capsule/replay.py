@@ -17,7 +17,7 @@ from .record import Recorder
 
 
 class Replay:
-    """What came of a replay: `reproduced`, `signature` (None where nothing failed), `differences` in lines, `error`, `notes`."""
+    """The result of a replay: `reproduced`, `signature` (None where nothing failed), `differences` in lines, `error`, `notes`."""
 
     def __init__(self, want, got, error, notes):
         self.signature, self.error, self.notes = got, error, notes
@@ -92,7 +92,7 @@ def _instruments(file):
 
 
 class _Work:
-    """What a capsule says to do; reading it is over when this is made."""
+    """The task of a capsule; reading it is over when this is made."""
 
     def __init__(self, file: CapsuleFile, threads=None, given=None, module=None, models=()):
         if not file.replayable:
@@ -129,7 +129,7 @@ class _Work:
 
 
 def _target(text):
-    """What `record.target_text` wrote."""
+    """Reads the text of `record.target_text`."""
     from ..target import Target
 
     if not text.startswith("{"):

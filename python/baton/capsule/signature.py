@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes two failures the same: kind, pass, message without what differs from run to run, innermost frames."""
+"""The identity of a failure: kind, pass, message without what differs from run to run, innermost frames."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def of_death(kind: str, pass_name: str) -> dict:
 
 
 def differences(want: dict, got: dict | None) -> list[str]:
-    """What differs, a line each; nothing where the failure is the same."""
+    """Returns the differences, a line each; nothing where the failure is the same."""
     if got is None:
         return ["nothing failed"]
     return [f"{key}: {want.get(key)!r} in the capsule, {got.get(key)!r} now" for key in ("kind", "pass", "message", "frames") if want.get(key) != got.get(key)]

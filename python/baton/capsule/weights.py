@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of tensors in a capsule: kept, named by their hash, or replaced by others of the same shape, dtype and range."""
+"""The treatment of tensors in a capsule: kept, named by their hash, or replaced by others of the same shape, dtype and range."""
 
 from __future__ import annotations
 

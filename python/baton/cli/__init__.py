@@ -71,7 +71,7 @@ def _silence(stream) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command and gives its exit code. What was printed has reached its file by then, or the code is 1."""
+    """Runs the command and gives its exit code. Its output has reached its file by then, or the code is 1."""
     code = _run(sys.argv[1:] if argv is None else argv)
     try:
         if sys.stdout is not None:

@@ -174,7 +174,7 @@ def input_value(text: str) -> tuple[str, str]:
 
 
 def named_option(text: str) -> tuple[str, object]:
-    """`key=value` with a value of Python's plain kinds: 1, 2.5, True, "text", [1, 2]; anything else is text as it stands."""
+    """`key=value` with a value of Python's plain kinds: 1, 2.5, True, "text", [1, 2]; anything else is text as it is."""
     import ast
 
     name, value = named_value(text)
@@ -374,7 +374,7 @@ def settle(args: argparse.Namespace) -> None:
 
 
 def warn_of_passes(*lists: list[str]) -> None:
-    """Names of passes that no pass has have no effect: says so, with the nearest. Patterns, and `all`, are no names."""
+    """Names of passes that no pass has have no effect: says so, with the nearest. Patterns, and `all`, are not names."""
     import warnings
 
     warnings.filterwarnings("ignore", message=".*there is no pass ")  # of the library: said here

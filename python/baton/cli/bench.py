@@ -80,7 +80,7 @@ def beside(args, answer: dict, inputs: dict, ours: dict) -> dict:
 
 
 def difference(name: str, ours: dict, theirs: list) -> float:
-    """The largest difference of outputs, relative to the largest value of each; inf where one side has a value that is no number."""
+    """The largest difference of outputs, relative to the largest value of each; inf where one side has a value other than a number."""
     import numpy as np
 
     if len(ours) != len(theirs):

@@ -2,7 +2,7 @@
 """`baton doctor`: what this machine offers, what is missing, and the command that mends it.
 
 It must work where Baton does not, so each finding is made on its own and nothing here imports the package's libraries
-directly; whether they load is tried in a process of its own.
+directly; whether they load is tried in a separate process.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _read(path: str) -> str:
 
 
 def _child(code: str) -> tuple[bool, str]:
-    """Runs Python code in a process of its own: a library that crashes when loaded must not take the doctor along."""
+    """Runs Python code in a separate process: a library that crashes when loaded must not take the doctor along."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(_PACKAGE.parent), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     if done.returncode < 0:
@@ -177,7 +177,7 @@ def _linker() -> Finding:
 
 
 def _opencl() -> Finding:
-    """The devices there are. Drivers have crashed when they are loaded, so this too is tried in a process of its own."""
+    """The devices there are. Drivers have crashed when they are loaded, so this too is tried in a separate process."""
     good, text = _child(
         "import baton; from baton._ffi import get_global_func as f; d = baton.opencl(0); d.exist;"
         "print(', '.join(f'{baton.opencl(i)!r} {baton.opencl(i).device_name}' for i in range(f('opencl.NumDevices')()))"

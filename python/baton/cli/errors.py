@@ -11,7 +11,7 @@ UNSUPPORTED = 3  # the exit code where operators of a program of PyTorch, or of 
 
 
 class Failure(Exception):
-    """What was asked for cannot be done; `help` says how to mend it. Exit code 1."""
+    """The request cannot be met; `help` says how to mend it. Exit code 1."""
 
     def __init__(self, message: str, help: str = ""):
         super().__init__(message)
@@ -37,7 +37,7 @@ def file_error(error: OSError, path: object = None) -> Failure:
 def _lines(error: BaseException) -> list[str]:
     text = str(error).strip() or type(error).__name__
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    # What is not supported is said in full: a list cut short would have to be asked for once more.
+    # Missing support is said in full: a list cut short would have to be asked for once more.
     if len(lines) > MOST_LINES and type(error).__name__ != "UnsupportedError":
         left = len(lines) - MOST_LINES + 1
         lines = [*lines[: MOST_LINES - 1], f"  ... {left} more lines; BATON_DEBUG=1 shows all"]
@@ -52,7 +52,7 @@ def _is_ours(error: BaseException) -> bool:
 
 
 def _own_code(error: BaseException) -> str:
-    """Where the user's own code stood when it failed, itself or in what it called, as `passes.py:12, in MyPass.visit_call`: a pass in
+    """The place of the user's own code when it failed, itself or in what it called, as `passes.py:12, in MyPass.visit_call`: a pass in
     Python, say. "" where none was running.
     """
     import sysconfig

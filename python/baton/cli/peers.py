@@ -35,7 +35,7 @@ def _openvino(model: str, inputs: dict, threads: int) -> Callable:
     import openvino
 
     core = openvino.Core()
-    # What it would do by itself, but in float32: bfloat16 is another computation.
+    # Its default, but in float32: bfloat16 is another computation.
     config = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
     read = core.read_model(model)
     read.reshape({port.any_name: list(inputs[port.any_name].shape) for port in read.inputs})
@@ -122,7 +122,7 @@ def load(name: str, model: str, inputs: dict, threads: int) -> Callable:
 
 @contextlib.contextmanager
 def _silent():
-    """What peers say about themselves is no answer of ours."""
+    """Keeps the output of peers out of our answers."""
     import io
     import warnings
 

@@ -43,7 +43,7 @@ def _expiry(text: str) -> int:
 
 
 def _limits(args: argparse.Namespace) -> list[str]:
-    """What is taken away, as caveats."""
+    """Returns the caveats of the arguments."""
     found = []
     if args.expires:
         found.append(f"expires={_expiry(args.expires)}")

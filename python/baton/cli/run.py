@@ -120,7 +120,7 @@ def outputs_of(executable, result) -> dict:
 
 
 def compare(name: str, got, wanted, rtol: float, atol: float) -> str | None:
-    """What is wrong with an output, or None."""
+    """Returns the fault of an output, or None."""
     import numpy as np
 
     if got.shape != wanted.shape or got.dtype != wanted.dtype:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown while work goes on: one line that overwrites itself, on a terminal only."""
+"""The display while work goes on: one line that overwrites itself, on a terminal only."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _COLORS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "bold": 1, "dim": 2
 
 
 def painter(stream):
-    """The function (text, colour) -> text for a stream; it adds nothing where the stream is no terminal, TERM is dumb, or NO_COLOR is set."""
+    """The function (text, colour) -> text for a stream; it adds nothing where the stream is not a terminal, TERM is dumb, or NO_COLOR is set."""
     shown = stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
 
     def paint(text: str, color: str) -> str:

@@ -56,7 +56,7 @@ def _read_input(name: str, path: str) -> np.ndarray:
 
 
 def _unpacked(infos, given: dict[str, str]) -> dict[str, str]:
-    """What is given for inputs by their names; an archive that is given by itself is given for each input that it has."""
+    """Returns the values of inputs by their names; an archive that is given by itself is given for each input that it has."""
     out = {name: path for name, path in given.items() if name}
     if "" not in given:
         return out

@@ -39,7 +39,7 @@ class _Crossing:
 
 
 def to_tvm_ffi(x):
-    """What a value of Baton is in apache-tvm-ffi. Tensors share memory. Raises TypeError for what it has no counterpart of."""
+    """Returns a value of Baton as one of apache-tvm-ffi. Tensors share memory. Raises TypeError for a value without a counterpart."""
     if isinstance(x, _core.Device):
         return _tvm.device(str(x).split("(", maxsplit=1)[0], x.device_id)
     if isinstance(x, DataType):
@@ -62,7 +62,7 @@ def to_tvm_ffi(x):
 
 
 def from_tvm_ffi(x):
-    """What a value of apache-tvm-ffi is in Baton. Tensors share memory. Raises TypeError for what it has no counterpart of."""
+    """Returns a value of apache-tvm-ffi as one of Baton. Tensors share memory. Raises TypeError for a value without a counterpart."""
     if isinstance(x, _tvm.Device):
         return _core.Device(int(x.dlpack_device_type()), x.index)
     if isinstance(x, _tvm.dtype):

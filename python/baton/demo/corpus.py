@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the standard library says about itself: the first paragraphs of its modules' docstrings.
+"""The standard library's text about itself: the first paragraphs of its modules' docstrings.
 
 Python sources are parsed, not imported: importing `this` or `antigravity` does things. Modules written in C have
 their docstring only in memory; they are imported unless they are known to act on import.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can run the encoder: Baton, ONNX Runtime, and the NumPy reference, behind one face.
+"""Engines for the encoder: Baton, ONNX Runtime, and the NumPy reference, behind one face.
 
 `run(ids, mask)` takes int64 arrays (1, seq) and gives float32 (1, hidden); `prepare(seq)` comes before it.
 """

@@ -18,7 +18,7 @@ _STRING, _LIST = 8, 9
 _BLOCK = 32
 #        elements in a block, bytes of it
 _TYPES = {0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", _BLOCK, 18), 3: ("Q4_1", _BLOCK, 20), 8: ("Q8_0", _BLOCK, 34), 30: ("BF16", 1, 2)}
-_MOST = 1 << 28  # elements of a list; a length beyond it is no length
+_MOST = 1 << 28  # elements of a list; a length beyond it is wrong
 
 
 class GgufError(ValueError):

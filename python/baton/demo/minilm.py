@@ -221,7 +221,7 @@ def write_onnx(model: MiniLM, path: Path) -> None:
         out = linear(gelu, f"{layer}.output.dense")
         x = norm(g.op("Add", f"{layer}.sum", [out, x]), f"{layer}.output.LayerNorm")
 
-    # Mean over the tokens that are no padding, then length 1.
+    # Mean over the tokens other than padding, then length 1.
     tokens = g.op("Unsqueeze", "tokens", [mask, two])
     total = g.op("ReduceSum", "pool.sum", [g.op("Mul", "pool.masked", [x, tokens]), one], keepdims=0)
     mean = g.op("Div", "pool.mean", [total, g.op("ReduceSum", "pool.count", [tokens, one], keepdims=0)])

@@ -13,7 +13,7 @@ import numpy as np
 
 from .minilm import MiniLM
 
-_erf = np.frompyfunc(math.erf, 1, 1)  # exact to the last digit; NumPy has none of its own
+_erf = np.frompyfunc(math.erf, 1, 1)  # exact to the last digit; NumPy has none
 
 
 class Reference:

@@ -54,7 +54,7 @@ class WordPiece:
 
     def encode(self, text: str) -> list[int]:
         out = []
-        for part in self._special.split(text):  # special tokens are taken as they stand in the raw text
+        for part in self._special.split(text):  # special tokens are taken from the raw text
             if self._special.fullmatch(part):
                 out.append(self.vocab[part])
             else:

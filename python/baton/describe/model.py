@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables of C++ say: types with their fields, operators, passes, options, functions."""
+"""The contents of the tables of C++: types with their fields, operators, passes, options, functions."""
 
 import dataclasses
 import functools
@@ -201,7 +201,7 @@ def split_signature(text):
 
 
 def split_words(text):
-    """Splits at commas that stand in no bracket."""
+    """Splits at commas outside of brackets."""
     out, depth, start = [], 0, 0
     for i, c in enumerate(text):
         depth += (c in "<[(") - (c in ">])")

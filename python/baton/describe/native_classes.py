@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What inspection cannot tell of the classes that are written in C, for the stubs."""
+"""Facts for the stubs that inspection cannot tell of classes written in C."""
 
 # Name -> its stub; {doc} and {members} are filled in.
 NATIVE = {

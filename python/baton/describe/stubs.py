@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes `.pyi` files: classes with their fields from the tables of C++, operators, passes and functions with their
-parameters, and what is written by hand in Python as it stands; each with its docstring."""
+parameters, and code written by hand in Python as it is; each with its docstring."""
 
 import enum
 import functools
@@ -45,7 +45,7 @@ _WORDS = {
     "Array": "baton.runtime.Array[_t.Any]",
     "Map": "baton.runtime.Map[_t.Any, _t.Any]",
 }
-# What is taken where such a value is wanted.
+# Types that are accepted where such a value is wanted.
 _TAKEN = {
     "int": "_t.SupportsInt",
     "float": "_t.SupportsFloat",
@@ -114,7 +114,7 @@ class ModuleStub:
         self.imports, self.body, self.names = set(), [], set()
 
     def type(self, text):
-        """Text with full names of classes, made to stand in this module."""
+        """Text with full names of classes, for use in this module."""
 
         def refer(match):
             module, name = match[1], match[2]
@@ -159,7 +159,7 @@ def parameter_text(stub, p, annotation="", names=None):
 
 
 def default_text(value):
-    """A default as it may stand in a stub."""
+    """Returns a default as a stub may have it."""
     if value is None or type(value) in (bool, int, _Int):
         return repr(value)
     if type(value) in (str, _dtype_class()):
@@ -244,7 +244,7 @@ def field_lines(stub, field, indent="    "):
 
 
 def field_doc(field):
-    """What a field means, with its bounds."""
+    """Returns the meaning of a field, with its bounds."""
     return field.doc + bound_words(field)
 
 
@@ -428,7 +428,7 @@ def packed_lines(stub, name, full, signature):
 
 
 def optional_type(words):
-    """What a parameter of a function of C++ takes; a reference may be null."""
+    """Returns the type that a parameter of a C++ function takes; a reference may be null."""
     kind = value_type(words, taken=True)
     return kind if kind == "_t.Any" or words in ("int", "float", "bool", "str", "dtype") else f"{kind} | None"
 

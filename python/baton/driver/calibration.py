@@ -10,7 +10,7 @@ from .relay_build import create_executor
 
 
 def get_calibration_data(mod, data):
-    """What the functions of a module that carry `Compiler` take and give: by GlobalVar, a dict with the arrays of `inputs` and `outputs`.
+    """Returns the inputs and outputs of functions of a module that carry `Compiler`: by GlobalVar, a dict with the arrays of `inputs` and `outputs`.
 
     mod: a module whose main calls such functions, each with tensors, without control flow. data: arrays by name of main's parameters.
     """

@@ -8,7 +8,7 @@ from .donation import Given
 
 
 def _kinds(value) -> tuple[str, ...]:
-    """Beginnings of the names of dtypes that the number `value` may become; none for what is no number."""
+    """Beginnings of the names of dtypes that the number `value` may become; none for anything but a number."""
     if getattr(value, "shape", None) == () and type(value).__module__ == "numpy":
         return () if hasattr(value, "__dlpack__") else (str(value.dtype),)
     for kind, kinds in ((bool, ("bool", "int", "uint", "float")), (int, ("int", "uint", "float")), (float, ("float",))):
@@ -69,7 +69,7 @@ def explain_misfit(inputs, forms, arrays, error) -> None:
 
 
 def _misfit(want, shape) -> str:
-    """What is wrong with a shape; "" where it may fit."""
+    """Returns the fault of a shape; "" where it may fit."""
     if len(want) != len(shape):
         return f"{len(want)} dimensions are wanted, not {len(shape)}"
     wrong = [i for i, (d, n) in enumerate(zip(want, shape, strict=True)) if isinstance(d, int) and d != n]

@@ -93,8 +93,8 @@ class Source:
     def read_open(self, shapes: OpenShapes):
         """The Relay module with symbols for dimensions that stay open, weights in it.
 
-        Those that `shapes` does not name have the model's name, or that of the input and the axis. What types assume of
-        symbols is in the attribute `extent_guards` of `main`.
+        Dimensions that `shapes` does not name have the model's name, or that of the input and the axis. Assumptions of types about
+        symbols are in the attribute `extent_guards` of `main`.
         """
         given = {name: [self._name(name, axis, dim) for axis, dim in enumerate(dims)] for name, dims in shapes.shapes.items()}
         if self.kind == "onnx":
@@ -131,7 +131,7 @@ class Source:
         return get_global_func("driver.SetDonated")(module, list(self.donate)) if self.donate else module
 
     def _with_bodies(self, read):
-        """What `read` gives; where the importer lacks operators that ONNX defines by a body, of the model with these bodies."""
+        """Returns the result of `read`; where the importer lacks operators that ONNX defines by a body, of the model with these bodies."""
         from ..relay.frontend.onnx import with_bodies
 
         try:
@@ -173,7 +173,7 @@ class Source:
             get_global_func("relay.frontend.check_onnx_data_file")(self.what)
 
     def facts(self) -> dict:
-        """What can be said without importing: for ONNX from the file, for Relay from the types of `main`."""
+        """Returns facts that need no import: for ONNX from the file, for Relay from the types of `main`."""
         if self.kind == "onnx":
             if self._facts is None:  # a large model takes a while to read, and a compilation asks often
                 in_memory = isinstance(self.what, bytes)
@@ -275,7 +275,7 @@ def compile(  # noqa: A001 - the name users expect
     any text ({"past_*": "present_*"}), or True for the usual names. donate: inputs whose memory an output of as many bytes takes, where a
     call is given them by `baton.give` and nothing else refers to them. fallback: "eager" leaves operators of a program of torch.export that are
     not supported to PyTorch (`baton.torch.report()` says which); such a model is not saved. precision: what products and convolutions of
-    float32 are computed in: "exact" leaves them as they are; "bf16" and "f16" keep their weights, and what lies in memory for them, in that type
+    float32 are computed in: "exact" leaves them as they are; "bf16" and "f16" keep their weights, and buffers for them, in that type
     where the processor adds products of it. Sums, softmax and norms are float32, inputs and outputs keep their types. weights: how constant
     weights of products are stored: "exact", or in few bits ("int8", "int4") with a scale and a zero point for each 32 weights of an output, or
     for 16 to 256 of them ("int4:128"); they are widened where they are multiplied, so that artifacts and memory hold the bits alone. activations:
@@ -348,7 +348,7 @@ def set_donated(model: Source, donate: str | Sequence[str], inputs: Iterable[str
 
 
 def _merged(shape, given):
-    """What the model says of a shape with what the caller says."""
+    """Returns the model's shape with the caller's facts."""
     if given is None:
         return shape
     return tuple(have if dim is None else dim for have, dim in zip(shape, given, strict=True))
@@ -395,7 +395,7 @@ def read_stateful(model: Source, shapes: OpenShapes, options: Options, state: bo
 
 
 def build_stateful(model: Source, shapes: OpenShapes, options: Options, state: bool | Mapping[str, str]):
-    """What `build_open` gives, of a model with states."""
+    """Returns the result of `build_open`, of a model with states."""
     model.check_data()
     with capsule(), options.context():
         module, outside = made_outside(read_stateful(model, shapes, options, state))
@@ -473,7 +473,7 @@ def emit_text(model: Source, shapes: Mapping[str, Sequence[int | str | Dim | Non
 
 
 def describe(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> dict:
-    """What `baton inspect` says of a model file with inputs of these shapes (-1: open); `unsupported` names what an import refuses."""
+    """Returns the answer of `baton inspect` for a model file with inputs of these shapes (-1: open); `unsupported` names what an import refuses."""
     model = Source.of(path)
     facts = model.facts()
     for row in facts["inputs"]:

@@ -41,7 +41,7 @@ def give(array: NDArray) -> Given:
         model = baton.compile(source, donate=("x",))
         x = model(baton.give(x))
 
-    `array` is empty afterwards: using it is a ValueError. What else refers to its elements (a NumPy view, a DLPack tensor, a reshaped
+    `array` is empty afterwards: using it is a ValueError. Others that refer to its elements (a NumPy view, a DLPack tensor, a reshaped
     array) keeps them; the model writes into other memory then. A call that is refused, for this argument or another one, takes nothing: `array`
     is as it was.
     """

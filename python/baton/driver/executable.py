@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a compiled model is to Python: inputs by name or place in, arrays out. Needs the runtime library alone."""
+"""A compiled model in Python: inputs by name or place in, arrays out. Needs the runtime library alone."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Executable:
 
     @property
     def limits(self) -> Limits | None:
-        """What a call may take."""
+        """The limits of a call."""
         return self._limits
 
     @limits.setter
@@ -166,7 +166,7 @@ class Executable:
 
     @property
     def guards(self) -> tuple[str, ...]:
-        """What must hold of the open dimensions beside their bounds, each with its place in the model: "/layer.3/Add: extents seq and
+        """The conditions on the open dimensions beside their bounds, each with its place in the model: "/layer.3/Add: extents seq and
         past + 1 must be equal". A call whose shapes break one is a ValueError that quotes it.
         """
         try:
@@ -185,8 +185,8 @@ class Executable:
         return self._kept.seen(found, "output") if self._kept else found
 
     def reserve(self, **dims: int) -> None:
-        """Plans and takes memory for dimensions up to these, so that later calls do not have to: m.reserve(seq=512). What is not
-        named counts with its largest length, or where that is not bounded with its least.
+        """Plans and takes memory for dimensions up to these, so that later calls do not have to: m.reserve(seq=512). Others
+        count with their largest length, or where that is not bounded with its least.
         """
         reserve, sizes = self._function("reserve"), self._sizes_of(dims)
         if sizes and reserve:
@@ -203,7 +203,7 @@ class Executable:
 
     def memory(self) -> dict[str, int]:
         """Bytes that this model holds: `constants` (weights, shared by all threads), `workspace` and `outputs` of all its executors,
-        and how many `plans` of memory they keep. Of a model with donated inputs, how many of `outputs` lie in their memory, too.
+        and how many `plans` of memory they keep. Also `donated` of a model with donated inputs: the part of `outputs` in their memory.
         """
         total = memory_of(self._runners)
         return {name: total.get(name, 0) for name in ("constants", "workspace", "outputs", "plans", *(["donated"] if self.donated else []))}
@@ -222,7 +222,7 @@ class Executable:
         return tuple(self._runners[0].states[:-1]) if self._runners else ()
 
     def session(self) -> Session:
-        """A run of a model with states: it keeps them from call to call, in memory of its own. Sessions share code and weights; each
+        """A run of a model with states: it keeps them from call to call, in its own memory. Sessions share code and weights; each
         is called by one thread at a time.
 
             s = model.session()
@@ -348,7 +348,7 @@ class Executable:
 
             print(model.profile(x))
 
-        A model with states is profiled in a session of its own; `Session.profile` takes one with what it holds.
+        A model with states is profiled in a separate session; `Session.profile` takes one with what it holds.
         """
         if self._stateful:
             return self.session().profile(*args, rounds=rounds, **kwargs)
@@ -415,7 +415,7 @@ class Executable:
         return known
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: inputs, outputs, open dimensions, facts."""
+        """The view of a notebook: inputs, outputs, open dimensions, facts."""
         return _html(self)
 
     def __repr__(self) -> str:
@@ -453,7 +453,7 @@ def load(
     """A model that `Executable.save` or `baton compile` wrote. The compiler is neither needed nor loaded. `device`: where it
     runs, or a list of devices. `limits`: what a call of it may take (`baton.Limits`).
 
-    A compiled model is code. Its digest finds damage, and is no signature: who changes the file can change the digest. With
+    A compiled model is code. Its digest finds damage, and is not a signature: who changes the file can change the digest. With
     `public_key` (a PEM file, its bytes, or a key of the package `cryptography`; Ed25519) nothing is loaded unless `baton sign` signed
     the file with the key's other half; `signature` is the signature's file, `path` + ".sig" by default.
     """
@@ -469,7 +469,7 @@ def load(
 
 
 def _forms_of(module: Module) -> str:
-    """What a file says of inputs and outputs that are no numbers."""
+    """Returns a file's text about inputs and outputs other than numbers."""
     try:
         manifest = str(module.get_source("json"))
     except (UnsupportedError, ValueError):

@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 def maker_of(name):
-    """What makes the code of regions for `name`: `relay.ext.NAME`, else the plug-in of that key that was loaded; None where there is neither."""
+    """Returns the code generator of regions for `name`: `relay.ext.NAME`, else the loaded plug-in of that key; None where there is neither."""
     made = get_global_func(f"relay.ext.{name}", True)
     if made is not None:
         return made
@@ -59,7 +59,7 @@ def compiled_outside(mod):
 
 
 def made_outside(mod):
-    """(the module as `compiled_outside` gives it, the modules that code of it calls). What is compiled from it imports them, and finds
+    """(the module as `compiled_outside` gives it, the modules that code of it calls). Code compiled from it imports them, and finds
     their functions by name, here and where it is loaded."""
     return _made(mod, lambda symbol, run: symbol)
 
@@ -141,7 +141,7 @@ def why_out(func):
 
 
 def _takes_open(name, func):
-    """What `relay.ext.NAME.open_shapes`, a function of the region, says: whether code is made of it for all lengths."""
+    """Returns the answer of `relay.ext.NAME.open_shapes`, a function of the region: whether code is made of it for all lengths."""
     takes = get_global_func(f"relay.ext.{name}.open_shapes", True)
     try:
         return takes is not None and bool(takes(func))

@@ -8,7 +8,7 @@ from .executable import Executable
 
 
 class ForeignExecutable(Executable):
-    """What `baton.compile` gives for the triple of another machine: an `Executable` that `save` and `baton.rpc.deploy` take, and whose
+    """The result of `baton.compile` for the triple of another machine: an `Executable` that `save` and `baton.rpc.deploy` take, and whose
     calls are an UnsupportedError."""
 
     def __init__(self, module, target, inputs, outputs):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs and outputs of a model that are no numbers to Python: strings, and rows that are maps. Compiled code has numbers alone."""
+"""Inputs and outputs of a model other than numbers to Python: strings, and rows that are maps. Compiled code has numbers alone."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _bytes_of(texts):
 
 
 class Form:
-    """What an input's or output's numbers stand for. `dtype`: the word for it in signatures."""
+    """The meaning of an input's or output's numbers. `dtype`: the word for it in signatures."""
 
     def __init__(self, said: dict):
         self.kind = said["kind"]
@@ -181,7 +181,7 @@ class Form:
 
 
 class Forms:
-    """Of all inputs and outputs: None for each that is numbers."""
+    """The forms of all inputs and outputs: None for each that is numbers."""
 
     def __init__(self, said: str):
         both = json.loads(said)
@@ -209,7 +209,7 @@ class Forms:
         return not self.inputs or self.inputs[i] is None or self.inputs[i].tensor
 
     def dtypes(self, inputs, outputs):
-        """(inputs, outputs) of a signature, with the words for what is no number."""
+        """(inputs, outputs) of a signature, with the words for all but numbers."""
 
         def said(infos, forms):
             if any(form is not None and form.kind == "list" for form in forms):
@@ -227,7 +227,7 @@ class Forms:
 
 
 def of_module(module) -> str:
-    """What a Relay module's main says of its inputs and outputs, as JSON; "" where they are numbers."""
+    """Returns a Relay module's forms of its inputs and outputs, as JSON; "" where they are numbers."""
     main = module["main"] if "main" in module else None
     attrs = getattr(main, "attrs", None)
     said = {key: [str(form) for form in attrs.get(f"{key[:-1]}_forms", [])] for key in ("inputs", "outputs")} if attrs is not None else {}

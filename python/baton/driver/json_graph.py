@@ -14,7 +14,7 @@ def graph_of(func):
     """(the graph as text, its constants in the order of their nodes) of a Relay function with inferred types.
 
     A call of an operator is a node of kind `kernel` with its attributes as texts; a call of a composite is one node of the composite's name,
-    with the attributes of the calls in it and their constants behind its arguments. Raises UnsupportedError for what is no graph.
+    with the attributes of the calls in it and their constants behind its arguments. Raises UnsupportedError for other programs.
     """
     writer = _Writer()
     for p in func.params:

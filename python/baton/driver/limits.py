@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call of a model may take: seconds, bytes of arrays, rounds of loops."""
+"""Limits of a call of a model: seconds, bytes of arrays, rounds of loops."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pass LowerToTIR leaves in a module beside PrimFuncs."""
+"""The output of the pass LowerToTIR in a module beside PrimFuncs."""
 
 from .._core import Object
 from .._ffi import register_object

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model is compiled for and how: target, pass context, and a capsule of what fails."""
+"""Options of a compilation: target, pass context, and a capsule of failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _capsule_of_environment = Hook("driver.capsule")
 
 
 class Options:
-    """What a model is compiled for and how: the target, and what goes into the pass context."""
+    """The target of a compilation, and the options of the pass context."""
 
     def __init__(self, target=None, opt_level: int = 3, config=None, disabled_pass: Sequence[str] = (), instruments=()):
         make = get_global_func("target.Target")

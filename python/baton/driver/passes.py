@@ -28,7 +28,7 @@ def names() -> list[str]:
 
 
 def unknown(wanted) -> list[str]:
-    """What to say of names that no pass has."""
+    """Returns a note on names that no pass has."""
     import difflib
 
     known, out = names(), []
@@ -110,12 +110,12 @@ def timing():
 
 
 def timing_text(one) -> str:
-    """What it measured, in lines."""
+    """Returns its measurements, in lines."""
     return str(_instrument("RenderTimePassProfiles", one))
 
 
 def timing_trace(one) -> str:
-    """What it measured, as a Chrome trace."""
+    """Returns its measurements, as a Chrome trace."""
     return str(_instrument("TimingChromeTrace", one))
 
 

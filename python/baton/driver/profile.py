@@ -84,7 +84,7 @@ def slowest(profile: Profile) -> list[dict]:
 
 
 def summary(profile: Profile) -> str:
-    """What the rows add up to, in a line or two."""
+    """Returns the sums of the rows, in a line or two."""
     total, rest = profile["total_us"], profile["rest_us"]
     lines = [
         f"a call takes {_time(profile['call_us'])}, with its steps timed {_time(total)}: "
@@ -96,7 +96,7 @@ def summary(profile: Profile) -> str:
 
 
 def rest_words(profile) -> str:
-    """What the rest was spent on."""
+    """Returns the parts of the rest."""
     between = profile["between_us"]
     return f"{_time(between)} between the steps (control flow, memory, shapes), {_time(profile['rest_us'] - between)} taken by other programs"
 

@@ -86,7 +86,7 @@ class BuildModule:
         self.params = {**self.params, **params}
 
     def get_params(self):
-        """What `build` made of the parameters: constants of the graph by name. Empty before it."""
+        """The parameters as `build` made them: constants of the graph by name. Empty before it."""
         return {} if self._made is None else self._made.get_params()
 
     def optimize(self, mod, target=None, target_host=None, params=None):
@@ -132,7 +132,7 @@ def create_executor(kind="debug", mod=None, device=None, target="llvm", params=N
 
 
 def evaluator(func):
-    """What computes a function from arrays: an array, or a list of them."""
+    """Returns a function that computes a program's function from arrays: an array, or a list of them."""
     return create_executor("vm", IRModule.of_main(func)).evaluate()
 
 

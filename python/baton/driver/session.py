@@ -20,7 +20,7 @@ class Session(Runner):
     A state that keeps its size (a cache that TensorScatter writes, the hidden state of a recurrent layer) begins with zeros; what a call makes
     of it is there for the next one. It has no rows to count: `length` is 0 where all states are such.
 
-    A call takes the inputs that are no states and gives the outputs that are none. A call that fails leaves the states as they were.
+    A call takes the inputs and gives the outputs other than states. A call that fails leaves the states as they were.
     """
 
     __slots__ = ("_model",)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signatures of compiled models: Ed25519, by the package `cryptography`.
 
-What is signed is the SHA-256 digest that closes the file, and with it code, constants and manifest. A signature is a line of text in
+The signed text is the SHA-256 digest that closes the file, and with it code, constants and manifest. A signature is a line of text in
 a file beside the model: `model.so.sig`.
 """
 
@@ -78,7 +78,7 @@ def digest_of(path: str | os.PathLike) -> bytes:
 
 
 def signature_path(path: str | os.PathLike) -> str:
-    """Where the signature of a model stands unless it is said."""
+    """Returns the default path of a model's signature."""
     return os.fsdecode(path) + ".sig"
 
 

@@ -197,7 +197,7 @@ def _onnx_alone(found: Xray, row: dict, stem: str) -> list[str]:
     return [stem + ".onnx"]
 
 
-# --- What the compiler makes of it ----------------------------------------------------------------------------------
+# --- The compiler's result ----------------------------------------------------------------------------------
 
 
 def _row(node, operator, version, inputs, outputs, relay, why, depth=1, **more) -> dict:

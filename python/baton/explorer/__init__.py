@@ -60,7 +60,7 @@ class _Texts:
 
 
 def collect(history, title="", facts=None, kernels=()) -> dict:
-    """What the page shows, of a `History`. `kernels`: steps of `Executable.profile`."""
+    """Returns the data of the page, of a `History`. `kernels`: steps of `Executable.profile`."""
     texts, steps = _Texts(), []
     for step in history.steps:
         before = texts.state(step.before)
@@ -145,7 +145,7 @@ def explore(model, *, target=None, opt_level=3, shape=None, config=None, disable
     if lib is not None and profile:
         try:
             kernels = lib.profile(*[np.zeros(i.shape, i.dtype) for i in lib.inputs], rounds=5)["steps"]
-        except Exception as error:  # zeros may be no input for the model; the page does without times
+        except Exception as error:  # zeros may be a wrong input of the model; the page does without times
             failure = f"the kernels were not timed: {error}"
     facts = {"target": str(target or "this machine"), "level": str(opt_level), "version": version()}
     if failure:

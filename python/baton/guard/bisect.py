@@ -12,7 +12,7 @@ from .sample import KINDS
 
 @dataclass
 class BisectResult:
-    """What `bisect` found; `found` is False where no pass changes results and none throws.
+    """The result of `bisect`; `found` is False where no pass changes results and none throws.
 
     pass_name, run: the pass and its place among all passes that ran, from 1 on. fault: "result" or "error"; `finding` or `error` say
     more. function: the function that it broke. rewrite, rewrites: the first rewrite in it that goes wrong, of how many; None where
@@ -346,7 +346,7 @@ class _Bisection:
         reducer = Reducer(lambda module: self._shows(module, checker), budget)
         start = self.culprit.before
         if result.finding and result.function != "main" and "main" in start:
-            # What broke is a function of its own: it is main from here on.
+            # The part that broke is a separate function: it is main from here on.
             from ..ir import IRModule
 
             alone = IRModule(dict(start.functions.items()), dict(start.type_definitions.items()))

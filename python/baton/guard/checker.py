@@ -15,7 +15,7 @@ LARGE = 8 << 20
 
 
 class Evaluation:
-    """What one function gave on one sample: `value`, or `error` (one line) and whether that is a fault of the program."""
+    """The result of one function on one sample: `value`, or `error` (one line) and whether that is a fault of the program."""
 
     __slots__ = ("bytes", "calls", "error", "fault", "value")
 
@@ -232,7 +232,7 @@ class Checker:
             types.append(a if b is None or (a is not None and not _has_open([a])) else b)
         return types, None
 
-    # ---- What the last pass's result gave is what the next one's input gives.
+    # ---- The values of the last pass's result are those of the next one's input.
 
     def _remembered(self, func, mod, kind, size, args):
         entry = self._last.get((kind, size))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pass broke, as the guard reports it."""
+"""A fault of a pass, as the guard reports it."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from .compare import Difference
 
 @dataclass
 class Finding:
-    """What a pass broke."""
+    """A fault of a pass."""
 
     pass_name: str
     function: str
@@ -22,7 +22,7 @@ class Finding:
     calls: int = 0
 
     def text(self):
-        """What was seen, where, on which inputs: a few lines."""
+        """The fault, its place and its inputs in a few lines."""
         lines = [f"pass `{self.pass_name}` changed what @{self.function} computes (sample `{self.kind}`, seed {self.seed})",
                  "  " + self.difference.text()]  # fmt: skip
         if self.inputs:

@@ -79,7 +79,7 @@ class SemanticGuard(PassInstrument):
 
     @property
     def findings(self):
-        """What was found, in order: `Finding`s."""
+        """The findings in order, a `Finding` each."""
         return list(self._findings)
 
     @property
@@ -88,7 +88,7 @@ class SemanticGuard(PassInstrument):
         return list(self._reasons)
 
     def summary(self):
-        """What was checked and what was not, in lines."""
+        """Returns what was checked and what was not, in lines."""
         lines = [f"{sum(self.checked.values())} passes checked, {len(self._findings)} changed results"]
         lines += [found.text() for found in self._findings]
         lines += [f"not checked: @{function} around {name}, because {why}" for name, function, why in self._reasons]

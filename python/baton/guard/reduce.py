@@ -160,7 +160,7 @@ class Reducer:
         relay.analysis.post_order_visit(self.mod[name].body, out.append)
         kinds = (relay.Call, relay.Tuple, relay.TupleGetItem, relay.If, relay.Let, relay.Match, relay.Constant, relay.RefRead, relay.Function)
         inner = set()
-        for node in out:  # parts of fusion groups stand and fall with them
+        for node in out:  # parts of fusion groups go with them
             if isinstance(node, relay.Function) and node.attrs is not None and "Primitive" in node.attrs:
                 relay.analysis.post_order_visit(node, lambda n, top=node: inner.add(n) if n is not top else None)
         return [n for n in out if isinstance(n, kinds) and n not in inner]
@@ -218,7 +218,7 @@ class Reducer:
                 return
 
     def _step_of_others(self):
-        """One simplification of a function that main calls. What it takes and gives stays as it is."""
+        """One simplification of a function that main calls. Its parameters and result keep their types."""
         from .. import relay
         from ..ir import IRModule
 
@@ -257,7 +257,7 @@ class Reducer:
         return False
 
     def _value(self, node):
-        """What an expression without free variables gives, as a constant."""
+        """Returns the value of an expression without free variables, as a constant."""
         from .. import relay
 
         if not isinstance(node, relay.Call) or list(relay.analysis.free_vars(node)) or _elements(node.checked_type_) > 1 << 20:
@@ -297,7 +297,7 @@ class Reducer:
     # ---- Shapes
 
     def _smaller_shapes(self):
-        """Smaller lengths of dimensions, each wherever it stands."""
+        """Smaller lengths of dimensions, each everywhere."""
         tried = set()
         while self._left():
             lengths = sorted({d for d in self._lengths() if d > 1}, reverse=True)

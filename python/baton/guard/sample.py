@@ -8,7 +8,7 @@ from ..ir.type_relation import TypeCall
 from ..runtime import ndarray as nd
 
 KINDS = ("ordinary", "positive", "wide", "grid", "special", "extreme")
-"""What samples are made of, in the order in which they are tried.
+"""The kinds of samples, in the order in which they are tried.
 
 ordinary: normal floats, integers from 0 to 3 (which are indices of something in most programs). positive: floats from 0.1 to 2,
 for logarithms and roots. wide: floats of many magnitudes, integers from -8 to 8. grid: halves from -3 to 3, with ties and equal
@@ -17,7 +17,7 @@ the integer types.
 """
 
 _SIZES = {"ordinary": 3, "positive": 5, "wide": 1, "grid": 2, "special": 7, "extreme": 4}
-"""What open dimensions are, by kind of sample."""
+"""Lengths of open dimensions, by kind of sample."""
 
 FLOATS = {"float16": ("float16", 5), "bfloat16": ("float32", 8), "float32": ("float32", 8), "float64": ("float64", 11)}
 
@@ -83,7 +83,7 @@ class Sampler:
         raise CannotSample(f"no values are made of type {type_}")
 
     def dim(self, dim):
-        """The length of a dimension; an open one with a name is the same wherever it stands."""
+        """The length of a dimension; an open one with a name is the same everywhere."""
         value = getattr(dim, "value", dim)
         if isinstance(value, int):
             return value

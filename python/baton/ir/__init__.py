@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Relay and TIR share: types, expressions' bases, modules, operators, passes, instruments."""
+"""The common part of Relay and TIR: types, expressions' bases, modules, operators, passes, instruments."""
 
 from .._ffi import load_compiler
 

@@ -16,7 +16,7 @@ def current_key(type_key):
 
 
 class AttrFieldInfo(typing.NamedTuple):
-    """What is known of a field of attributes."""
+    """The description of a field of attributes."""
 
     name: str
     type_info: str

@@ -59,7 +59,7 @@ def _both(lhs, rhs):
 
 
 def _as_in_types(value, other):
-    """An expression of narrow integers beside one of int64 as it stands in the shapes of types, which are int64."""
+    """An expression of narrow integers beside one of int64 as it is in the shapes of types, which are int64."""
     narrow = getattr(value, "dtype", None)
     if narrow is None or not str(narrow).startswith("int") or str(narrow) == "int64" or str(getattr(other, "dtype", "")) != "int64":
         return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a program, where, and how to mend it."""
+"""Faults of a program, their places, and how to mend them."""
 
 import enum
 import sys
@@ -42,12 +42,12 @@ class Diagnostic(Object, key="Diagnostic"):
 
     @staticmethod
     def warning(span, message, **more):
-        """What may be a fault."""
+        """A possible fault."""
         return Diagnostic(DiagnosticLevel.WARNING, span, message, **more)
 
     @staticmethod
     def note(span, message, **more):
-        """What is good to know."""
+        """A useful fact."""
         return Diagnostic(DiagnosticLevel.NOTE, span, message, **more)
 
 
@@ -71,7 +71,7 @@ _renderer = None
 
 
 def get_renderer():
-    """What shows findings now: the program's own renderer, or one that writes to standard error."""
+    """Returns the renderer of findings: the program's own renderer, or one that writes to standard error."""
     return _renderer or DiagnosticRenderer()
 
 

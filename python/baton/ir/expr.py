@@ -30,7 +30,7 @@ def _value(x):
 
 
 def in_types(x):
-    """A variable of narrow integers as it stands in the shapes of types, which are int64."""
+    """A variable of narrow integers as it is in the shapes of types, which are int64."""
     is_var = isinstance(x, PrimExpr) and x.type_key in ("tir.Var", "tir.SizeVar") and x.dtype != "int64" and x.dtype.startswith("int")
     return get_global_func("ir.WideExtent")(x) if is_var else x
 

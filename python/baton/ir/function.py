@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions of every IR share."""
+"""The common part of functions of every IR."""
 
 import enum
 

@@ -58,7 +58,7 @@ class PassInstrument(Object):
     """Watches passes. Made by `pass_instrument`, or by a class derived from this one that has some of the hooks
 
     `enter_pass_ctx()`, `exit_pass_ctx()`: the context is entered, left;
-    `should_run(mod, info)`: a bool. Of several instruments all are asked, and a pass runs if all say yes;
+    `should_run(mod, info)`: a bool. All of several instruments are asked, and a pass runs if all say yes;
     `run_before_pass(mod, info)`, `run_after_pass(mod, info)`: just before the pass, right after it;
     `on_pass_failed(mod, info, error)`: the pass threw; `mod` is what it was given, `error` "Kind: message";
     `on_pass_skipped(mod, info, reason)`: it does not run: disabled, above the level, blocked, or needless.
@@ -66,7 +66,7 @@ class PassInstrument(Object):
     A class attribute `observes = True` says that the instrument only watches: it sees the passes of contexts nested in its
     own too (its `enter_pass_ctx`, `exit_pass_ctx` and `should_run` are not called for these).
 
-    An instrument may stand on contexts of several threads at once. Its hooks run with the GIL held, so a single operation
+    An instrument may be on contexts of several threads at once. Its hooks run with the GIL held, so a single operation
     on a Python object is safe; several that belong together want a `threading.Lock`.
     """
 
@@ -103,7 +103,7 @@ class PassInstrument(Object):
         )
 
 
-# What an instrument in C++ arrives as.
+# The class of instruments of C++.
 @register_object("instrument.FunctionInstrument")
 class _FunctionInstrument(PassInstrument):
     __slots__ = ()
@@ -203,7 +203,7 @@ class PassTimingInstrument(PassInstrument):
 
     @property
     def over_budget(self):
-        """What is above its budget, a line a pass."""
+        """Returns the passes above their budget, a line each."""
         return [str(x) for x in get_global_func("instrument.TimingNotes")(self)]
 
 
@@ -240,7 +240,7 @@ class PassWatchdog(PassInstrument):
 
     @property
     def reports(self):
-        """What was said, a line a report; complete when the passes have ended."""
+        """Returns the reports, a line each; complete when the passes have ended."""
         return [str(x) for x in get_global_func("instrument.WatchdogReports")(self)]
 
 

@@ -24,7 +24,7 @@ def is_old(text):
 
 
 def _key(key):
-    """The key that a type has today: those of the IR stood below relay, those of TIR below nothing."""
+    """The key that a type has today: those of the IR were below relay, those of TIR below nothing."""
     if key in _RENAMED:
         return _RENAMED[key]
     for known in (key, key.removeprefix("relay."), "tir." + key):

@@ -13,7 +13,7 @@ from .type import GlobalTypeVar
 # An expression as a function of its free variables, and the standard library: both are Relay's.
 _function_of = Hook("ir.function_of")
 _import_std = Hook("ir.import_std")
-_enter = Hook("ir.enter")  # what the standard library has under a name that the module has not: whether something was added
+_enter = Hook("ir.enter")  # what the standard library has under a name unknown to the module: whether something was added
 
 
 def _global_var(name):

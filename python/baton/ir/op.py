@@ -77,7 +77,7 @@ def _operators_by_attrs():
 
 
 def attrs_doc(key):
-    """What to say of a class of attributes that says nothing itself: the operators that it belongs to."""
+    """Returns the description of a class of attributes without one: the operators that it belongs to."""
     found = _operators_by_attrs().get(key, ())
     return f"Attributes of {', '.join(f'`{n}`' for n in found)}." if found else ""
 

@@ -39,7 +39,7 @@ def _instruments(instruments):
 
 @register_object("transform.PassInfo")
 class PassInfo(Object):
-    """What the framework knows of a pass: `opt_level`, `name`, `required`; its contract `needs`, `establishes`, `keeps`,
+    """The framework's facts of a pass: `opt_level`, `name`, `required`; its contract `needs`, `establishes`, `keeps`,
     `destroys`, lists of properties (see `Scheduled`)."""
 
     __slots__ = ()
@@ -308,7 +308,7 @@ def join_pipeline(name, before=None, after=None, pipeline="DefaultPipeline"):
         baton.register_func("relay._transform.DropNopReshape", DropNopReshape)
         join_pipeline("DropNopReshape", before="FuseOps")
 
-    It stands before the first pass called `before`, or after the last called `after`, or at the end. pipeline: "DefaultPipeline",
+    It comes before the first pass called `before`, or after the last called `after`, or at the end. pipeline: "DefaultPipeline",
     between import and lowering, or "LowerPipeline" over PrimFuncs. `leave_pipeline` takes it out.
     """
     _api("JoinPipeline")(pipeline, name, before or "", after or "")
@@ -363,7 +363,7 @@ class PassFunction:
 
     @property
     def takes_anything(self):
-        """Whether its arguments are its own business: it is no built-in pass, or ignores them."""
+        """Whether its arguments are its own business: it is not a built-in pass, or ignores them."""
         return self._options_key is None
 
     @functools.cached_property
@@ -541,7 +541,7 @@ def _wrap_class(pass_cls, info, make, base, method):
         _check_arguments(info.name, getattr(pass_cls, method), method, own=("self",))
 
     def body_of(self, args, kwargs):
-        """What runs: an instance of the class. Of a class that is derived from the pass it is one that has the methods of both, and the
+        """Returns an instance of the class to run; of a class derived from the pass, one that has the methods of both, and the
         state of the pass itself; it is not the pass itself, which would keep itself alive."""
         if type(self) is PyPass:
             return pass_cls(*args, **kwargs)

@@ -27,7 +27,7 @@ class Type(Object, key="Type"):
 
 
 class TypeKind(enum.IntEnum):
-    """What a type variable stands for."""
+    """The kind of a type variable."""
 
     Type = 0
     ShapeVar = 1

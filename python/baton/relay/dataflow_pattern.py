@@ -64,7 +64,7 @@ class DFPattern(Object, key="relay.dataflow_pattern.DFPattern"):
         return is_op("divide")(self, other)
 
     def has_attr(self, attrs):
-        """What matches and has these attributes: an operator in the registry (`{"TOpPattern": 0}`), a call or function among
+        """Matches that have these attributes: an operator in the registry (`{"TOpPattern": 0}`), a call or function among
         its own (`{"data_layout": "NHWC"}`)."""
         return has_attr(attrs, self)
 
@@ -85,7 +85,7 @@ class DFPattern(Object, key="relay.dataflow_pattern.DFPattern"):
         return match(self, expr)
 
     def partition(self, expr, attrs=None, check=lambda x: True):
-        """The expression with each match in a function of its own; see `partition`."""
+        """The expression with each match in a separate function; see `partition`."""
         return partition(self, expr, attrs, check)
 
     def dominates(self, parent, path=None):

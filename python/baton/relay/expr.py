@@ -204,7 +204,7 @@ class Call(ExprWithOp, key="relay.Call"):
 
     @property
     def type_args(self):
-        """Type arguments: those that are written down, or what inference found. Of an operator, the types of the arguments."""
+        """Type arguments: those that are written down, or what inference found. For an operator, the types of the arguments."""
         written = self._field("type_args")
         return written if len(written) or self.checked_type_ is None else get_global_func("relay.ir.CallTypeArgs")(self)
 

@@ -85,7 +85,7 @@ class StaticTensorArrayOps:
             raise AttributeError(f"'StaticTensorArrayOps' object has no attribute '{name}'")
         return lambda *_: self.register()
 
-    # ---- What the functions are made of
+    # ---- Parts of the functions
 
     def _data(self, *first):
         return TensorType((*first, *self.shape), self.dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tracker or proxy in a process of its own, which ends with this one."""
+"""A tracker or proxy in a separate process, which ends with this one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What remote sessions raise; all of it is an `RPCError`."""
+"""Errors of remote sessions; each is an `RPCError`."""
 
 from .. import error
 from ..error import RPCError, register_error
@@ -12,7 +12,7 @@ class Timeout(RPCError, TimeoutError):
 
 @register_error("rpc.SessionLost")
 class SessionLost(RPCError):
-    """The connection ended, or could not be made. What was on the remote is gone."""
+    """The connection ended, or could not be made. Objects on the remote are gone."""
 
 
 @register_error("rpc.Denied")
@@ -22,7 +22,7 @@ class Denied(RPCError, PermissionError):
 
 @register_error("rpc.ProtocolError")
 class ProtocolError(RPCError):
-    """The peer sent what is no message of this protocol; the session is over."""
+    """The peer sent other bytes than messages of this protocol; the session is over."""
 
 
 @register_error("rpc.VersionError")

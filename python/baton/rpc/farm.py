@@ -33,7 +33,7 @@ class _Job:
 
 
 class _Work:
-    """What the threads share with the executor; they do not keep the executor itself."""
+    """The state that threads share with the executor; they do not keep the executor itself."""
 
     def __init__(self, session, owned, key, priority, session_timeout, max_retry, hold):
         self.session, self.owned, self.key, self.priority = session, owned, key, priority

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Journals: files of lines that survive a kill at any byte.
 
-A line is `CRC32 LENGTH JSON`, the first two in hexadecimal. What a kill cuts off is the last line, which is dropped when the file is
-opened again; a damaged line before whole ones is no kill, so it is an error. One process writes at a time.
+A line is `CRC32 LENGTH JSON`, the first two in hexadecimal. A kill cuts off the last line, which is dropped when the file is
+opened again; a damaged line before whole ones is not from a kill, so it is an error. One process writes at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST = 16 << 20  # bytes of one line
 
 
 class JournalError(RPCError):
-    """The file is no journal, is damaged, or another process writes it."""
+    """The file is not a journal, is damaged, or another process writes it."""
 
 
 def _line(record) -> bytes:
@@ -118,7 +118,7 @@ class Journal:
             self._write(self._file, data)
             self._flush()
         except OSError as error:
-            # What is half written must not stand before later lines.
+            # A half-written line must not precede later ones.
             os.ftruncate(self._file, self.size)
             os.lseek(self._file, self.size, os.SEEK_SET)
             raise JournalError(f"`{self.path}`: {error.strerror}; nothing of this was kept") from error

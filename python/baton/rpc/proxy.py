@@ -44,7 +44,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def secret_of(key_file) -> bytes:
-    """What a proxy and its servers share; without a key file nothing is, which is for one machine alone."""
+    """The shared secret of a proxy and its servers; without a key file nothing is, which is for one machine alone."""
     if not key_file:
         return b""
     try:
@@ -293,7 +293,7 @@ class Gate:
 
 
 class Proxy(Child):
-    """A proxy, in a process of its own that ends with this one.
+    """A proxy, in a separate process that ends with this one.
 
     host, port, port_end: the address, and the first port from `port` on that is free. key_file: servers prove that they have this secret;
     beyond this machine it is needed. web_port, web_cert: clients may come by WebSocket too, at this port (0: any), with this certificate
@@ -583,7 +583,7 @@ class Forward:
 
     @property
     def error(self) -> Exception | None:
-        """What was wrong with the last connection that failed."""
+        """The fault of the last connection that failed."""
         return self._error or (self._stream and self._stream.error)
 
     async def _carry(self, reader, writer) -> None:

@@ -27,7 +27,7 @@ class Server:
         server = baton.rpc.Server()                 # 127.0.0.1, a free port from 9090 on
         remote = baton.rpc.connect("127.0.0.1", server.port)
 
-    It runs in a process of its own, each session in another: a crash, or a client that goes away, disturbs no other. On loopback
+    It runs in a separate process, each session in another: a crash, or a client that goes away, disturbs no other. On loopback
     programs of the same user alone may connect, and each registered function is theirs (`policy="trusted"`). Beyond this machine
     it needs `key_file`, and clients get what they upload and the functions in `allow`.
 
@@ -37,7 +37,7 @@ class Server:
     key_file may be a folder of keys, whose file `revoked` has the ids of those that are good no more; both are read again for each client.
     load: which modules of clients are loaded: "any", "signed" (by a key of the PEM file `signers`, with `baton sign`), "none".
     tracker_addr: (host, port) or URL of a tracker to register with; sessions need a current lease of it then. is_proxy: `host` and `port`
-    are those of a proxy, behind which the server stands; `key_file` is what clients prove, `proxy_key_file` (default: the same) what the
+    are those of a proxy, behind which the server is; `key_file` is what clients prove, `proxy_key_file` (default: the same) what the
     proxy asks for. no_fork, use_popen, reuse_addr, timeout, custom_addr: of Relay's time; they change nothing.
     """
 

@@ -63,7 +63,7 @@ class RemoteCall:
 
 
 class RPCSession(_Devices):
-    """A session with a server. What it gives (functions, modules, arrays on its devices) keeps it open; `close`, or the end of the
+    """A session with a server. Its objects (functions, modules, arrays on its devices) keep it open; `close`, or the end of the
     `with`, ends it at once.
 
         remote = baton.rpc.connect("127.0.0.1", 9090)
@@ -100,7 +100,7 @@ class RPCSession(_Devices):
         return RemoteCall(self._call["call_later"](function, *args))
 
     def upload(self, data, target=None):
-        """Puts a file (or bytes, with `target`) on the remote, under `target` or its own name. Content that is there is not sent. Of an archive
+        """Puts a file (or bytes, with `target`) on the remote, under `target` or its own name. Content that is there is not sent. In an archive
         that `export_library` wrote (`.tar`) the library that it is linked to is sent: a remote has no compiler."""
         if isinstance(data, (bytes, bytearray, memoryview)):
             if not target:
@@ -147,7 +147,7 @@ class RPCSession(_Devices):
 
     @property
     def peer(self):
-        """What the server proved of itself."""
+        """The server's proof of its identity."""
         return str(self._module["peer"]())
 
     def close(self):
@@ -282,7 +282,7 @@ class LocalSession(_Devices):
 
 
 class PopenSession(RPCSession):
-    """A session with a process of its own, which ends with it: a crash of compiled code is a SessionLost here.
+    """A session with its own process, which ends with it: a crash of compiled code is a SessionLost here.
 
     binary: a compiled model (`export_library`), which `system_lib` gives then; or a program that speaks the protocol on its standard
     input and output; or the bytes of either.

@@ -76,7 +76,7 @@ def client_context(ca_file: str | None) -> ssl.SSLContext:
 
 
 def _typed(error) -> RPCError:
-    """What the end of a WebSocket is here; `error` is a ConnectionClosed."""
+    """The error for the end of a WebSocket; `error` is a ConnectionClosed."""
     sent, received = error.sent, error.rcvd
     if sent is not None and not error.rcvd_then_sent:
         if sent.code == 1011:

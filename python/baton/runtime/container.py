@@ -51,7 +51,7 @@ class ADT(Object, metaclass=_TupleToo, key="runtime.ADT"):
         return getitem_helper(self, _call("runtime.GetADTField"), len(self), index)
 
     def __repr__(self):
-        # Lists nest deeply: what lies within a field of data is not shown.
+        # Lists nest deeply: the parts of a field of data are not shown.
         shown = ("ADT(...)" if type(self[i]) is ADT else repr(self[i]) for i in range(len(self)))
         return f"ADT({self.tag}, [{', '.join(shown)}])"
 

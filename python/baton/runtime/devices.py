@@ -75,7 +75,7 @@ def _attribute(name, doc):
 def _numbers():
     names = ("cpu", "llvm", "c", "cuda", "nvptx", "opencl", "cl", "vulkan", "metal", "vpi", "rocm", "ext_dev", "hexagon", "webgpu")
     found = {name: Device(name).device_type for name in names}
-    # Kinds of targets that are no kinds of devices.
+    # Kinds of targets that are not kinds of devices.
     return {
         **found,
         **dict.fromkeys(("stackvm", "test", "hybrid", "composite"), found["cpu"]),
@@ -92,13 +92,13 @@ Device.sync = sync
 Device.device_name_of_kind = property(_kind_name, doc="Name of the device's kind, as \"cpu\".")
 Device.device_name = property(
     lambda dev: _attribute("device_name", "").fget(dev) or _kind_name(dev),
-    doc="What the device calls itself; for the CPU, and for a device that is not there, the name of its kind.",
+    doc="The name of the device; for the CPU, and for a device that is not there, the name of its kind.",
 )
 for _name, _doc in {
     "compute_version": "Version of the device's programming interface, as \"3.0\".",
     "driver_version": "Version of the device's driver.",
     "vendor": "Name of the device's vendor.",
-    "kind": "What the device is: cpu, gpu, accelerator or other.",
+    "kind": "The type of the device: cpu, gpu, accelerator or other.",
     "max_threads_per_block": "Most work-items in a group.",
     "max_thread_dimensions": "Most work-items in a group along each of three dimensions.",
     "max_shared_memory_per_block": "Bytes of memory that a group shares.",

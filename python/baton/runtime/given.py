@@ -34,7 +34,7 @@ def load_plugin(path):
     """Loads an accelerator's plug-in, a library in plain C that exports `baton_json_plugin` (`baton/runtime/json_module.h`). Returns its key.
 
     Regions for that key (`Compiler="KEY"`) are its own from then on where models are compiled, and what was saved of them can be loaded.
-    RuntimeError for a library that is no plug-in, or one of another version.
+    RuntimeError for a library other than a plug-in, or one of another version.
     """
     load_vm()
     return str(get_global_func("vm.LoadJsonPlugin")(os.path.abspath(os.fsdecode(path))))

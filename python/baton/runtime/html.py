@@ -37,7 +37,7 @@ def box(*parts: str) -> str:
 
 
 def page(title: str, body: str) -> str:
-    """A page of its own."""
+    """A whole page."""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
         f'<style>:root{{color-scheme:light dark}}body{{margin:1.5em;max-width:75em}}</style><body><h1 style="font:600 18px system-ui,sans-serif">'
@@ -98,7 +98,7 @@ def _between(profile) -> float:
 
 
 def profile_svg(profile, top: int = 15, width: int = 920, style: str = "") -> str:
-    """The plot of a profile: the call from its begin to its end, then the steps that take most. `style`: of a file of its own."""
+    """The plot of a profile: the call from its begin to its end, then the steps that take most. `style`: of a separate file."""
     total, steps, rest = profile["total_us"] or 1.0, profile["steps"], profile["rest_us"]
     ordered = sorted(steps, key=lambda s: -s["us"])
     hot = ordered[0] if ordered else None
@@ -138,7 +138,7 @@ def profile_svg(profile, top: int = 15, width: int = 920, style: str = "") -> st
 
 
 def profile_file(found, top: int = 15) -> str:
-    """The plot as a file of its own."""
+    """The plot as a separate file."""
     return profile_svg(found, top, style=_SVG_STYLE) + "\n"
 
 

@@ -25,7 +25,7 @@ _rpc_function = Hook("runtime.rpc_function")  # name -> the function of the libr
 
 @register_object("runtime.Module")
 class Module(Object):
-    """Compiled code. `mod["name"]` and `mod.get_function("name")` give its functions. What `relay.build` gives tells `ir_mod`, the program,
+    """Compiled code. `mod["name"]` and `mod.get_function("name")` give its functions. The module of `relay.build` tells `ir_mod`, the program,
     `target` and `libmod_name`."""
 
     def get_function(self, name, query_imports=False):
@@ -40,7 +40,7 @@ class Module(Object):
         return func
 
     def _of_factory(self, name):
-        """What the modules of Relay's graph executor had by name besides."""
+        """The other named functions of modules of Relay's graph executor."""
         if name == "get_graph_json" and self.implements_function("default"):
             return self.get_graph_json
         if name == "remove_params" and self.implements_function("default"):
@@ -160,7 +160,7 @@ class Module(Object):
 
     def get_graph_json(self):
         """Inputs, operators after fusion and outputs, as JSON of a graph executor. For programs that look for names, shapes, dtypes and
-        storage; `graph_executor.create` takes it and does not read it. Of a module that was loaded, and of a program that is more than a
+        storage; `graph_executor.create` takes it and does not read it. For a module that was loaded, and for a program that is more than a
         graph, the whole is one operator."""
         import json
 
@@ -218,7 +218,7 @@ class Module(Object):
         prepare = _prepares(f_preproc)
         model = self if func_name == "run" and self.implements_function("get_input_info") else None
 
-        def wait():  # devices with a queue of their own go on when a call is over
+        def wait():  # devices with their own queue go on when a call is over
             if dev is not None and dev.device_type != 1:
                 get_global_func("runtime.DeviceSync")(dev)
 
@@ -322,7 +322,7 @@ ProfileResult = collections.namedtuple("ProfileResult", ["mean", "results"])
 
 def load_module(path, fmt=""):
     """Loads what `export_library` wrote: a library; or, by the compiler, a `.tar`, an object file of functions (`.o`), or their C source
-    (`.c`). Of an OpenCL module, the file.cl that `save` wrote."""
+    (`.c`). For an OpenCL module, the file.cl that `save` wrote."""
     path = os.fsdecode(path)
     if path.endswith((".tar", ".o", ".c")) or fmt in ("tar", "o", "c"):
         return _read_archive(path, fmt)

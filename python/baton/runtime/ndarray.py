@@ -60,7 +60,7 @@ class NDArray(_core.NDArrayBase):
             return self.copyto(cpu()).__array__(dtype)
         own, interface = self._interface()
         # An empty array has no memory to lend.
-        # What it lends has a reference of its own: this object may be emptied (`_move`) while NumPy reads.
+        # A view that it lends has its own reference: this object may be emptied (`_move`) while NumPy reads.
         view = np.asarray(_Memory(self._again(), interface)).view(own) if self.size else np.empty(self.shape, own)
         if dtype is not None and np.dtype(dtype) != own:
             if copy is False:
@@ -69,7 +69,7 @@ class NDArray(_core.NDArrayBase):
         return view.copy() if copy else view
 
     def numpy(self):
-        """The elements as a NumPy array of their own. For the same memory: `np.from_dlpack(a)`, `np.asarray(a)`."""
+        """The elements as a separate NumPy array. For the same memory: `np.from_dlpack(a)`, `np.asarray(a)`."""
         return self.__array__(copy=True)
 
     asnumpy = numpy

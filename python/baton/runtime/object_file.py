@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object files that a linker makes libraries of: what the runtime must know of the code stands behind the object, and behind the library
+"""Object files that a linker makes libraries of: the facts of the code for the runtime are behind the object, and behind the library
 that is linked from it. `src/runtime/artifact_format.h` has the form."""
 
 import hashlib
@@ -28,7 +28,7 @@ def write_object(path, object_of, library_of):
 
 
 def manifest_of(path):
-    """What stands behind an object file; None for another file."""
+    """Returns the text behind an object file; None for another file."""
     with open(path, "rb") as f:
         data = f.read()
     if not data.endswith(_MARK):

@@ -27,7 +27,7 @@ def times_of_steps(executor, arrays, rounds):
 
 
 def _row(told, sources, name, number, count, function, at, flops, size):
-    """What is known of a row: the step of a graph, a graph that keeps its steps to itself, or a call of a host function."""
+    """Returns the facts of a row: the step of a graph, a graph that keeps its steps to itself, or a call of a host function."""
     name, number, count, flops, size = str(name), int(number), int(count), float(flops), float(size)
     if function >= 0:
         return {"kernel": name, "operators": name, "source": sources.get((int(function), int(at)), ""), "count": count, "gflop": None, "mb": None}

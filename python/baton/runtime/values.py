@@ -56,7 +56,7 @@ def fitted(value, dtype, name="", index=None):
         return value
     try:
         want, have = numpy_dtype(str(dtype)), numpy_dtype(str(have))
-    except (TypeError, ValueError, AttributeError, ImportError):  # a dtype that NumPy has not
+    except (TypeError, ValueError, AttributeError, ImportError):  # a dtype that NumPy lacks
         return value
     given = value.numpy() if isinstance(value, NDArray) else np.asarray(value)
     if want.kind in "biu" and have.kind in "biuf":

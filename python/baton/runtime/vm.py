@@ -31,7 +31,7 @@ class Executable:
 
     @property
     def stats(self):
-        """What the program has, in words."""
+        """The parts of the program, in words."""
         lines = [f"Relay VM executable statistics: {len(str(self.bytecode).splitlines())} lines of bytecode"]
         for what, names in (("Globals", self.globals), ("Primitive ops", self.primitive_ops)):
             lines.append(f"  {what} (#{len(names)}): [{', '.join(names)}]")

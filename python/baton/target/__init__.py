@@ -30,7 +30,7 @@ class TargetKind(str):
 
 
 class Target(Object, key="Target"):
-    """What code is generated for, as "llvm -mcpu=skylake"; "llvm" is this machine. Entered by `with`.
+    """The machine of generated code, as "llvm -mcpu=skylake"; "llvm" is this machine. Entered by `with`.
 
     Also made of another Target, of a tag that `list_tags` has, or of a dict: `Target({"kind": "llvm", "mcpu": "skylake"})`. host: the target of
     what calls the code of a device. A dict `{"kind": "composite", "devices": [...]}` names several.
@@ -57,7 +57,7 @@ class Target(Object, key="Target"):
 
     @property
     def attrs(self):
-        """The options that differ from their defaults, and the limits of a GPU, by name; `keys`, `tag` and `host` have properties of their own."""
+        """The options that differ from their defaults, and the limits of a GPU, by name; `keys`, `tag` and `host` have their own properties."""
         found = options.options_of(self._text())
         if "devices" in found:
             found["devices"] = [Target(text) for text in found["devices"]]
@@ -172,7 +172,7 @@ class Target(Object, key="Target"):
 
     @staticmethod
     def check_and_update_host_consist(target, host=None, target_is_dict_key=True):
-        """(target, host), both Targets, where the target has the host. Of a dict {target: module}, or by device, each target has it."""
+        """(target, host), both Targets, where the target has the host. In a dict {target: module}, or by device, each target has it."""
         if isinstance(target, dict) and "kind" not in target:
             pairs = [(Target(k, host), v) if target_is_dict_key else (k, Target(v, host)) for k, v in target.items()]
             hosts = [t.host for t in (dict(pairs) if target_is_dict_key else dict(pairs).values())]
@@ -189,7 +189,7 @@ class Target(Object, key="Target"):
         return f"Target({str(self)!r})"
 
     def _meaning(self):
-        """What equal targets share, however they were written."""
+        """The common key of equal targets, however they were written."""
         return json.dumps(self.export(), sort_keys=True, default=lambda one: one._text())
 
     def __eq__(self, other):
@@ -347,7 +347,7 @@ class GenericFunc:
 
     def register(self, keys, func=None, override=True, allow_override=None):
         """Sets the function for a key, or for several; without `func` it is a decorator."""
-        if callable(keys):  # the function stood first
+        if callable(keys):  # the function was first
             keys, func = func, keys
         keys = [keys] if isinstance(keys, str) else list(keys)
         override = override if allow_override is None else allow_override
@@ -362,7 +362,7 @@ class GenericFunc:
         return put(func) if func is not None else put
 
     def set_default(self, func, allow_override=False):
-        """Sets the function for targets that have none of their own."""
+        """Sets the function for targets that have none."""
         self.default = func
 
     def dispatch(self, target=None):

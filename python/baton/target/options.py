@@ -23,7 +23,7 @@ KEYS = {
     "stackvm": ("cpu",),
 }
 
-# What GPUs have where a target does not say it.
+# Limits of GPUs where a target does not say them.
 LIMITS = {
     "cuda": {"max_num_threads": 1024, "thread_warp_size": 32},
     "nvptx": {"max_num_threads": 1024, "thread_warp_size": 32},
@@ -166,11 +166,11 @@ def text_of(target, host=None):
 
 
 class NoTarget(TypeError, ValueError):
-    """A value that is no form of a target."""
+    """A value in no form of a target."""
 
 
 def _tokens(text):
-    """(name, value) of each option of a text as it is written; the value is None where it is left out, the name where a word is no option."""
+    """(name, value) of each option of a text as it is written; the value is None where it is left out, the name where a word is not an option."""
     words = shlex.split(text)[1:]
     at = 0
     while at < len(words):
@@ -210,7 +210,7 @@ _ANY_CASE = ("model", "device", "tag", "device_name", "driver_name")
 
 
 def _devices(value):
-    """The targets that the option `devices` names: by ";", or, where none has options of its own, by ","."""
+    """The targets that the option `devices` names: by ";", or, where none has options, by ","."""
     return [v.strip() for v in value.split(";" if ";" in value or " " in value else ",")]
 
 

@@ -9,7 +9,7 @@ from . import op
 
 class Layout:
     """An order of dimensions. `layout[i]` is the letter of dimension i, `len(layout)` their number; lower case letters are the inner
-    blocks, with their factors. Raises ValueError for a text that is no layout."""
+    blocks, with their factors. Raises ValueError for a text that is not a layout."""
 
     def __init__(self, name):
         self.name = str(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions of TIR. Python's operators on them stand at `baton.ir.PrimExpr`, their base."""
+"""Expressions of TIR. Python's operators on them are those of `baton.ir.PrimExpr`, their base."""
 
 from .._core import Object, convert
 from ..ir import make_node
@@ -473,7 +473,7 @@ class ProducerLoad(PrimExpr, key="tir.ProducerLoad"):
 
 
 class CallEffectKind:
-    """What a call may do besides giving a value."""
+    """The effects of a call besides its value."""
 
     ExprAnnotation, Pure, ReadState, UpdateState, SpecialCallArg, EmbedInfo, ControlJump = range(7)
     Opaque = UpdateState

@@ -45,7 +45,7 @@ class PrimFunc(BaseFunc, key="tir.PrimFunc"):
 
     def specialize(self, param_map):
         """Returns the function for given parameters: a scalar is replaced by its value and leaves the parameters, a buffer by one whose extents replace
-        variables. Raises ValueError for a parameter that it has not, and for a buffer of another dtype, rank or extent."""
+        variables. Raises ValueError for an unknown parameter, and for a buffer of another dtype, rank or extent."""
         values, buffers = {}, dict(self.buffer_map.items())
         for param, value in dict(param_map.items()).items():
             if not any(param.same_as(p) for p in self.params):

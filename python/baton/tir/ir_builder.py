@@ -147,7 +147,7 @@ class IRBuilder:
         return WithScope(None, lambda: self.emit(IfThenElse(op.convert(cond), self._close())))
 
     def else_scope(self):
-        """A scope that runs otherwise; it stands right behind an if_scope."""
+        """A scope that runs otherwise; it comes right behind an if_scope."""
         before = self._scopes[-1]
         if not before or not isinstance(before[-1], IfThenElse) or before[-1].else_case is not None:
             raise RuntimeError("else_scope can only stand right behind an if_scope")
@@ -156,7 +156,7 @@ class IRBuilder:
         return WithScope(None, lambda: self.emit(IfThenElse(given.condition, given.then_case, self._close())))
 
     def new_scope(self):
-        """A scope of its own for bindings and marks."""
+        """A separate scope for bindings and marks."""
         self._open()
         return WithScope(None, lambda: self.emit(self._close()))
 
@@ -169,7 +169,7 @@ class IRBuilder:
 
     def allocate(self, dtype, shape, name="buf", axis_separators=None, scope=""):
         """New memory for the statements behind it. scope: "" or "local"."""
-        if isinstance(axis_separators, str):  # the scope stood in this place
+        if isinstance(axis_separators, str):  # the scope was in this place
             scope = axis_separators
         shape = list(shape) if isinstance(shape, (list, tuple)) or type(shape).__name__ == "Array" else [shape]
         buffer = Buffer(shape, dtype, self._fresh(name), scope or "")

@@ -305,7 +305,7 @@ def call_packed(*args, dtype="int32", span=None):
         tir.Evaluate(tir.call_packed("my.print", A, i))
 
     The function is looked up at the first call and kept. A Buffer arrives as a tensor, an expression as a number, a str as
-    text. The value of the call has `dtype`; a value that is no number counts as 0.
+    text. The value of the call has `dtype`; a value other than a number counts as 0.
     """
     from .expr import StringImm
 

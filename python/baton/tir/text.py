@@ -56,7 +56,7 @@ def _kind(e):
 
 
 def _one(e, parts):
-    """The text of a node of these parts' texts, which stand in the order of fields."""
+    """The text of a node of these parts' texts, in the order of fields."""
     kind = _kind(e)
     if kind in _INFIX:
         return f"({parts[0]}{_INFIX[kind]}{parts[1]})"

@@ -53,7 +53,7 @@ def CommonSubexprElimTIR(enable_cse_tir=True):
 
 
 def InjectCopyIntrin(pragma_key, fintrin):
-    """Not supported: copies have no intrinsics of their own."""
+    """Not supported: copies have no intrinsics."""
     from ..error import UnsupportedError
 
     raise UnsupportedError(

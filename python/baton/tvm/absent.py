@@ -53,7 +53,7 @@ class _Absent(type):
 
 
 def make(name, path):
-    """What stands for a name of a module that is not there."""
+    """In place of a name of a module that is not there."""
     last = name.replace(":", ".").rpartition(".")[2]
     base = UnsupportedError if last.endswith(("Error", "Exception")) else object
     return _Absent(last, (base,), {"__module__": path.rpartition(".")[0], "_path": path, "__doc__": f"Not there: {instead_of(path)}."})
@@ -153,7 +153,7 @@ _made = {}
 
 
 def child(path, name):
-    """What a module that is not there, or something of it, has under a name."""
+    """Returns the substitute of a name in a module that is not there, or in part of it."""
     full = f"{path}.{name}"
     if full not in _made:
         words = full.split(".")

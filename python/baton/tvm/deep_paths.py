@@ -81,12 +81,12 @@ def _homes(module, below):
 
 
 def below(module, name):
-    """What stands for a path right below a module; None where there is none of that name."""
+    """Returns the substitute of a path right below a module; None where there is none of that name."""
     return next((found for home in _homes(module, "") if (found := sys.modules.get(f"{home}.{name}")) is not None), None)
 
 
 def enter(module):
-    """Makes the paths below a module known. They are no attributes of it: what it has under such a name, as `topi.nn.conv2d`, stays."""
+    """Makes the paths below a module known. They are not attributes of it: what it has under such a name, as `topi.nn.conv2d`, stays."""
     if not hasattr(module, "__path__"):
         module.__path__ = []  # paths go through it
     for below, names in PATHS.get(module.__name__, {}).items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `relay.build` gives, under the names of its kinds: a module with code, graph and weights."""
+"""The result of `relay.build`, under the names of its kinds: a module with code, graph and weights."""
 
 from ..runtime import Module
 

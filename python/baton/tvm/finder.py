@@ -9,14 +9,14 @@ from .tables import ABSENT, INSTEAD, MODULES, NAMES, PACKAGES, REGISTERS, WITH_F
 
 
 def find(module, name):
-    """What a module has under an old name. Raises KeyError where it has none."""
+    """Returns a module's object of an old name; raises KeyError where it has none."""
     path, _, attribute = NAMES[module][name].partition(":")
     found = import_module(path)
     return getattr(found, attribute) if attribute else found
 
 
 def _show_names(module):
-    """Lets a module find its old names. What it has itself comes first, as always; its own `__getattr__` last."""
+    """Lets a module find its old names. Its attributes come first, as always; its own `__getattr__` last."""
     refused = INSTEAD.get(module.__name__, {})
     old, own_getattr, own_dir = NAMES[module.__name__], module.__dict__.get("__getattr__"), module.__dict__.get("__dir__")
 

@@ -18,7 +18,7 @@ def infer_type(node, mod=None):
 
 
 def infer_shape(inputs, mod=None):
-    """The extents of an expression's value, those that are not known as they stand in its type."""
+    """The extents of an expression's value, those that are not known as in its type."""
     out = infer_type(inputs, mod).checked_type
     return tuple(getattr(d, "value", d) for d in out.shape)
 

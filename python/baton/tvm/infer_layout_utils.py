@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions of `register_infer_correct_layout` give, as an object."""
+"""The results of functions of `register_infer_correct_layout`, as an object."""
 
 from .._core import Array
 from ..tir import Layout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What NVIDIA's GPUs can do, by compute capability. No code is made for them."""
+"""Abilities of NVIDIA's GPUs, by compute capability. No code is made for them."""
 
 from ..error import UnsupportedError
 

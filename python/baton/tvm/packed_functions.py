@@ -12,7 +12,7 @@ def _order(data, axis, ascending):
     data = data.numpy()
     if ascending:
         return np.argsort(data, axis=axis, kind="stable")
-    # Of the elements from the last one on, so that those that are equal stay in order.
+    # From the last element on, so that equal ones stay in order.
     return np.flip(data.shape[axis] - 1 - np.argsort(np.flip(data, axis), axis=axis, kind="stable"), axis)
 
 

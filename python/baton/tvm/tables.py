@@ -489,7 +489,7 @@ def paths():
 
 
 def instead_of(module):
-    """What to use instead of a module that is not there, or of the one that it is in; None for others."""
+    """Returns the replacement of a module that is not there, or of the one around it; None for others."""
     while module not in ABSENT and "." in module:
         module = module.rpartition(".")[0]
     return ABSENT.get(module)

@@ -22,7 +22,7 @@ def simulated_quantize(data, out_dtype, output_scale=None, output_zero_point=Non
 
 
 def simulated_dequantize(data, in_dtype, input_scale=None, input_zero_point=None, axis=-1):
-    """What values that `simulated_quantize` gave stand for."""
+    """The numbers that values of `simulated_quantize` stand for."""
     return apply(qnn.simulated_dequantize, data, input_scale, input_zero_point, axis=axis, in_dtype=_dtype(in_dtype))
 
 

@@ -18,7 +18,7 @@ transform::Pass Pipeline() {
   return tir::transform::LowerPipeline();
 }
 
-/// What an artifact's loader looks for in code, beside the functions.
+/// The symbols that an artifact's loader looks for, beside the functions.
 std::string ForArtifacts(const std::string& text) {
   using namespace runtime::artifact;  // NOLINT: its format
   const auto variable = [](const char* symbol, const char* none) {

@@ -20,7 +20,7 @@ extern const source::Dialect kDialect;
 const source::IntrinText* OwnText(const tir::IntrinDef* row);
 const std::map<std::string, std::string>& Builtins();
 
-/// What the functions of a file need before them.
+/// The definitions that the functions of a file need before them.
 struct FileNeeds : source::Needs {
   bool errors = false;                         ///< they report errors
   bool index_errors = false;                   ///< they report indices out of range
@@ -30,7 +30,7 @@ struct FileNeeds : source::Needs {
   std::map<std::string, std::string> slots;    ///< variables that keep functions, by the functions' names
 };
 
-/// The names of a module's functions in C, by their symbols: another where the symbol is no word of C.
+/// The names of a module's functions in C, by their symbols: another where the symbol is not a word of C.
 using Symbols = std::map<std::string, std::string>;
 /// A name that C takes: `name` with `_` in the place of what it does not take.
 std::string Word(const std::string& name);

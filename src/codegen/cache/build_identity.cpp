@@ -53,7 +53,7 @@ int Look(dl_phdr_info* library, size_t, void* data) {
   return 1;
 }
 
-/// Of the library that has an address.
+/// The identity of the library that has an address.
 std::string IdentityOf(const void* address) {
   Search search{reinterpret_cast<uintptr_t>(address), ""};
   dl_iterate_phdr(Look, &search);

@@ -9,7 +9,7 @@
 
 namespace baton::codegen::cache {
 
-/// What decides the object code of one module of LLVM.
+/// The inputs of the object code of one module of LLVM.
 struct Unit {
   std::string functions;  ///< symbols of its functions, with spaces between: what people know it by
   std::string code;       ///< digest of the module before LLVM's passes, 64 hexadecimal digits
@@ -24,7 +24,7 @@ struct Unit {
 struct NameParts {
   std::string_view functions, target, build, code;
 };
-/// Nothing for a file that is no entry.
+/// Nothing for a file that is not an entry.
 std::optional<NameParts> PartsOf(std::string_view name);
 
 struct Entry {
@@ -35,7 +35,7 @@ struct Entry {
 
 /// The bytes of a file, which end with their own digest.
 std::string Pack(const Entry& entry);
-/// Why bytes are no entry.
+/// Why bytes are not an entry.
 struct Refusal {
   const char* reason;  ///< "corrupt", or "version" for another version of the format
   std::string why;

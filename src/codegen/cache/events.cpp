@@ -22,7 +22,7 @@ struct Here {
   std::deque<std::string> lines;
   static Here& Get() {
     static auto* here = new Here;
-    // A fork waits until no thread writes, so that a child does not wait for one that it has not.
+    // A fork waits until no thread writes, so that a child does not wait for one of its parent.
     static const int forks =
         pthread_atfork([] { here->mutex.lock(); }, [] { here->mutex.unlock(); }, [] { here->mutex.unlock(); });
     (void)forks;

@@ -128,7 +128,7 @@ BATON_REGISTER_GLOBAL("codegen.cache.Add").set_body_typed([](runtime::Bytes byte
 BATON_REGISTER_GLOBAL("codegen.cache.Check").set_body_typed([](runtime::Bytes bytes) { Checked(bytes.view()); });
 /// Of this process.
 BATON_REGISTER_GLOBAL("codegen.cache.Events").set_body_typed([] { return String(Lines(Events()).Dump()); });
-/// Of all processes, as far as the log goes back.
+/// The events of all processes, as far as the log goes back.
 BATON_REGISTER_GLOBAL("codegen.cache.Log").set_body_typed([] {
   const std::shared_ptr<Directory> folder = Folder();
   return String(folder ? Lines(LogLines(*folder)).Dump() : "[]");

@@ -40,7 +40,7 @@ uint64_t SizeOf(const std::string& text) {
 /// The log takes little of a small cache.
 uint64_t MostOfLog(const Settings& settings) { return std::min<uint64_t>(128 << 10, settings.most / 8); }
 
-/// What entries may take: the rest is for the log, which grows between them, and the one before it.
+/// The bytes for entries: the rest is for the log, which grows between them, and the one before it.
 uint64_t MostOfEntries(const Settings& settings) {
   const uint64_t log = 2 * (MostOfLog(settings) + kMostLine);
   return settings.most > log ? settings.most - log : 0;

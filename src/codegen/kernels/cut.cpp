@@ -29,7 +29,7 @@ bool ReadsMemory(const PrimExpr& e) {
 }
 
 /// A number that follows from sizes as JSON: a literal, or its operands and operators in the order in which a stack
-/// machine takes them (src/opencl/formula.h). False where it is no such thing.
+/// machine takes them (src/opencl/formula.h). False otherwise.
 class FormulaWriter {
  public:
   explicit FormulaWriter(const std::vector<Var>& sizes) : sizes_(sizes) {}
@@ -193,7 +193,7 @@ class Cutter {
     throw UnsupportedError(fmt::format("`{}` cannot be compiled for {}: {}", name_, language_.dialect.language, what));
   }
 
-  /// A size that stands alone in a shape, and is no parameter, is read from the tensor.
+  /// A size that is alone in a shape, and not a parameter, is read from the tensor.
   void Read(const PrimExpr& extent, int64_t param, int64_t dim, std::vector<std::pair<int64_t, int64_t>>* read) {
     const auto* var = extent.as<tir::VarNode>();
     if (!var || std::any_of(sizes_.begin(), sizes_.end(), [&](const Var& v) { return v.get() == var; })) return;
@@ -264,7 +264,7 @@ class Cutter {
     workspace_.push_back(bytes);
   }
 
-  /// What is left to one work-item in order, gathered until a parallel loop comes.
+  /// Code left to one work-item in order, gathered until a parallel loop comes.
   void Serial(const Stmt& s, const Lets& lets) {
     if (!serial_.empty() && serial_lets_ != lets.size()) Flush();
     serial_.push_back(s);

@@ -16,7 +16,7 @@ double LiteralOf(const PrimExpr& e) {
   if (!number) return std::numeric_limits<double>::quiet_NaN();
   return number->dtype.bits() == 32 ? static_cast<float>(number->value) : number->value;
 }
-/// Whether a floating expression lies between literals that int32 has, or is NaN. `named`: what variables stand for.
+/// Whether a floating expression is between literals that int32 has, or is NaN. `named`: what variables stand for.
 bool IsWithinInt32(const PrimExpr& e, const std::unordered_map<const VarNode*, PrimExpr>& named) {
   double low = -std::numeric_limits<double>::infinity(), high = -low;
   PrimExpr x = e;

@@ -16,7 +16,7 @@ std::string PrintCode(const IRModule& mod, const Target& target, const std::stri
   return CompileToText(mod, target, named ? "ll" + format.substr(4) : format, debug);
 }
 
-// `ext_dev` is the host's processor with a memory of its own.
+// `ext_dev` is the host's processor with its own memory.
 const RegisterBackendAs registered_backend(
     {.kind = {.name = "llvm", .devices = {kDLCPU, kDLExtDev}, .on_host = true, .vector_kernels = true},
      .tir_pipeline = tir::transform::LowerPipeline,

@@ -62,7 +62,7 @@ struct Machine {
   const Unwinding unwinding;
   explicit Machine(const Target& target) {
     InitLLVM();
-    // Of a triple without a vendor LLVM takes the system for one, and knows neither system nor convention of calls.
+    // In a triple without a vendor LLVM takes the system for one, and knows neither system nor convention of calls.
     triple = target->mtriple.empty() ? TakeMessage(LLVMGetDefaultTargetTriple())
                                      : TakeMessage(LLVMNormalizeTargetTriple(target->mtriple.str().c_str()));
     if (target.get()->is_host()) {
@@ -194,7 +194,7 @@ std::string Write(CompiledModule* m, const Machine& machine, LLVMCodeGenFileType
 
 std::atomic<int64_t> compilations{0};
 
-/// What decides the object code of `m` as it was emitted. All that code depends on is in LLVM's module, and here: no
+/// The inputs of the object code of `m` as it was emitted. All that code depends on is in LLVM's module, and here: no
 /// pass before it need be known.
 cache::Unit UnitOf(const CompiledModule& m, const Machine& machine, const Target& target,
                    const std::vector<Named>& functions, const std::string& build) {
@@ -306,7 +306,7 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
   RunJobs(std::move(jobs), runtime::HasInterrupts() ? runtime::CheckInterrupt : nullptr);
   if (*made) ++compilations;
   code.objects = std::move(*objects);
-  // What the schedules rely on; LLVM's finer choices follow from the processor.
+  // The schedules rely on this; LLVM's finer choices follow from the processor.
   for (const std::string_view f : ProcessorOf(target->mtriple.view()).known) {
     if (target->Has(f)) code.features.push_back(std::string(f));
   }

@@ -30,7 +30,7 @@ class DebugInfo {
   /// Attaches a subprogram to `func`. `suffix` tells the parts of one kernel apart.
   Scope Begin(LLVMValueRef func, const std::string& symbol, const std::string& name, const char* suffix,
               const Span& span);
-  /// What the builder emits from here on belongs to the expression at `span`.
+  /// The builder's code from here on belongs to the expression at `span`.
   void Locate(LLVMBuilderRef builder, const Scope& scope, const Span& span);
   /// To be called once, when all functions are there.
   void Finish();

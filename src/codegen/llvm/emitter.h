@@ -18,7 +18,7 @@ inline constexpr const char* kBackendApiSymbol = "baton_backend_api";
 
 /// Symbol of a function: its global_symbol attribute, else the variable's name.
 std::string SymbolOf(const GlobalVar& var, const BaseFunc& func);
-/// What people read in place of the symbol: the Relay operators, else the symbol.
+/// The name for people in place of the symbol: the Relay operators, else the symbol.
 std::string DisplayName(const tir::PrimFunc& func, const std::string& symbol);
 /// Adds `func` to `module`. Functions of `mod` that it calls are declared. `debug` may be null.
 void EmitFunction(LLVMModuleRef module, const Target& target, const IRModule& mod, const std::string& symbol,

@@ -72,7 +72,7 @@ class Emitter : private ValueBuilder,
   LLVMValueRef Load(const tir::Buffer& b, const PrimExpr& index);
   LLVMValueRef AlignedLoad(const tir::Buffer& b, LLVMTypeRef type, LLVMValueRef index);
   /// Elements at a literal distance: whole vectors and a shuffle where that touches nothing but the elements asked for
-  /// and what lies between them, else one load a lane at a literal offset.
+  /// and the elements between them, else one load a lane at a literal offset.
   LLVMValueRef StridedLoad(const tir::Buffer& b, const tir::RampNode* r, int64_t stride, DataType t);
   void Store(const tir::Buffer& b, const PrimExpr& index, LLVMValueRef value, DataType t);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on threads of its own that its caller may walk away from.
+// Work on separate threads that its caller may walk away from.
 #pragma once
 
 #include <atomic>

@@ -29,7 +29,7 @@ namespace baton::codegen {
 namespace {
 
 /// Files for the linker, which go when this goes: without names, so that a process that is killed leaves none; where
-/// the linker is a program, in a folder of our own, since it makes its output anew under its name.
+/// the linker is a program, in our folder, since it makes its output anew under its name.
 class Scratch {
  public:
   explicit Scratch(bool named) {
@@ -188,7 +188,7 @@ std::string LinkBy(const LinkSteps& steps) {
                      "; install lld (on Debian: apt-get install lld-19)");
 }
 
-/// What a link takes: its inputs several times.
+/// The inputs of a link: its inputs several times.
 void RequireMemoryFor(const ObjectCode& code) {
   uint64_t object_bytes = 0;
   for (const std::string& object : code.objects) object_bytes += object.size();
@@ -233,7 +233,7 @@ std::string LinkShared(const ObjectCode& code, const Target& target) {
     std::vector<std::string> args{
         "-shared",          "-Bsymbolic",      "-o",      out,       "--gc-sections", "-z", "relro", "-z", "now",
         "--hash-style=gnu", "--build-id=none", "-soname", "model.so"};
-    // Without threads of its own: a child that is forked later has none of them and would wait for ever.
+    // Without its own threads: a child that is forked later has none of them and would wait for ever.
     args.push_back("--threads=1");
     if (code.debug == DebugLevel::kNone) args.push_back("-s");
     const std::vector<std::string> parts = ObjectFiles(code, files);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parallel loops: the body becomes a function of its own, run by the thread pool.
+// Parallel loops: the body becomes a separate function, run by the thread pool.
 #include <baton/runtime/c_backend_api.h>
 
 #include <unordered_set>
@@ -51,7 +51,7 @@ class UseCollector : public StmtExprVisitor {
   std::unordered_set<const VarNode*> defined_, seen_;
 };
 
-/// What the emission of the loop's own functions replaces for its time.
+/// State that the emission of the loop's function replaces for its time.
 struct State {
   LLVMValueRef func;
   LLVMBasicBlockRef entry, block;
@@ -90,7 +90,7 @@ void Emitter::Parallel(const ForNode* op) {
   LLVMValueRef task = LLVMAddFunction(module_, (symbol_ + ".task").c_str(), type);
   LLVMSetLinkage(task, LLVMInternalLinkage);
   SetAttributes(task);
-  // The loop is a function of its own, whose pointers are parameters: LLVM then knows that they do not overlap.
+  // The loop is a separate function, whose pointers are parameters: LLVM then knows that they do not overlap.
   std::vector<LLVMTypeRef> body_types = types;
   LLVMTypeRef body_type = LLVMFunctionType(i32_, body_types.data(), static_cast<unsigned>(body_types.size()), 0);
   LLVMValueRef body = LLVMAddFunction(module_, (symbol_ + ".loop").c_str(), body_type);

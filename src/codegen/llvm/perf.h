@@ -8,7 +8,7 @@
 
 namespace baton::codegen {
 
-/// What the environment variable BATON_PERF asks for.
+/// The value of the environment variable BATON_PERF.
 struct PerfOptions {
   bool map = false, jitdump = false, gdb = false;
   /// Throws ValueError for a word that means nothing.
@@ -30,7 +30,7 @@ struct ObjectSymbol {
 };
 /// The functions that an ELF object of this machine defines, in the order of its table.
 std::vector<ObjectSymbol> FunctionsOf(const std::string& object);
-/// Appends lines to this process's map; failures are no error, a profile then lacks names.
+/// Appends lines to this process's map; failures are not errors, a profile then lacks names.
 void AppendToPerfMap(const std::string& lines);
 /// A line of the map. `symbol` may be of a part of a kernel ("fused_add.loop").
 std::string PerfMapLine(const ObjectCode& code, uint64_t address, uint64_t size, const std::string& symbol);

@@ -39,7 +39,7 @@ class ValueBuilder {
   LLVMBasicBlockRef Block(const char* name) { return LLVMAppendBasicBlockInContext(ctx_, func_, name); }
   LLVMValueRef Int32(int64_t v) { return LLVMConstInt(i32_, static_cast<uint64_t>(v), 1); }
   LLVMValueRef Int64(int64_t v) { return LLVMConstInt(i64_, static_cast<uint64_t>(v), 1); }
-  /// A slot on the stack; in the entry block, so that it is one slot whatever loop it stands in.
+  /// A slot on the stack; in the entry block, so that it is one slot whatever loop it is in.
   LLVMValueRef Alloca(LLVMTypeRef type, int64_t count, unsigned align);
 
   LLVMValueRef Intrinsic(const char* name, std::vector<LLVMTypeRef> overload, std::vector<LLVMValueRef> args);

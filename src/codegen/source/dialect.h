@@ -13,7 +13,7 @@
 
 namespace baton::codegen::source {
 
-/// What a text needs of the language beyond its core: extensions, and functions that are defined before it.
+/// The needs of a text beyond the language's core: extensions, and functions that are defined before it.
 struct Needs {
   bool fp64 = false;
   std::set<std::string> builtins;
@@ -38,7 +38,7 @@ struct TextCall {
 };
 
 /// An intrinsic in a language: the text of a call, "" for dtypes that it does not take; or why there is none; or what
-/// writes the call itself, whose arguments are no texts yet, and returns its value.
+/// writes the call itself, whose arguments are not texts yet, and returns its value.
 struct IntrinText {
   std::string (*text)(const TextCall& call) = nullptr;
   const char* refused = nullptr;

@@ -20,7 +20,7 @@ bool Plain(const PrimExpr& divisor) {
   const int64_t* c = as_const_int(divisor);
   return c && *c != 0 && *c != -1;
 }
-/// Whether the text of an expression surely has the expression's type: it is no literal, and chooses between none.
+/// Whether the text of an expression surely has the expression's type: it is not a literal, and chooses between none.
 bool IsVariable(const PrimExpr& e) { return !e.as<IntImmNode>() && !e.as<SelectNode>() && !AsChoice(e); }
 int Log2(const PrimExpr& e) {
   const int64_t* c = as_const_int(e);
@@ -46,7 +46,7 @@ std::string Printer::Fresh(const std::string& hint) {
   std::string base;
   for (char c : hint) base += isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
   if (base.empty() || !isalpha(static_cast<unsigned char>(base[0]))) base = "v" + base;
-  // A name with a number is no word of the language, no function of it, and none of ours.
+  // No word or function of the language has a name with a number, nor has ours.
   return fmt::format("{}_{}", base.substr(0, 40), counter_++);
 }
 std::string Printer::Type(DataType t) {

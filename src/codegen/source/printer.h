@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PrimFuncs as text. Expressions become text; what has to be computed in order, or under a condition (values of Let,
-// the branches of if_then_else), becomes statements before the one that the expression stands in.
+// the branches of if_then_else), becomes statements before the one of the expression.
 #pragma once
 
 #include <baton/tir/functor.h>
@@ -18,7 +18,7 @@ class Printer : public tir::ExprFunctor<std::string(const PrimExpr&)>, public ti
   Printer(const Dialect& dialect, std::string function, Needs* needs);
   ~Printer() override = default;
 
-  // ---- What languages differ in
+  // ---- The differences of languages
 
   /// An element of a buffer: a text that can be read, and assigned to where `write`.
   virtual std::string Element(const tir::Buffer& b, const std::string& index, bool write) = 0;
@@ -27,7 +27,7 @@ class Printer : public tir::ExprFunctor<std::string(const PrimExpr&)>, public ti
   virtual std::string HalfLiteral(double value, DataType t);
   /// A call of a function of the module.
   virtual std::string CallFunction(const tir::CallNode* op);
-  /// What an error says of a vector where scalars are due.
+  /// The text of an error about a vector where scalars are due.
   virtual std::string WhyNoVectors() const;
   /// Whether nothing reads a variable.
   virtual bool IsUnused(const tir::Var& v) const;
@@ -50,7 +50,7 @@ class Printer : public tir::ExprFunctor<std::string(const PrimExpr&)>, public ti
   std::string Convert(const std::string& v, DataType from, DataType to);
   /// `value` as memory has it.
   std::string ToMemory(const std::string& value, DataType t) const;
-  /// A condition in the brackets of a statement: without brackets of its own where the language's compilers warn of
+  /// A condition in the brackets of a statement: without further brackets where the language's compilers warn of
   /// them.
   std::string InBrackets(const std::string& condition) const;
 

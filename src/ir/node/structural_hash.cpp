@@ -266,7 +266,7 @@ class Hasher {
           }
           child = RefAt(f.o, field), have = true;
           if (bind && child && PlanOf(child).is_var) {
-            // Of a bound variable its own fields count: the annotation.
+            // The fields of a bound variable count: the annotation.
             OpenVar(child, f.plan->infers_var && !(sharp_ && IsClaim(child)));
             return false;
           }

@@ -13,7 +13,7 @@ struct MatchGroup {
   int32_t root = -1;  ///< number of the node
   /// What each pattern matched, by number in the table.
   std::vector<std::pair<int32_t, const ExprNode*>> bound;
-  /// Paths of dominators: number of the path's pattern, and what lies on it.
+  /// Paths of dominators: number of the path's pattern, and its nodes.
   std::vector<std::pair<int32_t, std::vector<const ExprNode*>>> paths;
   /// Nodes that the match takes up: the root, and all between it and what its leaves stand for.
   std::vector<const ExprNode*> inner;

@@ -52,7 +52,7 @@ struct PatternMatcher::ParentSearch {
   PointerSet seen;
 };
 
-/// What a dominator knows of the graph: which nodes match its path, and which have a node behind them that its parent
+/// A dominator's facts of the graph: which nodes match its path, and which have a node behind them that its parent
 /// could be.
 struct PatternMatcher::PathSearch {
   PatternTable table;
@@ -307,7 +307,7 @@ bool PatternMatcher::StepCall(int32_t p, const ExprNode* e) {
   return true;
 }
 
-/// Ways to match a call of two arguments, from `order` on: 0 as they stand, 1 swapped, 2 to 5 a product with a quotient
+/// Ways to match a call of two arguments, from `order` on: 0 in order, 1 swapped, 2 to 5 a product with a quotient
 /// as the other grouping of the two.
 bool PatternMatcher::TryRegrouped(int32_t p, const ExprNode* e, int order) {
   const auto* call = As<CallNode>(e);
@@ -412,7 +412,7 @@ bool PatternMatcher::NextParent(int32_t p, const ExprNode* e, int32_t list) {
       return true;
     }
     if (search.at == search.queue.size()) return false;
-    // What goes past the child on another way to the root is out.
+    // Nodes past the child on another way to the root are out.
     const int32_t n = search.queue[search.at++];
     for (int32_t in : graph.Operands(n)) {
       if (!is_data(in) || !search.seen.Add(graph[in]) || !graph.PostDominates(search.child, in)) continue;

@@ -73,7 +73,7 @@ class PatternMatcher {
   ~PatternMatcher();
   PatternMatcher(const PatternMatcher&) = delete;
   bool Match(const ExprNode* e);
-  /// What a pattern matched, null if it had no part in it. Until the next Match.
+  /// Returns the match of a pattern, null if it had no part in it. Until the next Match.
   const ExprNode* Bound(int32_t pattern) const { return bound_[pattern]; }
   /// Expressions on the path of a dominator, farthest from the child first.
   std::vector<const ExprNode*> OnPath(int32_t dominator) const;

@@ -31,7 +31,7 @@ bool IsCallee(const ExprNode* e) {
          e->IsInstance<ConstructorNode>();
 }
 
-/// False where the match cannot stand in a function of its own: what it takes uses a variable that it binds.
+/// False where the match cannot be a separate function: what it takes uses a variable that it binds.
 bool Extract(const MatchGroup& g, const PatternTable& table, const ExprIndex& graph, size_t id, Partition* out) {
   PointerSet inner, kept, given;
   for (const ExprNode* e : g.inner) inner.Add(e);
@@ -85,7 +85,7 @@ bool Extract(const MatchGroup& g, const PatternTable& table, const ExprIndex& gr
   return true;
 }
 
-/// "nn.conv2d_add_nn.relu_": what is called, inputs first. What stands in functions that are called is not listed.
+/// "nn.conv2d_add_nn.relu_": what is called, inputs first. Calls in functions that are called are not listed.
 std::string NameOf(const Expr& body) {
   std::vector<const ExprNode*> nodes = PostOrderNodes(body);
   PointerSet nested;
@@ -158,7 +158,7 @@ class PatternPartitioner : public MixedModeMutator {
     return Call(std::move(call));
   }
 
-  /// Whether what has effects among the arguments, which stand in the order of the pattern, is evaluated in the order
+  /// Whether what has effects among the arguments, which are in the order of the pattern, is evaluated in the order
   /// of the program.
   bool InOrder(const std::vector<const ExprNode*>& args) {
     int32_t last = -1;

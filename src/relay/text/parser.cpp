@@ -547,7 +547,7 @@ Var Parser::Parameter() {
   return var;
 }
 
-/// What follows `fn` or `def @name`: [T](%x: T, key=value) -> T { body }
+/// The part behind `fn` or `def @name`: [T](%x: T, key=value) -> T { body }
 Function Parser::FunctionRest(const Token& first) {
   Mark m = Open();
   FunctionNode n;

@@ -15,7 +15,7 @@
 
 namespace baton::relay {
 
-/// What `%0`, `%1`, ... stand for now. Numbers mostly count up; those far beyond the others go to a table.
+/// The values of `%0`, `%1`, ... now. Numbers mostly count up; those far beyond the others go to a table.
 class Temps {
  public:
   const Expr* Find(int64_t number) const {
@@ -46,7 +46,7 @@ class Parser {
   IRModule Module();
   Expr Single();
   void CheckTypeCalls();
-  /// The text refers to these by number, instead of to a section of its own.
+  /// The text refers to these by number, instead of to its own section.
   void UseObjects(const Map<String, Any>& objects) { meta_ = objects, meta_read_ = true; }
 
  private:

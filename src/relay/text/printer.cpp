@@ -58,7 +58,7 @@ void Printer::Prepare(const Expr& root) {
     lines_[first_line_[index_->placement(lines[at]).scope + 1]++] = lines[at];
 }
 
-/// A child of a node. Most have a line of their own, so the node need not be read.
+/// A child of a node. Most have their own line, so the node need not be read.
 void Printer::Operand(uint32_t id) {
   const int32_t line = id == ExprIndex::kNone ? -1 : line_of_[id];
   if (line >= 0) {
@@ -203,7 +203,7 @@ void Printer::Pass() {
     before_.append(text_.data(), line);
   text_.erase(0, line);
 }
-/// What was not passed to a sink.
+/// The text that was not passed to a sink.
 std::string Printer::Rest() {
   if (before_.empty()) return std::move(text_);
   std::string out;

@@ -2,7 +2,7 @@
 // Relay text.
 //
 // Each node that computes something gets a line `%0 = ...;` in the innermost block that holds all its uses; a node with
-// one use, as the value of a let or of a block, stands there itself. The blocks are found before anything is printed:
+// one use, as the value of a let or of a block, is there itself. The blocks are found before anything is printed:
 // users first, each node's block is the nearest common one of its uses. Printing is then one pass with a stack of
 // tasks.
 #pragma once
@@ -29,7 +29,7 @@ namespace baton::relay {
 /// Prints one object. Names, attributes and types are in printer_values.cpp, blocks and nodes in printer.cpp.
 class Printer final : private TypePrinter {
  public:
-  /// What `Run` gives is the rest of the text, where there is a sink for what comes before.
+  /// `Run` returns the rest of the text, where there is a sink for what comes before.
   explicit Printer(const TextOptions& options, const TextSink* sink = nullptr)
       : TypePrinter(&text_), options_(options), sink_(sink) {}
   std::string Run(const ObjectRef& obj);
@@ -97,7 +97,7 @@ class Printer final : private TypePrinter {
     else
       QuoteText(name, &text_);
   }
-  /// A name of its own, the hint where it is free; `hint` must outlive the text.
+  /// A unique name, the hint where it is free; `hint` must outlive the text.
   std::string_view Unique(support::NameMap<uint32_t>* taken, std::string_view hint);
   void VarName(const VarNode* v);
 

@@ -18,7 +18,7 @@ class TypePrinter {
 
  protected:
   virtual std::string NameOf(const TypeVarNode* var) { return var->name_hint.str(); }
-  /// Of a dimension variable.
+  /// The text of a dimension variable.
   virtual std::string DimName(const Object*, const std::string& hint) { return hint; }
   virtual void Other(const ObjectRef& obj);
   /// Whether a type that has parts is left to Other.
@@ -29,7 +29,7 @@ class TypePrinter {
   void List(const Array<Type>& types, const char* open, const char* close);
 };
 
-/// Whether a dimension that is no literal is written as arithmetic on names.
+/// Whether a dimension other than a literal is written as arithmetic on names.
 bool IsExtentText(const PrimExpr& e);
 /// One type on one line; "?" for null.
 std::string TypeText(const Type& type);

@@ -26,7 +26,7 @@ struct NormalBlock {
   bool EndsInLast() const { return !steps.empty() && tail.same_as(steps.back().var); }
 };
 
-/// The blocks of an expression in A-normal form; those that a value owns come behind the one that it stands in. Bodies
+/// The blocks of an expression in A-normal form; those that a value owns come behind the one around it. Bodies
 /// of functions are among them if `functions` says so, those of primitive functions never.
 std::vector<NormalBlock> NormalBlocks(const Expr& body, bool functions);
 

@@ -11,7 +11,7 @@ Pass AnnotateSpans() {
       .opt_level = 0,
       .run =
           [](IRModule mod, PassContext) {
-            // Functions of another IR have no text of their own: they stay as they are.
+            // Functions of another IR have no text: they stay as they are.
             IRModule others = IRModule(Map<GlobalVar, BaseFunc>());
             const IRModule own = KeepFunctions(mod, [&](const GlobalVar& var, const BaseFunc& func) {
               if (func.as<FunctionNode>()) return true;
@@ -19,7 +19,7 @@ Pass AnnotateSpans() {
               return false;
             });
             const bool mixed = !own.same_as(mod);
-            // What has no text of its own, constants above all, is handed on as it is: to print and read the weights
+            // Parts without text, constants above all, are handed on as they are: to print and read the weights
             // of a model would take seconds. So are deep types: those of nested functions would be a text of the square
             // of the depth.
             Map<String, Any> objects;

@@ -11,7 +11,7 @@
 namespace baton::relay::transform {
 namespace {
 
-/// What no compiler takes is Baton's own; PartitionGraph leaves it where it is.
+/// Calls that no compiler takes are Baton's own; PartitionGraph leaves it where it is.
 const String kOwn = "default";
 
 class Annotator : public MixedModeMutator {
@@ -85,7 +85,7 @@ class Annotator : public MixedModeMutator {
     made->span = pre->span;
     return Annotation(op::compiler_end, made, String(target));
   }
-  /// A value at one of its uses: each has an end of its own.
+  /// A value at one of its uses: each has its own end.
   Expr Used(const Expr& value) {
     const std::string_view target = EndsRegion(value.get());
     if (target.empty() || used_.Add(value.get())) return value;

@@ -19,7 +19,7 @@ struct ByteWeights {
 };
 
 /// The weights as int8: less `zeros`, one or one for each output, and less a shift where they are bytes all the same.
-/// `transpose`: they have their outputs last. Values are null where they are no bytes; they are `w` itself where
+/// `transpose`: they have their outputs last. Values are null where they are not bytes; they are `w` itself where
 /// nothing changes, and made again when they are read where a file holds `w`.
 ByteWeights SignedBytes(const NDArray& w, const NDArray& zeros, bool transpose);
 

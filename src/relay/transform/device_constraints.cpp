@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which values must live on one device, and on which: what an annotation fixes first, then the uses at which a copy may
-// stand, in the order of the program, then the default device.
+// are, in the order of the program, then the default device.
 #include <baton/relay/op.h>
 #include <baton/relay/op/make.h>
 #include <baton/runtime/interrupt.h>

@@ -36,7 +36,7 @@ constexpr CallRow kCalls[] = {
 #endif
     {SYS_times, Check::kPass, true},
     {SYS_getrandom, Check::kPass, true},
-    // Memory of its own.
+    // Its memory.
     {SYS_mmap, Check::kMap, true},
     {SYS_munmap, Check::kPass, true},
     {SYS_mprotect, Check::kPass, true},
@@ -44,7 +44,7 @@ constexpr CallRow kCalls[] = {
     {SYS_madvise, Check::kPass, true},
     {SYS_brk, Check::kPass, true},
     {SYS_memfd_create, Check::kPass, false},  // code of artifacts
-    // Threads of its own.
+    // Its threads.
     {SYS_clone, Check::kClone, true},
     {SYS_clone3, Check::kMissing, true},  // its flags are out of a filter's sight
     {SYS_set_robust_list, Check::kPass, true},

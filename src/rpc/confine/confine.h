@@ -14,7 +14,7 @@ namespace baton::rpc {
 bool ConfinementWorks();
 
 /// Confines this process, which has one thread: files in `folder` and the system's libraries, the calls of calls.h,
-/// no capabilities, limits of its own. `hand_over` sends the descriptor on which the supervisor hears of calls that
+/// no capabilities, its own limits. `hand_over` sends the descriptor on which the supervisor hears of calls that
 /// need its consent, and says whether that worked. Throws RPCError, which says what is missing.
 void EnterConfinement(const std::string& folder, const SessionTerms& terms, const std::string& module_path,
                       const std::function<bool(int calls)>& hand_over);

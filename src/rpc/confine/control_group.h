@@ -20,7 +20,7 @@ class ControlGroups {
   static ControlGroups Take(const std::string& root = "/sys/fs/cgroup");
 
   bool there() const { return !folder_.empty(); }
-  /// Puts a process into a group of its own with limits. False when the kernel refuses.
+  /// Puts a process into a new group with limits. False when the kernel refuses.
   bool Enter(pid_t pid, const SessionTerms& terms) const;
   /// Ends what is left of a group, and removes it.
   void Leave(pid_t pid) const;

@@ -63,7 +63,7 @@ long Access(int folder, const char* name, int mode) {               // NOLINT(go
   return 0;
 }
 
-/// A file that is no link, as those of the session's folder, or one that it may not ask about.
+/// A file other than a link, as those of the session's folder, or one that it may not ask about.
 long ReadLink(int folder, const char* name) {                 // NOLINT(google-runtime-int)
   const long fd = Open(folder, name, O_RDONLY | O_NOFOLLOW);  // NOLINT(google-runtime-int)
   if (fd >= 0) close(static_cast<int>(fd));

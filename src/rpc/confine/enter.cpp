@@ -64,14 +64,14 @@ void Limit(int what, uint64_t value) {
   setrlimit(static_cast<__rlimit_resource>(what), &limit);
 }
 
-/// What the kernel counts for each process; the supervisor measures the rest.
+/// Limits that the kernel counts for each process; the supervisor measures the rest.
 void LimitResources(const SessionTerms& terms, uint64_t data_bytes) {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_NOFILE, kDescriptors);
   Limit(RLIMIT_MSGQUEUE, 0);
   Limit(RLIMIT_FSIZE, terms.disk_bytes);
   if (terms.cpu_seconds) Limit(RLIMIT_CPU, terms.cpu_seconds);
-  // Memory that is mapped to be written, used or not. What this process has already, and the stacks of the threads that
+  // Memory that is mapped to be written, used or not. Memory of this process before, and the stacks of the threads that
   // compute and that watch, come on top.
   if (terms.memory_bytes) {
     const auto threads = static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)) + 2;

@@ -53,7 +53,7 @@ constexpr uint32_t kUntilSealed[] = {SYS_sendmsg, SYS_seccomp};
 
 using Code = std::vector<sock_filter>;
 
-/// What happens to a call whose condition holds, or does not.
+/// The action for a call whose condition holds, or does not.
 class Snippet {
  public:
   explicit Snippet(FilterKind kind) : kind_(kind), ask_(kind.asks ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW) {}

@@ -8,7 +8,7 @@
 
 namespace baton::rpc {
 
-/// What the kernel says of a process in /proc/PID/status.
+/// The facts of a process in /proc/PID/status.
 struct ProcessStatus {
   uint64_t data_bytes = 0;    ///< mapped to be written
   uint64_t memory_bytes = 0;  ///< in use: private, shared, swapped, and tables of pages

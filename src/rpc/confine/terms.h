@@ -6,7 +6,7 @@
 
 namespace baton::rpc {
 
-/// What a session may use. The supervisor gets it as bytes, from a process that is not confined yet.
+/// The resources of a session. The supervisor gets it as bytes, from a process that is not confined yet.
 struct SessionTerms {
   double wall_seconds = 0;    ///< of the session; 0: any number
   double idle_seconds = 0;    ///< without a call; 0: any number
@@ -20,7 +20,7 @@ struct SessionTerms {
   bool devices = true;  ///< its policy lets it use devices other than the CPU
 };
 
-/// What a session writes for its supervisor, in memory of both. A session can lie here: it gains what its client has
+/// A session's record for its supervisor, in memory of both. A session can deceive here: it gains what its client has
 /// by sending a call now and then.
 struct SessionPulse {
   std::atomic<int64_t> waits_since_ms{0};  ///< for its client, on the monotonic clock; 0: it computes

@@ -48,7 +48,7 @@ std::vector<std::string> Warden::Answer() {
     if (ioctl(calls_.get(), SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) break;
     seccomp_notif_resp answer{};
     answer.id = call.id;
-    // What goes on is decided by registers, which the session cannot change meanwhile.
+    // Calls are decided by registers, which the session cannot change meanwhile.
     if (const int error = ErrorFor(call)) {
       answer.error = -error;
       if (error == EPERM && told_.insert(call.data.nr).second) refused.push_back(NameOfCall(call.data.nr));

@@ -10,7 +10,7 @@ struct @Camel@Attrs : AttrsNode<@Camel@Attrs> {
   static constexpr const char* _type_key = "relay.attrs.@Camel@Attrs";
   double factor = 2.0;
   static constexpr void Describe(auto& d) {
-    d(F<&@Camel@Attrs::factor>, "What each element is multiplied by. Unitless, any sign.");
+    d(F<&@Camel@Attrs::factor>, "The factor of each element. Unitless, any sign.");
   }
 };
 

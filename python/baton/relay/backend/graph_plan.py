@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The graph of a fused function and where its values lie, as programs of Relay's graph executor read them.
 
-Such a program looks for names, shapes and storage. The compiler plans memory itself, kernel by kernel: what stands here is told, not run.
+Such a program looks for names, shapes and storage. The compiler plans memory itself, kernel by kernel: this plan is told, not run.
 """
 
 import bisect
@@ -50,7 +50,7 @@ def _bytes(kind):
 
 
 def operators_of(call):
-    """What a call calls: an operator or a global function, or the operators of a fused function, in order."""
+    """Returns the callee of a call: an operator or a global function, or the operators of a fused function, in order."""
     if not isinstance(call.op, Function):
         return [call.op]
     return [c.op for c in in_order(call.op.body) if isinstance(c, Call) and isinstance(c.op, Op)]

@@ -21,7 +21,7 @@ class RefValue(Object, key="relay.RefValue"):
 
     @property
     def value(self):
-        """What it holds now."""
+        """The value that it holds now."""
         return get_global_func("relay.backend.ReadRefValue")(self)
 
 

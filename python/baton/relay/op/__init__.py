@@ -87,11 +87,11 @@ def find(name):
             from ..qnn import op as quantized
 
             value = getattr(quantized, full[len("qnn.") :], value)
-    # Operators called any, all, max... stand in this module's names: Python's own are asked for by their module.
+    # Operators called any, all, max... are in this module's names: Python's own are asked for by their module.
     if value is None and builtins.any(n.startswith(name + ".") for n in all_names()):
         value = _Group(name)
         # `from baton.relay.op.nn import ...` and `import baton.relay.nn` find it, too.
-        # `baton.relay.vm` is a module of its own, whatever operators are called vm.X. A folder that holds stubs alone is none.
+        # `baton.relay.vm` is a separate module, whatever operators are called vm.X. A folder that holds stubs alone is none.
         spec = importlib.util.find_spec("baton.relay." + name)
         if spec is None or type(spec.loader).__name__.endswith("NamespaceLoader"):
             sys.modules["baton.relay." + name] = value
@@ -102,7 +102,7 @@ def find(name):
 
 def names_in(prefix):
     """First words behind `prefix` of the operators' names."""
-    # An operator whose name repeats the path of this module stands where the path leads.
+    # An operator whose name repeats the path of this module is at the end of the path.
     names = (n.removeprefix("relay.op.") for n in (*all_names(), *COMPOSED))
     return sorted({n[len(prefix) :].split(".")[0] for n in names if n.startswith(prefix)})
 

@@ -17,7 +17,7 @@ def _bits(name):
 
 
 def _weights(weight, bits, unipolar):
-    """What the bits of a weight stand for: each is -1 or 1 where `unipolar`, else 0 or 1."""
+    """The values of a weight's bits: each is -1 or 1 where `unipolar`, else 0 or 1."""
     if not unipolar:
         return operator("cast")(weight, dtype="int32")
     low = operator("bitwise_and")(operator("cast")(weight, dtype="int32"), const((1 << bits) - 1, "int32"))

@@ -161,7 +161,7 @@ def sparse_reshape(sparse_indices, prev_shape, new_shape):
 @_composed("sparse_fill_empty_rows")
 def sparse_fill_empty_rows(sparse_indices, sparse_values, dense_shape, default_value):
     """(indices, values, which rows were empty) of a sparse tensor, with `default_value` at the begin of each row that had no element.
-    Elements stand in the order of their rows; those of a row keep theirs."""
+    Elements are in the order of their rows; those of a row keep theirs."""
     op = operator
     sparse_indices = input_expr(sparse_indices)
     sparse_values, dense_shape, default_value = (input_expr(x) for x in (sparse_values, dense_shape, default_value))

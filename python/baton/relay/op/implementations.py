@@ -33,7 +33,7 @@ class OpImplementation:
 
 
 class OpSpecialization:
-    """Implementations that stand under one condition (`te.SpecializedCondition`, or None)."""
+    """Implementations under one condition (`te.SpecializedCondition`, or None)."""
 
     def __init__(self, condition):
         self.condition, self.implementations = condition, []
@@ -54,7 +54,7 @@ class OpStrategy:
         self.specializations = []
 
     def add_implementation(self, compute, schedule, name="default", plevel=10):
-        """Adds an implementation, under the `te.SpecializedCondition` of the `with` that it stands in."""
+        """Adds an implementation, under the `te.SpecializedCondition` of the `with` around it."""
         condition = specialized.SpecializedCondition.current()
         found = next((s for s in self.specializations if s.condition is condition), None)
         if found is None:

@@ -24,7 +24,7 @@ _RELAY_NAMES = {
     "broadcast_to_like": {"like": "broadcast_type"},
     "collapse_sum_like": {"like": "collapse_type"},
 }
-# Parameters that Relay's programs do not know, or give by name, stand last.
+# Parameters that Relay's programs do not know, or give by name, are last.
 _LAST = {"nn.deformable_conv2d": ("mask",), **{f"nn.{kind}_pool{n}d_grad": ("dilation",) for kind in ("avg", "max") for n in (1, 2, 3)}}
 _WINDOWS = frozenset(["kernel_size", "output_size", "pool_size"])
 

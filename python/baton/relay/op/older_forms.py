@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators as older programs call them, where their inputs or attributes are others here; helpers that stood beside them."""
+"""Operators as older programs call them, where their inputs or attributes are others here; helpers beside them."""
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def _backward_weight(dims):
     def call(*args, grad_layout=None, **kwargs):
         """The gradient of a convolution with respect to its weight. `grad_layout` is that of `data`."""
         layout = kwargs.get("data_layout", plain.by_name["data_layout"].default)
-        if len(args) > 10:  # grad_layout stands before data_layout
+        if len(args) > 10:  # grad_layout comes before data_layout
             grad_layout, args = args[8], (*args[:8], *args[9:])
             layout = args[8]
         if grad_layout not in (None, layout):

@@ -175,7 +175,7 @@ def register_infer_correct_layout(op_name, infer_layout=None, level=10):
             axis = [new[0].index(old[0][a]) for a in attrs.axis]
             return [[new[0]], [new[0]], relay.op.op_attrs.L2NormalizeAttrs(eps=attrs.eps, axis=axis)]
 
-    Of a call that a function of `register_convert_op_layout` made it is asked too: of the old attributes and of the new ones, and the
+    It is asked too about a call that a function of `register_convert_op_layout` made: of the old attributes and of the new ones, and the
     pass puts transforms where the answers differ.
     """
     return register_op_attr(op_name, "FInferCorrectLayout", infer_layout, level)

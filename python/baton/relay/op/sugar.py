@@ -178,7 +178,7 @@ def _rounding(method, mode, rounding_method):
 
 
 def _in_new_order(args):
-    """Arguments behind `size`. Relay 0.8 knew no `roi` there, so a layout stands in its place, and no `extrapolation_value`, so a dtype does."""
+    """Arguments behind `size`. Relay 0.8 knew no `roi` there, so a layout is in its place, and no `extrapolation_value`, so a dtype does."""
     if args and isinstance(args[0], str):
         args = (None, *args)
     if len(args) == 8 and (args[7] is None or not isinstance(args[7], (int, float))):
@@ -433,7 +433,7 @@ def all_class_non_max_suppression(
 
 @_sugar("topk")
 def topk(data, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int32"):
-    """The k largest (or smallest) values along an axis, in order, and where they stand."""
+    """The k largest (or smallest) values along an axis, in order, and their places."""
     k = _ints(k)
     if _dynamic(k):
         call = operator("dyn.topk")(data, k, axis=axis, ret_type=ret_type, is_ascend=is_ascend, dtype=dtype)
@@ -554,7 +554,7 @@ def _device_type(device):
 
 @_sugar("sequence_mask")
 def sequence_mask(data, valid_length, mask_value=0, axis=0):
-    """`data` with what lies behind each sequence's valid length replaced."""
+    """`data` with elements behind each sequence's valid length replaced."""
     return operator("sequence_mask")(data, valid_length, mask_value=float(mask_value), axis=axis)
 
 
@@ -579,7 +579,7 @@ def threefry_generate(key, shape):
 
 @_sugar("random.threefry_split")
 def threefry_split(key):
-    """Two keys of one, for two parts of a program that draw numbers of their own; the one is not used again."""
+    """Two keys of one, for two parts of a program that draw separate numbers; the one is not used again."""
     return TupleWrapper(operator("random.threefry_split")(key), 2)
 
 
@@ -647,7 +647,7 @@ def roi_align(data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout="N
 
 @_sugar("nn.contrib_dense_pack")
 def contrib_dense_pack(data, weight, weight_layout="NC", units=None, out_dtype=""):
-    """`nn.dense` of a weight whose units stand in blocks: "NC8n" is (units / 8, input units, 8). "NC" is `nn.dense` itself."""
+    """`nn.dense` of a weight whose units are in blocks: "NC8n" is (units / 8, input units, 8). "NC" is `nn.dense` itself."""
     block = re.fullmatch(r"NC(\d*)(n?)", weight_layout)
     if block is None or bool(block[1]) != bool(block[2]):
         raise errors.ValueError(f'contrib_dense_pack: weight_layout is "{weight_layout}"; it is "NC", or as "NC8n"')

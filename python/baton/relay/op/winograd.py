@@ -40,7 +40,7 @@ def matrices(tile, taps):
 
 
 def _along_last(data, matrix, dtype):
-    """The product of the last dimension with the rows of a matrix, which stands first then."""
+    """The product of the last dimension with the rows of a matrix, which comes first then."""
     rank = len(infer_type(data).shape)
     product = operator("nn.dense")(data, const(matrix.astype(dtype)))
     return operator("transpose")(product, axes=[rank - 1, *range(rank - 1)])

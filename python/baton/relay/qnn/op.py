@@ -204,7 +204,7 @@ def concatenate(data, input_scales, input_zero_points, output_scale, output_zero
 
 
 def _by_code(code, data, make):
-    """What `make` gives for the dtype that a number stands for, which is known at run time; `data` for float32."""
+    """Returns the result of `make` for the dtype of a number, which is known at run time; `data` for float32."""
     chosen = input_expr(data)
     for dtype, number in SQNN_DTYPE_TO_CODE.items():
         if number != SQNN_FP32:

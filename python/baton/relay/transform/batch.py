@@ -31,7 +31,7 @@ def _variables(expr):
 
 @function_pass(opt_level=1)
 class SimplifyFCTranspose:
-    """`nn.dense(x, transpose(w))` becomes `nn.dense(x, w.T)`, where `w` is named in `target_weight_name` and `w.T` is a parameter of its own
+    """`nn.dense(x, transpose(w))` becomes `nn.dense(x, w.T)`, where `w` is named in `target_weight_name` and `w.T` is a separate parameter
     by that name."""
 
     def __init__(self, target_weight_name):

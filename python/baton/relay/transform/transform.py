@@ -147,7 +147,7 @@ def _with_module(name, func, mod):
 
 def to_cps(func, mod=None):
     """A function in continuation-passing style: it gets one more parameter `k`, a function that it calls with what it would have
-    returned, and one more type parameter, the answer, which is what `k` gives. What it calls, branches and matches pass their results
+    returned, and one more type parameter, the answer, which is what `k` gives. Its calls, branches and matches pass their results
     on to continuations too, function values take one more argument; operators, tuples and references are bound by lets.
 
     Global functions that it calls get such forms (`@f_cps`), which are added to `mod`. Types are inferred as needed. A data type with a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to one device: it arrives, is prepared, leased, ended, fails, is quarantined, leaves."""
+"""The life of one device: it arrives, is prepared, leased, ended, fails, is quarantined, leaves."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 The next request is that of the user that holds the fewest devices of this kind, of those the one with the fewest seconds held so far;
 among one user's requests the highest priority, then the oldest. A priority is a client's own word, so it moves requests of the same user
-only. A user that comes back after a pause starts where the others are: idle time is no credit.
+only. A user that comes back after a pause starts where the others are: idle time gives no credit.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tracker in a process of its own, and the function that such a process runs."""
+"""A tracker in a separate process, and the function that such a process runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .process import Process, stderr_log
 
 
 class Tracker(Child):
-    """A tracker, in a process of its own that ends with this one.
+    """A tracker, in a separate process that ends with this one.
 
         tracker = baton.rpc.tracker.Tracker("127.0.0.1", 9190)
         session = baton.rpc.connect_tracker("127.0.0.1", tracker.port)
 
     host, port, port_end: the address, and the first port from `port` on that is free; `host` may be "unix:/path". Beyond this machine it
     needs `key_file`. journal: a file in which servers and leases outlive a restart. reset_command: run for a device that is quarantined.
-    proxies: URLs of proxies that servers may stand behind.
+    proxies: URLs of proxies for servers.
     """
 
     def __init__(self, host="127.0.0.1", port=9190, port_end=9199, silent=True, *, key_file=None, journal=None, reset_command=None, proxies=()):

@@ -188,7 +188,7 @@ class Process:
                 return False
         return True
 
-    # What the state says.
+    # Messages of the state.
 
     def _work(self) -> None:
         while True:

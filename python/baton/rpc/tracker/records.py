@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tracker knows of peers, devices, leases and requests."""
+"""The tracker's records of peers, devices, leases and requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUARANTINED = "quarantined"
 
 @dataclass(frozen=True)
 class Peer:
-    """What the transport proved of the other side. `user` is its user id or the id of its key, `host` what it connects from
+    """The transport's proof of the other side. `user` is its user id or the id of its key, `host` what it connects from
     ("" where it came through a Unix socket)."""
 
     user: str
@@ -46,7 +46,7 @@ class Limits:
 
 @dataclass(eq=False, slots=True)
 class Request:
-    """What a client waits for."""
+    """The request of a waiting client."""
 
     conn: object
     id: int

@@ -20,7 +20,7 @@ KILL_SECONDS = 4.0
 
 
 class Device:
-    """What a registration needs of a server; a base for those of a program's own.
+    """The interface of a server for a registration; a base for a program's own servers.
 
     `compute` runs the known question on the device. `begin(epoch, ticket, seconds)`: sessions that show a ticket with this SHA-256 are to
     be served, no others. `sessions()`: how many are open; `served()`: how many there were, for those that are too short to be seen. `end(epoch)`: ends them, and returns when they are gone.

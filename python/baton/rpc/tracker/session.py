@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client sees of a tracker: leases, and sessions on the devices that they are of."""
+"""The client's view of a tracker: leases, and sessions on the devices that they are of."""
 
 from __future__ import annotations
 

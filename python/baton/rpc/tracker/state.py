@@ -2,7 +2,7 @@
 """The tracker's logic: events in, messages out; no clock, no network, no file.
 
 The process (`process.py`) and the simulation of the tests call the same four functions with the time, a number of seconds that may stand
-still, jump or count back: `opened`, `received`, `closed`, `tick`. What is to be done stands in `effects` afterwards: records reach
+still, jump or count back: `opened`, `received`, `closed`, `tick`. The actions to take are in `effects` afterwards: records reach
 the disk before any message leaves, so that a restart never forgets an epoch that a server has seen.
 
 A device serves one epoch at a time. An epoch is given once. It ends before the next begins: its server said so, or it was away and says
@@ -34,7 +34,7 @@ def digest(token: str) -> str:
 
 @dataclass
 class Effects:
-    """What is to be done, in this order."""
+    """The actions to take, in this order."""
 
     records: list = field(default_factory=list)  # to the journal
     sends: list = field(default_factory=list)  # (connection, message)
@@ -44,7 +44,7 @@ class Effects:
 
 class Tracker(Devices):
     """The state. `token` makes secrets of 32 hexadecimal digits, `questions` known answers, `proxies` are the proxies that servers may
-    stand behind, by URL. A subclass of `Devices`, which has what happens to one device.
+    are behind, by URL. A subclass of `Devices`, which has what happens to one device.
     """
 
     def __init__(self, now: float, limits: Limits | None = None, token=None, questions=None, proxies=()):
@@ -197,7 +197,7 @@ class Tracker(Devices):
     def _replay_devices(self, record: dict) -> None:
         self._next_device = max(self._next_device, record["next"])
 
-    # What servers say.
+    # Messages of servers.
 
     def _register(self, link: Link, message: dict) -> None:
         if link.requests or link.device is not None:
@@ -271,7 +271,7 @@ class Tracker(Devices):
         elif device.state == ENDING:
             self._rest_or_idle(device)
 
-    # What clients say.
+    # Messages of clients.
 
     def _request(self, link: Link, message: dict) -> None:
         if link.device is not None:
@@ -440,7 +440,7 @@ _HANDLERS = {
     "release": Tracker._release,
     "summary": Tracker._summary,
 }
-# Of the journal's records: field -> types.
+# Fields of the journal's records: field -> types.
 _TEXT, _WHOLE = (str,), (int,)
 _OF_DEVICE = {"device": _TEXT}
 _FIELDS = {

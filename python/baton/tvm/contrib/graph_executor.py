@@ -15,7 +15,7 @@ _WEIGHT = re.compile(r"p\d+")
 
 
 def create(graph_json_str, libmod, device):
-    """An executor of a module of code. What `relay.build` gives has the graph within, and `graph_json_str` is not read; a graph over single
+    """An executor of a module of code. A module of `relay.build` has the graph within, and `graph_json_str` is not read; a graph over single
     functions of a module is run node by node."""
     devices = device if isinstance(device, (list, tuple)) else [device]
     if is_graph(graph_json_str, libmod):
@@ -52,7 +52,7 @@ class GraphModule:
             f.release_gil = self._remote  # those of another machine wait for it
 
     def set_input(self, key=None, value=None, **params):
-        """Copies a value to an input, by name or number; and those of `params`, by name. Of `params`, what is no input is left
+        """Copies a value to an input, by name or number; and those of `params`, by name. Names in `params` without an input are left
         out: weights are part of the code."""
         if key is not None and not self._is_weight(key):
             self._set_input(key, self._fitted(key, value))

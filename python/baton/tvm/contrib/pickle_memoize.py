@@ -29,7 +29,7 @@ def memoize(key, save_at_exit=False):
 
         @functools.wraps(f)
         def wrapper(*args, **kwargs):
-            # What the function closes over is part of what it computes.
+            # Captured values are part of the function.
             closed = tuple(cell.cell_contents for cell in f.__closure__ or ())
             which = pickle.dumps((closed, args, sorted(kwargs.items())))
             if which not in kept:

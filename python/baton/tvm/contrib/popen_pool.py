@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions called in processes of their own: one that crashes, hangs or changes its process does no harm to this one."""
+"""Functions called in separate processes: one that crashes, hangs or changes its process does no harm to this one."""
 
 import collections
 import concurrent.futures
@@ -13,7 +13,7 @@ from .popen_worker import receive, send
 
 
 class StatusKind(enum.IntEnum):
-    """What became of a call."""
+    """The state of a call."""
 
     RUNNING = 0
     COMPLETE = 1
@@ -56,7 +56,7 @@ class PopenWorker:
         )
         os.close(to_child), os.close(to_parent)
         self._reader, self._writer = os.fdopen(from_child, "rb"), os.fdopen(from_parent, "wb")
-        self._answer()  # it is there: the time that it takes to start is no call's
+        self._answer()  # it is there: no call pays for the time that it takes to start
         if self._initializer is not None:
             send(self._writer, (self._initializer, self._initargs, {}))
             self._answer()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integers that stand for numbers: q for scale * q. What is at most `peak` in magnitude, so that sums never leave 32 bits."""
+"""Integers that stand for numbers: q for scale * q. At most `peak` in magnitude, so that sums never leave 32 bits."""
 
 import dataclasses
 import math
@@ -15,7 +15,7 @@ ROOM = 2**30
 
 @dataclasses.dataclass(frozen=True)
 class Affine:
-    """What integers stand for."""
+    """The numbers that integers stand for."""
 
     scale: float  # step between neighbours
     peak: int  # largest magnitude of an integer
@@ -103,7 +103,7 @@ def of_array(array, scale, low, high, dtype):
 
 
 def floats(expr, affine):
-    """What integers stand for."""
+    """The numbers that integers stand for."""
     return call("multiply", call("cast", expr, affine.stands_for), const(affine.scale, affine.stands_for))
 
 

@@ -120,7 +120,7 @@ class _AnnotatePass:
 
 
 def partition():
-    """The pass that marks small sections of few bits: `annotation.stop_fusion(annotation.cast_hint(x, "int8"))` stands where sums of
+    """The pass that marks small sections of few bits: `annotation.stop_fusion(annotation.cast_hint(x, "int8"))` is put where sums of
     integers become operands again, and where integers end."""
     return _PartitionPass()
 

@@ -49,7 +49,7 @@ def _again(dataset, more_than_once):
 
 
 def collect_stats(mod, dataset, chunk_by=-1):
-    """What values of @main are marked by `simulated_quantize`, weights aside: arrays of one dimension, inputs first.
+    """Returns the values of @main that `simulated_quantize` marks, weights aside: arrays of one dimension, inputs first.
 
     dataset: dicts of arrays by name of @main's parameters; it is passed over for every `chunk_by` values (-1: once for all)."""
     func = mod["main"]

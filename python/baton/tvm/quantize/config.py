@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be set for `relay.quantize`."""
+"""Options of `relay.quantize`."""
 
 import threading
 import warnings
@@ -9,7 +9,7 @@ from ...error import did_you_mean
 
 
 class QAnnotateKind:
-    """What a `simulated_quantize` marks: nothing, an operand in few bits, a weight, or sums in many bits."""
+    """The kind of a `simulated_quantize`: nothing, an operand in few bits, a weight, or sums in many bits."""
 
     IDENTITY = 0
     INPUT = 1

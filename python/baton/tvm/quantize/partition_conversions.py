@@ -11,7 +11,7 @@ from ...relay.function import Function
 from ...relay.transform import InferType
 
 PREFIX, MIDDLE, SUFFIX = "quantize_inputs", "quantized_main", "dequantize_outputs"
-# What conversions are written with: factors, offsets, rounding, bounds.
+# Operators of conversions: factors, offsets, rounding, bounds.
 _CONVERSIONS = frozenset(["add", "subtract", "multiply", "divide", "round", "clip", "cast", "right_shift", "left_shift", "fixed_point_multiply"])
 
 
@@ -82,7 +82,7 @@ class _Sections:
 
 
 def _check(sections):
-    """Raises NotIntegral where floats are computed that are no conversion."""
+    """Raises NotIntegral where floats are computed outside of conversions."""
     calls = [e for e in sections.order if isinstance(e, Call)]
     wrong = [
         c.op.name if isinstance(c.op, Op) else "a function"
@@ -119,7 +119,7 @@ def partition_conversions(mod, fully_integral=False):
         _check(sections)
     before, behind = sections.before.__contains__, sections.behind.__contains__
     result = None if behind(func.body) else func.body
-    # What crosses the two borders; what is read behind both goes through the middle as it is.
+    # Values that cross the two borders; one that is read behind both goes through the middle as it is.
     first = sections.read(before, lambda e: not before(e), result)
     second = sections.read(lambda e: not behind(e), behind, result)
     inner, outer = _variables("q", first), _variables("r", second)

@@ -15,7 +15,7 @@ from .realize import realize
 
 
 def prerequisite_optimize(mod, params=None):
-    """What comes before quantization: parameters bound as constants, batch normalization and dropout as plain arithmetic, factors folded
+    """The steps before quantization: parameters bound as constants, batch normalization and dropout as plain arithmetic, factors folded
     into weights, constants evaluated."""
     mod = IRModule.of_main(mod) if isinstance(mod, Function) else mod
     if not isinstance(mod, IRModule):
@@ -46,7 +46,7 @@ def quantize(mod, params=None, dataset=None):
             quantized = relay.quantize.quantize(mod, params)
         lib = relay.build(quantized, target="llvm")
 
-    What has no rule for integers computes on floats between integers. The parameters that stay, and the results, are floats as before.
+    Operators without a rule for integers compute on floats between integers. The parameters that stay, and the results, are floats as before.
     """
     config = current_qconfig()
     mod = prerequisite_optimize(mod, params)

@@ -16,7 +16,7 @@ class _Realize(Walk):
         self._affine, self._floats = {}, {}
 
     def affine(self, expr):
-        """What an expression of integers stands for; None for floats."""
+        """The numbers that an expression of integers stands for; None for floats."""
         return self._affine.get(expr)
 
     def stands_for(self, expr, affine):
@@ -41,7 +41,7 @@ class _Realize(Walk):
         return True
 
     def quantized(self, call, args):
-        """What a `simulated_quantize` becomes: integers."""
+        """Returns the result for a `simulated_quantize`: integers."""
         kind, data = call.attrs["kind"], args[0]
         if kind == QAnnotateKind.IDENTITY:
             return data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quantization does with calls of each operator.
+"""The treatment of each operator's calls by quantization.
 
 A value is float, an operand in few bits (INPUT), or a sum in 32 bits (ACTIVATION). `annotate` says which of them a call takes and gives:
 it asks the walk for operands by `operand` and `weight`, and returns (call, kind of its result), or None where it computes on floats.
@@ -62,7 +62,7 @@ class _Product(Rule):
         self.terms, self.outputs, self.counted, self.dense = terms, outputs, counted, dense
 
     def _most(self, call, weight, x, w):
-        """What a sum is at most; None where that is not known."""
+        """Returns the bound of a sum; None where that is not known."""
         kept = self.outputs(call)
         if isinstance(weight, Constant) and kept is not None:
             sizes = np.abs(weight.data.numpy().astype("int64"))
@@ -123,7 +123,7 @@ class _Sum(Rule):
         reach = sum(a.reach for a in known) + sum(float(np.abs(c).max(initial=0)) for c in arrays if c is not None)
         scale = min(a.scale for a in known)
         if all(a.narrow for a in known) and (len(known) < len(args) or len({a.scale for a in known}) > 1):
-            scale /= 2**8  # what is added lies between the steps of operands
+            scale /= 2**8  # the sum is between the steps of operands
         while reach / scale >= ROOM // 2:
             scale *= 2
         operands, peak = [], 0

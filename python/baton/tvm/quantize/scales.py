@@ -55,7 +55,7 @@ def _divergences(counts, levels):
 
 def by_kl_divergence(samples, nbit=8):
     """The range whose integers lose least information about the distribution of magnitudes (S. Migacz: 8-bit Inference with TensorRT,
-    2017). Zeros are exact in any range, so they do not count. Few values are no distribution: all of them are kept."""
+    2017). Zeros are exact in any range, so they do not count. Few values make no distribution: all of them are kept."""
     magnitudes = np.abs(np.asarray(samples, "float32").ravel())
     magnitudes = magnitudes[magnitudes > 0]
     if magnitudes.size == 0:

@@ -9,7 +9,7 @@ from .rules import rule_of
 
 
 class Walk(ExprMutator):
-    """A mutator that asks an operator's rule for a call. What rules leave in another form, `plain` gives as floats to all others.
+    """A mutator that asks an operator's rule for a call. `plain` gives results in another form as floats to all others.
 
     `step(rule, call, args)` gives what the call becomes, or None where it computes on floats.
     """
@@ -21,11 +21,11 @@ class Walk(ExprMutator):
         self._layers = 0  # layers that skip_conv_layers counts, so far
 
     def step(self, rule, call, args):
-        """What a call with a rule becomes, or None."""
+        """Returns the result for a call with a rule, or None."""
         raise NotImplementedError
 
     def plain_tensor(self, expr):
-        """A value that is no tuple as floats."""
+        """A value other than a tuple as floats."""
         raise NotImplementedError
 
     def plain(self, expr):

@@ -34,7 +34,7 @@ def lstm_cell(num_hidden, batch_size=1, dtype="float32", name=""):
 
 
 def get_net(iterations, num_hidden, batch_size=1, dtype="float32"):
-    """All steps as a function; each reads the same input, and has parameters of its own."""
+    """All steps as a function; each reads the same input, and has its own parameters."""
     shape = (batch_size, num_hidden)
     builder = ScopeBuilder()
     zeros = builder.let("zeros", relay.zeros(shape, dtype))

@@ -77,7 +77,7 @@ class PythonConverter(ExprFunctor):
         self.lines.append("    " * self.depth + text)
 
     def visit(self, expr):
-        # What was computed within a branch or a function is known there alone: `memo_map` is restored at its end.
+        # Values computed within a branch or a function are known there alone: `memo_map` is restored at its end.
         if expr in self.memo_map:
             return self.memo_map[expr]
         found = super().visit(expr)

@@ -221,7 +221,7 @@ class _Writer(_Choices):
         return getattr(self, "_" + self.rng.choice(kinds))(t, scope, depth - 1)
 
     def block(self, t, scope, depth, known=()):
-        """`{ lines expression }`: a scope of its own, which sees the outer one."""
+        """`{ lines expression }`: a new scope, which sees the outer one."""
         inner = _Scope([*scope.known, *known])
         value = self.expr(t, inner, depth)
         return "{ " + " ".join([*inner.lines, value]) + " }"

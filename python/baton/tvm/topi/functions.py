@@ -16,7 +16,7 @@ def apply(function, *args, **kwargs):
     return on_tensors(function, args, kwargs)
 
 
-# Operators on expressions that are no tensors: what they are in `tir`.
+# Operators on expressions other than tensors: what they are in `tir`.
 _SCALARS = {"divide": "div", "floor_divide": "floordiv", "floor_mod": "floormod", "maximum": "max", "minimum": "min", "mod": "truncmod"} | {
     name: name
     for name in "abs acos acosh asin asinh atan atanh add ceil cos cosh erf exp floor isfinite isinf isnan log log10 log2 multiply power round rsqrt sigmoid sin sinh sqrt subtract tan tanh trunc".split()
@@ -60,7 +60,7 @@ def wrapped(function, name, module, prefix=""):
 
 
 def is_scalar(value):
-    """Whether a value is a number, or an expression that is no tensor."""
+    """Whether a value is a number, or an expression other than a tensor."""
     return isinstance(value, (int, float, tir.PrimExpr, tir.IterVar))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program may say for its targets of layouts and legal forms of operators: generic functions that passes ask once there is one."""
+"""A program's answers for its targets about layouts and legal forms of operators: generic functions that passes ask once there is one."""
 
 from ...ir.op import Op, register_op_attr
 from ...target import GenericFunc

@@ -16,7 +16,7 @@ def of_target(target=None):
 
 
 def dispatch(target, dispatch_map):
-    """What a map from keys of targets, and "generic", has for a target."""
+    """Returns a target's entry of a map from keys of targets and "generic"."""
     from ...target import Target
 
     keys = (Target(target) if not isinstance(target, Target) else target).keys

@@ -103,7 +103,7 @@ def const_matrix(matrix, name="const_matrix"):
     rows, columns = matrix.shape
     dtype = str(matrix.dtype)
 
-    def chosen(index, values, value):  # each of `values` stands once in the result
+    def chosen(index, values, value):  # each of `values` is once in the result
         for at, found in enumerate(values):
             here = index == at
             value = Select(here.asobject() if hasattr(here, "asobject") else here, found, value)
@@ -194,7 +194,7 @@ def within_index(b, e, s, i):
 
 
 def make_idx(b, e, s, z, i):
-    """Which index of a slice `b:e:s` of `z` elements `i` is; that of the nearest element for one that is no part of it."""
+    """Which index of a slice `b:e:s` of `z` elements `i` is; that of the nearest element for one outside of it."""
     from ... import tir
 
     lower, upper = tir.min(tir.op.convert(b), tir.op.convert(e)), tir.max(tir.op.convert(b), tir.op.convert(e))

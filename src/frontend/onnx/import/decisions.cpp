@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ifs whose branches have no common type, as a squeeze of an axis that may be longer than 1 has. What follows such an
-// If is imported for either branch, within the graph that the If stands in. Where one way alone can be imported, ranks
+// Ifs whose branches have no common type, as a squeeze of an axis that may be longer than 1 has. Nodes behind such an
+// If are imported for either branch, within the If's graph. Where one way alone can be imported, ranks
 // decide, and the If is that branch, with a check; else the ways are joined where the graph ends.
 #include <baton/arith/extent.h>
 #include <baton/tir/op.h>
@@ -116,7 +116,7 @@ Values Importer::Branch(const Graph& graph, const Env* outer, const Surroundings
 
 std::pair<Values, Values> Importer::Branches(const Value& condition, const Graph& yes, const Graph& no,
                                              const Env* outer, const Surroundings& around) {
-  // A branch that is wrong for these shapes is no fault of a model that does not take it.
+  // A branch that is wrong for these shapes does no harm in a model that does not take it.
   const std::string place = Place("If");
   std::string why;
   auto attempt = [&](const Graph& graph, bool must) -> Values {

@@ -83,7 +83,7 @@ std::string Serialize(const Node& node) {
   return out;
 }
 
-/// Stands for the dtype of a result that is no tensor.
+/// In place of the dtype of a result that is not a tensor.
 constexpr const char* kHostValue = "value";
 
 baton::Type ResultType(const DeferredAttrs& a, size_t i) {

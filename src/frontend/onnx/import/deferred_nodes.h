@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file deferred_nodes.h
 /// `dyn.onnx`: an ONNX node that waits for the values or lengths of its operands. Its static form imports the node with
-/// the values known by then, so that every ONNX operator has a dynamic form without a `dyn.` operator of its own.
+/// the values known by then, so that every ONNX operator has a dynamic form without its own `dyn.` operator.
 #pragma once
 
 #include "importer.h"

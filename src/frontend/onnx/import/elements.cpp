@@ -89,7 +89,7 @@ std::shared_ptr<const relay::Elements> ElementsOfCall(const relay::Call& call, c
   return found ? std::make_shared<relay::Elements>(std::move(*found)) : nullptr;
 }
 
-/// All elements as numbers; nothing where one is no literal.
+/// All elements as numbers; nothing where one is not a literal.
 static std::optional<Dims> Literals(const relay::Elements& elements) {
   Dims out;
   for (const PrimExpr& e : elements) {

@@ -19,7 +19,7 @@ Value TypeAlone(Value v) {
   return v;
 }
 
-/// What is known of an element that looks like one of both; a tensor without a rank where ranks differ.
+/// The known facts of an element that looks like one of both; a tensor without a rank where ranks differ.
 bool JoinElements(const Value& a, const Value& b, Value* out) {
   if (a.kind == Value::kAbsent || b.kind == Value::kAbsent) {
     *out = TypeAlone(a.kind == Value::kAbsent ? b : a);

@@ -17,7 +17,7 @@ inline bool IsHostValue(const Value& v) {
 
 /// A sequence, or an optional, of what looks like `element`; one of an absent value says nothing of its elements.
 Value HostValueOf(Value::Kind kind, const Value& element);
-/// What a sequence or optional holds, as far as it is known; absent where nothing is.
+/// The known contents of a sequence or optional; absent where nothing is known.
 Value ElementOf(const Value& v);
 /// Whether a node is one of those that strings of a call go to, which functions of the host compute.
 bool TakesTexts(const Node& node);
@@ -29,8 +29,8 @@ Value OfType(const Type& type);
 Value FormedAs(Value v, const Value& like);
 /// Whether values are of one Relay type.
 bool SameType(const Value& a, const Value& b);
-/// What both are: lengths that differ become unknown, tuples of several lengths a sequence, a value or none an
-/// optional. False where no form is common to both.
+/// The common type of both: lengths that differ become unknown, tuples of several lengths a sequence, a value or none
+/// an optional. False where no form is common to both.
 bool Join(const Value& a, const Value& b, Value* out);
 
 }  // namespace baton::onnx

@@ -172,7 +172,7 @@ void Importer::GraphInputs(Env* env) {
 
 namespace {
 
-/// What a value of the host stands for, as JSON for Python: {"kind": "sequence", "of": ...}.
+/// The meaning of a value of the host, as JSON for Python: {"kind": "sequence", "of": ...}.
 support::Json FormOfHostValue(const Value& v) {
   support::Json form = support::Json::Object();
   if (v.kind == Value::kText) {

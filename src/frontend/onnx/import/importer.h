@@ -23,7 +23,7 @@ namespace baton::onnx {
 
 class Importer;
 
-/// What the numbers of a value stand for, where they are no numbers to the model.
+/// The meaning of a value's numbers, where they are not numbers to the model.
 struct Form {
   enum Kind : uint8_t {
     kLabels,  ///< places in `texts`
@@ -68,7 +68,7 @@ class Value {
   std::shared_ptr<const std::vector<PrimExpr>> partial;
   /// Null for what is as it looks.
   std::shared_ptr<const Form> form;
-  /// Of a matrix that DequantizeLinear made of constants of few bits: null for others.
+  /// The source of a matrix that DequantizeLinear made of constants of few bits: null for others.
   std::shared_ptr<const struct FewBits> few_bits;
   /// Null for constants not yet asked for.
   relay::Expr expr;
@@ -158,7 +158,7 @@ class Ctx {
   /// A tensor of which the type alone is known; -1 is a length that is not.
   Value Unknown(DataType dtype, const Dims& dims);
 
-  // What is known of values.
+  // Known facts of values.
   bool Known(const Value& v) const { return v.host != nullptr; }
   /// Elements of a constant integer tensor.
   Dims KnownInts(const Value& v) const;
@@ -174,7 +174,7 @@ class Ctx {
   /// 0 <= axis < rank, or the model is wrong.
   int Axis(int64_t axis, int rank) const;
 
-  // Lengths that may be symbols. What is assumed of them is noted in the module.
+  // Lengths that may be symbols. Assumptions about them are noted in the module.
   /// Lengths of `v`, literals or symbols; the node waits for run time where one is neither.
   const Dims& Lengths(const Value& v) const;
   /// Length of axis `i`, likewise.

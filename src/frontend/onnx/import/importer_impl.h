@@ -84,7 +84,7 @@ class Importer {
   HostPtr Keep(const Tensor& t);
   /// A value of this type, item by item where it is a tuple.
   Value FromRelayType(const baton::Type& type, const relay::Expr& expr);
-  /// An extent that both broadcast to; INT64_MIN where they never do. What that assumes of symbols is noted.
+  /// An extent that both broadcast to; INT64_MIN where they never do. Assumptions about symbols are noted.
   int64_t BroadcastLength(int64_t a, int64_t b);
   /// False where two lengths are never equal; where that is open it is noted as assumed.
   bool AssumeEqual(int64_t a, int64_t b);
@@ -125,7 +125,7 @@ class Importer {
   Values GraphOutputs(const Env& env);
   /// One error that names all that is not supported.
   [[noreturn]] void ThrowProblems() const;
-  /// Main with what its inputs and outputs stand for, where that is no number.
+  /// Main with the meaning of its inputs and outputs other than numbers.
   relay::Function WithForms(relay::Function main, const Values& outputs, const Env& env);
   Imported MakeModule(const Values& outputs, const Env& env);
   int64_t Opset(std::string_view domain, const Surroundings& around) const;
@@ -152,7 +152,7 @@ class Importer {
     Path taken;
     size_t asked = 0, seen = 0;
   };
-  /// What an import with some Ifs decided has led to.
+  /// The result of an import with some Ifs decided.
   struct Way {
     bool fits = false;   ///< it is imported; else `why` not
     bool apart = false;  ///< ways have results without a common type
@@ -161,7 +161,7 @@ class Importer {
     std::vector<ProblemOf> problems;
     Array<Any> guards;
   };
-  /// What `import` gives; again with either branch of each If that it leaves open. `main`: of the whole model.
+  /// The result of `import`; again with either branch of each If that it leaves open. `main`: of the whole model.
   Way Explore(const Path& taken, bool main, const std::function<Values()>& import);
   Way Merge(const Value& condition, const std::string& place, const Way& yes, const Way& no, bool main);
   Way OneWay(const Value& condition, const PrimExpr& extent, const std::string& place, Way way, bool holds,

@@ -37,7 +37,7 @@ bool MovesElements(const Node& node) {
   return node.domain.empty() && kMoves.count(node.op_type) != 0;
 }
 
-/// What the operator means. ONNX Runtime's operators have one version; it has more of them in ONNX's own domain than
+/// The operator's meaning. ONNX Runtime's operators have one version; it has more of them in ONNX's own domain than
 /// ONNX, and takes LayerNormalization in every version of the operator set.
 OpVersion VersionOf(const Node& node, int64_t opset, const OpRow* row) {
   OpVersion version = FindOpVersion(node.domain, node.op_type, opset);

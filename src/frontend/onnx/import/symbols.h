@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file symbols.h
-/// Lengths that are expressions of named symbols, as numbers that stand beside literal ones.
+/// Lengths that are expressions of named symbols, as numbers beside literal ones.
 #pragma once
 
 #include <baton/tir/expr.h>
@@ -23,9 +23,9 @@ class Symbols {
   /// Whether a number stands for an expression. No number of a model may.
   static bool IsSymbol(int64_t v) { return v >= kFirst && v < kFirst + kMax; }
 
-  /// A literal, the number of an expression, or -1 for `?` and what is no extent.
+  /// A literal, the number of an expression, or -1 for `?` and anything else.
   int64_t NumberOf(const PrimExpr& e);
-  /// The number of a value, which may be a negative literal; nothing for null and for what is no extent.
+  /// The number of a value, which may be a negative literal; nothing for null and anything else.
   std::optional<int64_t> NumberOfValue(const PrimExpr& e);
   /// The extent that a number stands for; `?` for other negative numbers.
   PrimExpr ExprOf(int64_t v) const;
@@ -35,12 +35,12 @@ class Symbols {
   PrimExpr Named(const std::string& name);
   /// Takes a symbol to be a literal length from here on.
   void Bind(const std::string& name, int64_t value) { named_[name] = PrimExpr(value); }
-  /// What a name in a model stands for: "past + seq" is a sum where `plain` has its names, else a symbol of that name.
+  /// The extent of a name in a model: "past + seq" is a sum where `plain` has its names, else a symbol of that name.
   PrimExpr Formula(std::string_view text, const std::vector<std::string>& plain);
 
  private:
   std::vector<PrimExpr> exprs_;
-  std::unordered_map<std::string, int64_t> numbers_;  ///< by text, in which each symbol has a name of its own
+  std::unordered_map<std::string, int64_t> numbers_;  ///< by text, in which each symbol has its own name
   std::map<std::string, PrimExpr> named_;
 };
 

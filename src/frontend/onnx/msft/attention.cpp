@@ -11,7 +11,7 @@ namespace {
 /// Positions 0..n-1 as (1, 1, 1, n).
 Value Across(Ctx& c, int64_t n) { return c.Reshape(Arange(c, n, kI64), {1, 1, 1, n}); }
 
-/// What a mask of ONNX Runtime adds to scores (batch, heads, rows, columns): `filter` where a key is masked.
+/// The addend of a mask of ONNX Runtime to scores (batch, heads, rows, columns): `filter` where a key is masked.
 Value MaskBias(Ctx& c, const Value& mask, int64_t batch, int64_t rows, int64_t columns, DataType t, double filter) {
   const Value none = c.Scalar(t, 0), masked = c.Scalar(t, filter);
   const int rank = c.Rank(mask);
@@ -42,7 +42,7 @@ Value MaskBias(Ctx& c, const Value& mask, int64_t batch, int64_t rows, int64_t c
   return c.Where(seen, none, masked);
 }
 
-/// What hides later keys: -inf, or all but.
+/// The addend that hides later keys: -inf, or all but.
 Value CausalBias(Ctx& c, int64_t rows, int64_t columns, DataType t) {
   const int64_t past = c.Minus(columns, rows);
   Value at = c.Reshape(c.Slice(Arange(c, columns, kI64), 0, past, columns), {1, 1, rows, 1});

@@ -59,7 +59,7 @@ Value Append(Ctx& c, const Cache& k, const Value& past, const Value& fresh) {
   return c.Transpose(c.Reshape(taken, {k.batch, k.keys, heads, size}), {0, 2, 1, 3});
 }
 
-/// What is added to scores: -inf for the keys that a query does not see.
+/// The addend of scores: -inf for the keys that a query does not see.
 Value Unseen(Ctx& c, const Cache& k, const Value& at, DataType t) {
   const bool causal = c.Int("causal", 1) != 0;
   const int64_t window = c.Int("local_window_size", -1);

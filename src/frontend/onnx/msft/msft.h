@@ -60,7 +60,7 @@ Attended Attend(Ctx& c, const Heads& heads, const Weighing& how);
 /// (batch, sequence, heads * size) to (batch, heads, sequence, size).
 Value ToHeads(Ctx& c, const Value& v, int64_t heads);
 
-/// What follows the products of Attention and QAttention: cuts their sum into heads, appends to the past, masks.
+/// The part behind the products of Attention and QAttention: cuts their sum into heads, appends to the past, masks.
 /// Results: output and present.
 Values AttentionOf(Ctx& c, const Value& projected, const Value& mask, const Value& past, const Value& bias);
 

@@ -157,7 +157,7 @@ Values GatherBlockQuantized(Ctx& c) {
   if (axis == along) c.Unsupported("`gather_axis` equal to `quantize_axis`");
   if (bytes && bits < 8 && axis == rank - 1) c.Fail("packed numbers cannot be gathered along their axis");
   auto rows = [&](const Value& v) { return Take(c, v, indices, axis); };
-  // Behind the gather the axes of the indices stand where one axis was.
+  // Behind the gather the axes of the indices are where one axis was.
   const int shift = c.Rank(indices) - 1, at = along > axis ? along + shift : along;
   Value w = rows(data);
   if (bytes) w = Unpack(c, w, bits);

@@ -97,7 +97,7 @@ Values Attention(Ctx& c) {
     add(mask);
   }
   if (causal || left >= 0 || right >= 0) {
-    // Query i stands at position i + offset among the keys.
+    // Query i is at position i + offset among the keys.
     const int64_t past = past_k ? c.Length(past_k, 2) : 0, last = c.Plus(past, rows);
     Value at = c.Reshape(c.Slice(Arange(c, last, i64), 0, past, last), {rows, 1});
     Value key = c.Reshape(Arange(c, columns, i64), {1, columns});

@@ -88,7 +88,7 @@ Value RankedOperand(Ctx& c, size_t i);
 Value SomeInts(Ctx& c, int64_t n);
 /// The length of operand i, a list about axes; NeedsValue where it is not known.
 int64_t CountOf(Ctx& c, size_t i);
-/// What is known of the lengths that operand i lists, -1 for the others; CountOf(c, i) of them.
+/// The known lengths that operand i lists, -1 for the others; CountOf(c, i) of them.
 Dims LengthsIn(Ctx& c, size_t i);
 /// Results of the type of operand 0, and of its rank and dtype.
 Values TypeOfFirst(Ctx& c);

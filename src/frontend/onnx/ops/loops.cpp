@@ -82,7 +82,7 @@ namespace {
 struct LoopBody {
   const Graph& graph;
   Values all;                   // the states as the loop begins
-  std::vector<size_t> varying;  // those that are no such constants
+  std::vector<size_t> varying;  // all but such constants
   const Env* env;
   Surroundings around;
   Outside outside;
@@ -100,7 +100,7 @@ struct LoopBody {
     return k < varying.size() ? graph.inputs[varying[k] + 2].name : outside.names[k - varying.size()];
   }
   const Type& ScanType(size_t k) const { return graph.outputs[1 + all.size() + k].type; }
-  /// What the loop passes from round to round: of `values`, one for each state, the varying ones, and those from
+  /// The values passed from round to round: of `values`, one for each state, the varying ones, and those from
   /// outside.
   Values Passed(const Values& values) const {
     Values some;
@@ -196,7 +196,7 @@ std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, con
     results.push_back(param("rows" + std::to_string(k), importer->TypeOfValue(none)));
     pass(none, c.Call("contrib_set_row", {results.back(), row, backward[k] ? c.Sub(last, after) : i}));
   }
-  // The end stands first: what the next round gets is then read for the last time, and written in place.
+  // The end comes first: what the next round gets is then read for the last time, and written in place.
   const relay::Expr done = importer->ExprOf(TupleOf(results));
   const baton::Type type = done->checked_type();
   relay::Var loop = Param("loop", FuncType(Array<TypeVar>(), var_types, type, Array<TypeConstraint>()));
@@ -209,7 +209,7 @@ std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, con
 
 namespace {
 
-/// What a loop of unknown length has of the values `v` of its rounds, and what it begins with in `none`.
+/// Returns the collected values `v` of the rounds of a loop of unknown length; `none` gets its first value.
 Value Collected(Ctx& c, Value v, const Type& declared, Value* none) {
   if (v.kind != Value::kTensor) c.Unsupported("a loop that collects what is no tensor");
   // A length that inference does not find may be declared; the empty initial value needs it.

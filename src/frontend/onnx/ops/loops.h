@@ -13,7 +13,7 @@ namespace baton::onnx {
 
 bool AnyPoison(const Values& v);
 Values Poison(size_t n);
-/// A value of this type; lengths that are no literals are unknown.
+/// A value of this type; lengths other than literals are unknown.
 Value FromExpr(const relay::Expr& expr, const baton::Type& type);
 Value TupleOf(const Values& items);
 /// The only element of a tensor.
@@ -43,7 +43,7 @@ struct Outside {
 /// A loop of `rounds` rounds, whose value is `last`, as one function, in which weights are held once:
 /// `loop(i, over, state..., rows...)` calls itself. `rounds` is a literal, a symbol, or -1 where the number is known
 /// only when the model runs. `step(i, state)` gives the state and `scans` rows of a round, none where a loop does not
-/// go on for certain. Row k of round i stands at i, or counted from the end where `backward[k]`. Nothing where types
+/// go on for certain. Row k of round i is at i, or counted from the end where `backward[k]`. Nothing where types
 /// change, or a type is not known.
 std::optional<Values> CountedLoop(Ctx& c, int64_t rounds, const Value& last, const Values& state, size_t scans,
                                   const std::vector<bool>& backward,

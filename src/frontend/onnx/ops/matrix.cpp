@@ -127,7 +127,7 @@ Values Einsum(Ctx& c) {
     }
   }
   if (terms.size() != c.num_inputs()) c.Fail("`equation` has " + std::to_string(terms.size()) + " terms");
-  // The axes of an ellipsis get letters of their own: A is the last, B the one before it.
+  // The axes of an ellipsis get new letters: A is the last, B the one before it.
   size_t most = 0;
   auto expand = [&](std::string* term, int rank) {
     size_t at = term->find("...");

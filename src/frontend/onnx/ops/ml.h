@@ -27,7 +27,7 @@ struct Classes {
 /// The labels at places (N).
 Value LabelAt(Ctx& c, const Classes& classes, const Value& places);
 
-/// What ONNX Runtime makes of the one score of two classes, (N, 1), as (label, (N, 2) scores). `positive`: all weights
+/// ONNX Runtime's result for the one score of two classes, (N, 1), as (label, (N, 2) scores). `positive`: all weights
 /// are at least 0, so that the score is a probability.
 Values BinaryScores(Ctx& c, const Classes& classes, const Value& score, bool positive,
                     const std::string& post_transform);

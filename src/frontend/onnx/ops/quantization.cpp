@@ -84,7 +84,7 @@ Values QuantizeLinear(Ctx& c) {
   return {Quantize(c, c.Div(c.Cast(x, in), s), z, to, saturate)};
 }
 
-/// What products of a matrix of constants of 4 bits are made of; null for other operands.
+/// The parts of products with a matrix of constants of 4 bits; null for other operands.
 std::shared_ptr<const FewBits> FewBitsOf(Ctx& c, int64_t axis, int64_t block) {
   const Value x = c.T(0), scale = c.T(1), zero = c.Opt(2);
   if (!x.host || x.weight || !x.dtype.is_integral() || x.dtype.bits() != 4 || x.rank() != 2 || !scale.fixed() ||

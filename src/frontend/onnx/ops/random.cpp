@@ -35,7 +35,7 @@ Values Draw(Ctx& c, bool like, bool normal) {
     attrs.emplace_back("low", c.Float("low", 0));
     attrs.emplace_back("high", c.Float("high", 1));
   }
-  // Of a shape that is known nothing is read.
+  // Nothing is read of a shape that is known.
   if (like && !c.T(0).fixed()) {
     return {c.CallWith(normal ? "random.normal_like" : "random.uniform_like", {c.T(0)}, attrs)};
   }

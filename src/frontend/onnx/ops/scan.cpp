@@ -14,7 +14,7 @@
 namespace baton::onnx {
 namespace {
 
-/// Of the scanned operands and of the collected values: axes, and whether they are taken from the end.
+/// For the scanned operands and the collected values: axes, and whether they are taken from the end.
 struct ScanAxes {
   Dims in, in_back, out, out_back;
 };

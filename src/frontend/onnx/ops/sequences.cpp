@@ -214,7 +214,7 @@ Values OptionalGetElement(Ctx& c) {
   return {c.In(0)};
 }
 
-// ---- What results look like while lengths and presence are not known
+// ---- Forms of results while lengths and presence are not known
 Values AtTypes(Ctx& c) { return {ElementOf(c.In(0))}; }
 Values LikeSequence(Ctx& c) { return {HostValueOf(Value::kSequence, ElementOf(c.In(0)))}; }
 Values InsertTypes(Ctx& c) {

@@ -82,7 +82,7 @@ Values Reshape(Ctx& c) {
       if (static_cast<int>(i) >= c.Rank(x))
         c.Fail("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
       if (x.dims[i] < 0) {
-        // In Relay, 0 copies too, if all lengths before it are copied as well or it stands at the same axis.
+        // In Relay, 0 copies too, if all lengths before it are copied as well or it is at the same axis.
         Dims codes = want;
         for (size_t k = 0; k < codes.size(); ++k) {
           if (codes[k] == 0 && x.dims[k] > 0) codes[k] = x.dims[k];
@@ -493,7 +493,7 @@ Values ConstantOfShape(Ctx& c) {
   return {c.BroadcastTo(fill, shape)};
 }
 
-/// A range of integers whose length is no literal.
+/// A range of integers whose length is not a literal.
 Values OpenRange(Ctx& c, const Value& start, const Value& limit, const Value& delta) {
   const Dims b = c.KnownLengths(start), e = c.KnownLengths(limit), d = c.KnownLengths(delta);
   if (b.size() != 1 || e.size() != 1 || d.size() != 1) c.Fail("an operand that should be one number is not");

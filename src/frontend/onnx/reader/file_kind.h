@@ -6,7 +6,7 @@
 
 namespace baton::onnx {
 
-/// The kind of file that these bytes look like, which are no ONNX model; "" if unknown.
+/// The kind of file that these bytes look like, which are not an ONNX model; "" if unknown.
 std::string LooksLike(std::string_view text);
 
 }  // namespace baton::onnx

@@ -24,7 +24,7 @@ struct OpVersion {
   bool has_body = false;
 };
 
-/// What `op` means in version `opset` of operator set `domain` ("" is ai.onnx).
+/// The meaning of `op` in version `opset` of operator set `domain` ("" is ai.onnx).
 BATON_DLL OpVersion FindOpVersion(std::string_view domain, std::string_view op, int64_t opset);
 
 }  // namespace baton::onnx

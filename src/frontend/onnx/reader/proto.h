@@ -202,7 +202,7 @@ struct Model {
   /// The bytes all views point into, and what external tensors are read through (null: external data is refused).
   std::shared_ptr<const Bytes> storage;
   std::shared_ptr<ExternalData> external;
-  /// What messages call this model: a path, or "<model>".
+  /// The name of this model in messages: a path, or "<model>".
   std::string label;
 };
 

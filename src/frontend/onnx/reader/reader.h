@@ -18,13 +18,13 @@ constexpr int kMaxNesting = 100;
 
 /// Reads the model in `bytes`.
 /// \param label What messages call it: a path, or "<model>".
-/// \throws CompileError with byte offset and field path where the bytes are no ONNX model.
+/// \throws CompileError with byte offset and field path where the bytes are not an ONNX model.
 BATON_DLL std::shared_ptr<Model> ReadModel(std::shared_ptr<const Bytes> bytes, const std::string& label);
 
-/// Reads and checks the model file at `path`; external data lies beneath its folder.
+/// Reads and checks the model file at `path`; external data is beneath its folder.
 BATON_DLL std::shared_ptr<Model> LoadModel(const std::string& path);
 
-/// Reads and checks a serialized model. `folder` is where external data lies; empty: external data is refused.
+/// Reads and checks a serialized model. `folder` has the external data; empty: external data is refused.
 BATON_DLL std::shared_ptr<Model> ParseModel(std::string_view text, const std::string& folder = "");
 
 /// Reads one serialized TensorProto (the data files of ONNX's test suite).

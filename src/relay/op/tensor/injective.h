@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of one input that read each element where it stands.
+// Operators of one input that read each element in place.
 #pragma once
 
 #include "../common.h"

@@ -392,7 +392,7 @@ Type ArgType(const ArgReduceAttrs& a, const TypeArgs& in) {
 }
 template <OpName kName, bool kMaximum>
 Tensor LowerArg(const ArgReduceAttrs& a, const Tensors& in) {
-  // The extreme value first, then where it stands: two plain reductions vectorise, one of pairs does not.
+  // The extreme value first, then its place: two plain reductions vectorise, one of pairs does not.
   const Tensor& x = in[0];
   Ints axes = AxesOf(a, x.ndim(), kName.text);
   DataType t = Wide(x.dtype());

@@ -107,7 +107,7 @@ class ReshapeReader {
     return checks_.Same(arith::CanonicalExtent(a * c), arith::CanonicalExtent(b * c));
   }
 
-  /// What is not copied has to agree in number.
+  /// Sizes that are not copied have to agree in number.
   void Agree() {
     std::vector<PrimExpr> have, want;
     for (size_t d = 0; d < in_.size(); ++d) {

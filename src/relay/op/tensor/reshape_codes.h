@@ -6,14 +6,14 @@
 
 namespace baton::relay {
 
-/// What reshape asks of its shapes, for messages and for what sizes known later have to fulfil.
+/// The requirements of reshape on its shapes, for messages and for sizes known later.
 struct ReshapeChecks {
   virtual ~ReshapeChecks() = default;
   [[noreturn]] virtual void Fail(const char* rule, const std::string& text) const = 0;
   /// False where both are never equal.
   virtual bool Same(const PrimExpr& a, const PrimExpr& b) const = 0;
 };
-/// Of a lowering: the type relation has asked.
+/// In a lowering: the type relation has asked.
 struct NoReshapeChecks final : ReshapeChecks {
   void Fail(const char*, const std::string& text) const final { throw InternalError(text); }
   bool Same(const PrimExpr&, const PrimExpr&) const final { return true; }

@@ -24,7 +24,7 @@ Type SetRowType(const TypeArgs& in) {
   return in.type(0);
 }
 
-/// The virtual machine has one of its own, which writes where it can into what it is given (src/vm/set_row.cpp).
+/// The virtual machine has its own, which writes where it can into what it is given (src/vm/set_row.cpp).
 host::Arrays SetRowOnHost(const host::Params& params, const host::Arrays& in) {
   const NDArray data = in[0].Copy(in[0].device()), row = in[1].Contiguous();
   const int64_t at = in[2].GetInt(0), rows = data.shape()[0];

@@ -462,7 +462,7 @@ Grads StridedSetBack(const Call& call, const Expr& grad) {
   At at(call, grad);
   // The places that are set, by setting a mask.
   Array<Expr> mask{OnesLike(at.arg(0)), ZerosLike(at.arg(1))};
-  // Which element of `v` stands where: numbers from 1, 0 for data's own.
+  // The place of each element of `v`: numbers from 1, 0 for data's own.
   int64_t n = ProductOf(at.dims(1)), m = ProductOf(at.dims(0));
   if (n == 0 || m == 0) return {grad, ZerosLike(at.arg(1))};
   Ints vdims = at.dims(1), ddims = at.dims(0);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Arm's Compute Library takes of a program. The library is not there: functions that PartitionGraph makes for "arm_compute_lib" are
+"""Parts of a program for Arm's Compute Library. The library is not there: functions that PartitionGraph makes for "arm_compute_lib" are
 computed by the compiler's own kernels, unless the program registers `relay.ext.arm_compute_lib`."""
 
 import warnings

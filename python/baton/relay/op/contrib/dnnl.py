@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What oneDNN takes of a program: patterns for MergeComposite, and operators for AnnotateTarget. Functions that PartitionGraph makes for "dnnl"
+"""Parts of a program for oneDNN: patterns for MergeComposite, and operators for AnnotateTarget. Functions that PartitionGraph makes for "dnnl"
 are computed by the compiler's own kernels, unless the program registers `relay.ext.dnnl`."""
 
 from ....error import UnsupportedError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorRT takes of a program. The library is not there: functions that PartitionGraph makes for "tensorrt" are computed by the compiler's
+"""Parts of a program for TensorRT. The library is not there: functions that PartitionGraph makes for "tensorrt" are computed by the compiler's
 own kernels, unless the program registers `relay.ext.tensorrt`."""
 
 import warnings

@@ -18,8 +18,8 @@ _GRAPH, _TENSORS, _TRACE = "_tvmdbg_graph_dump.json", "output_tensors.params", "
 
 
 def create(graph_json_str, libmod, device, dump_root=None):
-    """An executor of a module that says where its time goes and what its nodes compute. Of a graph over single functions of a module the
-    nodes are the graph's; a module of `relay.build` has the graph within, and its nodes are the operators of the program. With `dump_root`
+    """An executor of a module that says where its time goes and what its nodes compute. The nodes of a graph over single functions of a module
+    are the graph's; a module of `relay.build` has the graph within, and its nodes are the operators of the program. With `dump_root`
     a run writes its graph, its values and its times into a folder there."""
     devices = device if isinstance(device, (list, tuple)) else [device]
     if is_graph(graph_json_str, libmod):
@@ -49,7 +49,7 @@ class DebugResult:
 
 
 class _Debugging:
-    """What executors that tell their nodes have in common; `_graph_nodes`, `_node_value` and `_node_time` say what the nodes are."""
+    """The common part of executors that tell their nodes; `_graph_nodes`, `_node_value` and `_node_time` say what the nodes are."""
 
     def _start(self, device, dump_root):
         self._device, self._dump_path = device, None

@@ -64,7 +64,7 @@ def one_hot(indices, on_value, off_value, depth, axis, dtype):
 
 
 def sequence_mask(data, valid_length, mask_value, axis):
-    """`data` of (time, batch, ...) or (batch, time, ...) with what lies behind each valid length replaced; `axis` is that of time."""
+    """`data` of (time, batch, ...) or (batch, time, ...) with elements behind each valid length replaced; `axis` is that of time."""
     steps = np.arange(data.shape[axis]).reshape((-1, 1) if axis == 0 else (1, -1))
     lengths = np.reshape(valid_length, (1, -1) if axis == 0 else (-1, 1))
     inside = (steps < lengths).reshape(data.shape[:2] + (1,) * (data.ndim - 2))
@@ -87,7 +87,7 @@ def gather_python(data, axis, indices):
 
 
 def gather_nd_python(a_np, indices_np):
-    """Elements, or slices, at the indices that stand along the first dimension."""
+    """Elements, or slices, at the indices along the first dimension."""
     return a_np[tuple(indices_np.astype("int64"))]
 
 

@@ -30,7 +30,7 @@ def _cubic(t, a=-0.5):
 
 
 def _resize_axis(x, axis, scale, method, mode):
-    """One dimension resized; what lies outside is the nearest element."""
+    """One dimension resized; the nearest element is used outside."""
     size = x.shape[axis]
     out_size = round(size * scale)
     rows = np.moveaxis(x, axis, 0)
@@ -53,7 +53,7 @@ def _resize(data, scale, layout, method, mode, letters):
     if method not in known:
         raise ValueError(f"method is {method!r}; it is one of {', '.join(known)}")
     x = data.astype("float64")
-    split = len(layout) > len(letters) + 2  # NCHW16c: the channels' inner part stands behind
+    split = len(layout) > len(letters) + 2  # NCHW16c: the channels' inner part is behind
     for letter, factor in zip(letters, scale, strict=True):
         x = _resize_axis(x, layout.upper().index(letter) if not split else layout.index(letter), factor, method, mode)
     return x.astype(data.dtype)
