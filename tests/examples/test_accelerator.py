@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The made-up accelerator of `examples/accelerator`: partitioned networks here, and by the runtime alone."""
 
+import os
+import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +13,15 @@ import pytest
 
 import baton
 from baton import relay
+from baton.config import include_dir
+from baton.driver.plugin import partition_for_plugin
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "accelerator"))
 import toy  # noqa: E402
 
 RNG = np.random.default_rng(0)
+CC = os.environ.get("CC", "cc")
 
 
 def weight(*shape):
@@ -96,3 +102,61 @@ def test_without_the_accelerator_loading_says_what_to_import(tmp_path):
     baton.compile(toy.partition(baton.IRModule.from_expr(small_cnn()))).save(tmp_path / "m.so")
     done = subprocess.run([sys.executable, "-c", "import baton; baton.load('m.so')"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "no function `runtime.module.loadbinary_toy` is registered" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The accelerator in C99, loaded here."""
+    if not shutil.which(CC):
+        pytest.skip("no C compiler: apt-get install gcc")
+    folder = tmp_path_factory.mktemp("tiny")
+    source = ROOT / "examples" / "accelerator" / "plugin.c"
+    subprocess.run([CC, "-std=c99", "-O2", "-fPIC", "-shared", f"-I{include_dir()}", source, "-o", "libtiny.so"], cwd=folder, check=True)
+    baton.runtime.load_plugin(folder / "libtiny.so")
+    return folder / "libtiny.so"
+
+
+@pytest.mark.slow
+def test_resnet50_in_part_on_the_accelerator_in_c(tiny, tmp_path):
+    """MO-011: the residual additions and relus of 16 blocks go to the plug-in; the runtime alone gives the same bits; damage is an error."""
+    mod = baton.IRModule.from_expr(resnet50())
+    x = RNG.standard_normal((1, 3, 32, 32)).astype("float32")
+    want = baton.compile(mod)(x).numpy()
+    parts = partition_for_plugin(mod, "tiny")
+    regions = [f for f in parts.functions.values() if f.attrs and "Compiler" in f.attrs.keys()]
+    assert len(regions) >= 33 and sum(relay.analysis.list_op_freqs(f).get("add", 0) for f in regions) == 16
+    model = baton.compile(parts)
+    assert [m.type_key for m in model.module.imported_modules] == ["tiny"] * len(regions)
+    here = model(x).numpy()
+    np.testing.assert_allclose(here, want, rtol=2e-3, atol=1e-4)
+    path = tmp_path / "m.so"
+    model.save(path)
+    np.save(tmp_path / "x.npy", x)
+    code = f"""
+import baton, numpy as np
+from baton._ffi import compiler_loaded
+baton.runtime.load_plugin({str(tiny)!r})
+np.save("y.npy", baton.load("m.so")(np.load("x.npy")).numpy())
+assert not compiler_loaded()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (np.load(tmp_path / "y.npy").view("uint32") == here.view("uint32")).all()
+    good, rng, bad = path.read_bytes(), random.Random(7), tmp_path / "bad.so"
+    bad.write_bytes(good)
+    for n in range((len(good) - 1) // 1024 * 1024, -1, -1024):
+        os.truncate(bad, n)
+        with pytest.raises(RuntimeError, match=r"cannot load `\S+bad.so`"):
+            baton.runtime.load_module(bad)
+    bad.write_bytes(good)
+    with open(bad, "r+b") as file:
+        for at in (rng.randrange(len(good)) for _ in range(2000)):
+            file.seek(at)
+            file.write(bytes([good[at] ^ 1 << rng.randrange(8)]))
+            file.flush()
+            with pytest.raises(RuntimeError, match=r"cannot load `\S+bad.so`"):
+                baton.runtime.load_module(bad)
+            file.seek(at)
+            file.write(good[at : at + 1])
+            file.flush()
+    np.testing.assert_array_equal(baton.load(bad)(x).numpy(), here)
