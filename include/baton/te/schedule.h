@@ -139,6 +139,24 @@ class IterVarAttr : public RefTo<IterVarAttrNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
+/// What was asked of a schedule, step by step, as text: `ReplaySchedule` does the same to another one.
+struct TraceNode : Node<TraceNode, Object> {
+  static constexpr const char* _type_key = "te.Trace";
+  static constexpr const char* _doc = "What was asked of a schedule, step by step, as text.";
+  static constexpr bool _type_is_value = false;
+  Array<String> steps;
+  Array<String> labels;
+  static constexpr void Describe(auto& d) {
+    d(F<&TraceNode::steps>, "A line a step.");
+    d(F<&TraceNode::labels>, "Names of stages, each once.");
+  }
+};
+class Trace : public RefTo<TraceNode, ObjectRef> {
+ public:
+  using RefTo::RefTo;
+  TraceNode* mut() const { return const_cast<TraceNode*>(get()); }
+};
+
 enum class AttachType : int32_t { kRoot = 1, kInline = 2, kScope = 4 };
 
 /// One operation of a schedule: its loops, from the outside in, and where it is computed. Changed in place.
@@ -165,6 +183,8 @@ struct StageNode : Node<StageNode, Object> {
   PrimExpr store_predicate;
   bool double_buffer = false;
   Array<ObjectRef> cells;
+  String label;
+  Trace trace;
   static constexpr void Describe(auto& d) {
     d(F<&StageNode::op>, "What is computed now.");
     d(F<&StageNode::origin_op>, "The operation that the program wrote.");
@@ -185,6 +205,8 @@ struct StageNode : Node<StageNode, Object> {
     d(F<&StageNode::store_predicate>, "Results are stored where this holds.", kNullable);
     d(F<&StageNode::double_buffer>, "Whether the next round's values are written while this one's are read.");
     d(F<&StageNode::cells>, "The schedules of the first and of the further rows of a scan.");
+    d(F<&StageNode::label>, "Its name in the trace, unlike all others.");
+    d(F<&StageNode::trace>, "The trace of its schedule.", kNullable);
   }
 };
 class BATON_DLL Stage : public RefTo<StageNode, ObjectRef> {
@@ -222,12 +244,14 @@ struct ScheduleNode : Node<ScheduleNode, Object> {
   Array<Operation> given;
   Map<Operation, Stage> stage_map;
   Array<Group> groups;
+  Trace trace;
   static constexpr void Describe(auto& d) {
     d(F<&ScheduleNode::outputs>, "Operations whose tensors are the results.");
     d(F<&ScheduleNode::stages>, "A stage for each operation, producers first.");
     d(F<&ScheduleNode::given>, "Operations whose tensors are inputs, whatever computes them.");
     d(F<&ScheduleNode::stage_map>, "The stage of each operation, of those too that it computed before.");
     d(F<&ScheduleNode::groups>, "Groups of stages.");
+    d(F<&ScheduleNode::trace>, "What was asked of it.");
   }
 };
 class BATON_DLL Schedule : public RefTo<ScheduleNode, ObjectRef> {

@@ -98,8 +98,12 @@ def _with_rules(module: IRModule, target: Target) -> IRModule:
 
 
 def lower(inp, args=None, name="main", binds=None, simple_mode=False) -> IRModule:
-    """The PrimFuncs after all passes, as code is made of them. Parameters as of `build`."""
-    return get_global_func("driver.LowerFunctions")(_module(inp, args, name, binds), _target(None, None))
+    """The PrimFuncs after all passes, as code is made of them. Parameters as of `build`. For a target that no code is made for they are
+    those of processors."""
+    target = _target(None, None)
+    if str(target.kind) not in map(str, get_global_func("target.KindsWithCode")()):
+        target = Target("llvm")
+    return get_global_func("driver.LowerFunctions")(_module(inp, args, name, binds), target)
 
 
 def build(inputs, args=None, target=None, target_host=None, name=_UNNAMED, binds=None, runtime=None):

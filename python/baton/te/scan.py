@@ -2,8 +2,8 @@
 """Tensors that are computed row by row, each from the rows before it."""
 
 from ..error import UnsupportedError, ValueError
-from ..ir import make_node
-from ..tir import Evaluate, op
+from ..ir import Range, make_node
+from ..tir import Evaluate, IterVar, op
 from ..tir.buffer import Buffer
 from . import _ffi_api
 from .tensor import ComputeOp, Tensor
@@ -35,6 +35,7 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
     ins = [Buffer(list(t.shape), str(t.dtype), t.op.name) for t in inputs]
     outs = [Buffer(list(t.shape), str(t.dtype), name) for t in states]
     attrs = {**dict(attrs or {}), "scan_init": first, "scan_update": further, "scan_state": states}
+    attrs["scan_axis"] = IterVar(Range.from_min_extent(first[0].shape[0], states[0].shape[0] - first[0].shape[0]), f"{name}.idx", IterVar.Ordered)
 
     def operation(body):
         return make_node("te.ExternOp", name=name, tag=tag, attrs=attrs, inputs=inputs, input_buffers=ins, output_buffers=outs, body=body)

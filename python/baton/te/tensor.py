@@ -4,7 +4,7 @@
 import numbers
 import operator as _operator
 
-from .._core import Object
+from .._core import Object, describe_type
 from .._ffi.hook import Hook
 from ..error import TypeError
 from ..ir import PrimExpr, Range, make_node
@@ -88,6 +88,12 @@ class ExternOp(Operation, key="te.ExternOp"):
         _visit_loops(self.body, found.append)
         return [IterVar(Range.from_min_extent(_wide(f.min), _wide(f.extent)), f.loop_var, IterVar.DataPar) for f in found]
 
+    def __getattr__(self, name):
+        # Of `te.scan`: the rows' axis, and the tensors that it was given.
+        if name in _OF_SCANS and _OF_SCANS[name] in self.attrs:
+            return self.attrs[_OF_SCANS[name]]
+        raise AttributeError(f"`te.ExternOp` has no attribute `{name}`; it has {', '.join(field for field, *_ in _described(self))}")
+
     @property
     def num_outputs(self):
         """How many tensors it computes."""
@@ -102,6 +108,13 @@ class ExternOp(Operation, key="te.ExternOp"):
         """One of its outputs."""
         buffer = self.output_buffers[index]
         return make_node("te.Tensor", shape=list(buffer.shape), dtype=str(buffer.dtype), op=self, value_index=index)
+
+
+_OF_SCANS = {"scan_axis": "scan_axis", "init": "scan_init", "update": "scan_update", "state_placeholder": "scan_state"}
+
+
+def _described(operation):
+    return describe_type(operation.type_key)[2]
 
 
 def _wide(e):

@@ -359,6 +359,7 @@ def _lend_operators():
         "__ge__",
         "__neg__",
         "astype",
+        "equal",
     ):
 
         def method(self, *args, _name=name):

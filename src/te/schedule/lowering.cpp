@@ -112,7 +112,15 @@ tir::Stmt LoopWriter::Write() {
     MakeThreads(&p);
   }
   Array<tir::Stmt> all;
-  for (const Stage& stage : roots) all.push_back(StageLoops(stage));
+  for (const Stage& stage : roots) {
+    tir::Stmt loops = StageLoops(stage);
+    for (size_t i = stage->env_threads.size(); i-- > 0;) {
+      const IterVar& thread = stage->env_threads[i];
+      loops = Mark(Var(thread->var->name_hint, DataType::Int(32)), tir::kThreadExtent,
+                   cast(DataType::Int(32), thread->dom->extent), std::move(loops));
+    }
+    all.push_back(loops);
+  }
   tir::Stmt body = Sequence(all);
   for (size_t i = roots.size(); i-- > 0;) body = Allocated(roots[i], std::move(body));
   return body;

@@ -18,7 +18,7 @@
 namespace baton::te {
 namespace {
 const RegisterNodes<IterVarRelationNode, SplitNode, FuseNode, SingletonNode, TensorIntrinNode, IterVarAttrNode,
-                    StageNode, GroupNode, ScheduleNode, StageLoopsNode>
+                    TraceNode, StageNode, GroupNode, ScheduleNode, StageLoopsNode>
     registered_schedule;
 
 Stage NewStage(const Operation& op, bool is_input) {
@@ -31,11 +31,28 @@ Stage NewStage(const Operation& op, bool is_input) {
   return stage;
 }
 
+/// Gives a stage, and those of a scan's rows, a name that no other has in the trace.
+void Enter(const Trace& trace, const Stage& stage, const std::string& prefix) {
+  const Array<String>& labels = trace->labels;
+  const std::string name = prefix + stage->op->name.str();
+  std::string label = name;
+  for (int k = 2; std::any_of(labels.begin(), labels.end(), [&](const String& l) { return l == label; }); ++k)
+    label = fmt::format("{}#{}", name, k);
+  trace.mut()->labels.push_back(label);
+  stage.mut()->label = label, stage.mut()->trace = trace;
+  for (size_t i = 0; i < stage->cells.size(); ++i) {
+    const Schedule cell = Downcast<Schedule>(stage->cells[i]);
+    cell.mut()->trace = trace;
+    for (const Stage& row : cell->stages) Enter(trace, row, label + (i == 0 ? "/init/" : "/update/"));
+  }
+}
+
 void Add(const Schedule& s, const Stage& stage, const Stage& before = Stage()) {
   ScheduleNode* n = s.mut();
   int64_t at = static_cast<int64_t>(n->stages.size());
   for (int64_t i = 0; before.defined() && i < at; ++i)
     if (n->stages[i].same_as(before)) at = i;
+  Enter(n->trace, stage, "");
   n->stages.insert(at, stage);
   n->stage_map.Set(stage->origin_op, stage);
   n->stage_map.Set(stage->op, stage);
@@ -68,7 +85,7 @@ std::string CacheName(const Operation& op, const String& scope) {
   return op->name.str() + "." + (scope.empty() ? "global" : scope.str());
 }
 
-PrimExpr AllOf(const std::vector<PrimExpr>& conditions) {
+PrimExpr Conjunction(const std::vector<PrimExpr>& conditions) {
   PrimExpr all;
   for (const PrimExpr& c : conditions) all = all.defined() ? all && c : c;
   return all;
@@ -78,7 +95,7 @@ PrimExpr AllOf(const std::vector<PrimExpr>& conditions) {
 
 Schedule CreateSchedule(const Array<Operation>& outputs, const Array<Operation>& given) {
   ScheduleNode n;
-  n.outputs = outputs, n.given = given;
+  n.outputs = outputs, n.given = given, n.trace = Trace(TraceNode());
   Schedule s(std::move(n));
   for (const Operation& op : PostOrder(outputs, given)) {
     const bool is_given = std::any_of(given.begin(), given.end(), [&](const Operation& g) { return g.same_as(op); });
@@ -169,10 +186,10 @@ Tensor CacheRead(const Schedule& s, const Tensor& tensor, const String& scope, c
   return made;
 }
 
-Tensor Rfactor(const Schedule& s, const Tensor& tensor, const IterVar& axis, int64_t factor_axis) {
+Array<Tensor> Rfactor(const Schedule& s, const Tensor& tensor, const IterVar& axis, int64_t factor_axis) {
   const Stage stage = s[tensor->op];
-  const auto* reduce = stage->body.size() == 1 ? stage->body[0].as<tir::ReduceNode>() : nullptr;
-  if (!reduce) Fail(fmt::format("`{}` has no reduction to split, or several", NameOf(stage->op)));
+  const auto* reduce = stage->body.empty() ? nullptr : stage->body[0].as<tir::ReduceNode>();
+  if (!reduce) Fail(fmt::format("`{}` has no reduction to split", NameOf(stage->op)));
   if (!axis.defined()) throw runtime::TypeError("rfactor takes a loop of the reduction, not None");
   std::vector<IterVar> reducing;
   for (const IterVar& iv : stage->leaf_iter_vars)
@@ -200,28 +217,32 @@ Tensor Rfactor(const Schedule& s, const Tensor& tensor, const IterVar& axis, int
   for (int64_t i = 0; i < rank; ++i) mapping.Set(own[i]->var, index[i < position ? i : i + 1]);
   for (const IterVar& root : reduce->axis)
     mapping.Set(root->var, tir::Substitute(loops->values.at(root->var), values) + root->dom->min);
-  Array<PrimExpr> source;
+  Array<PrimExpr> source, bodies;
   for (const PrimExpr& e : reduce->source) source.push_back(tir::Substitute(e, mapping));
   std::vector<PrimExpr> conditions;
   if (reduce->condition.defined()) conditions.push_back(tir::Substitute(reduce->condition, mapping));
   for (const PrimExpr& c : loops.Conditions(true)) conditions.push_back(tir::Substitute(c, values));
   Array<PrimExpr> shape = ExtentsOf(own);
   shape.insert(position, loops->extents.at(axis->var));
-  PrimExpr body;
-  if (!stay.empty()) {
-    body = MakeReduce(reduce->combiner, source, stay, AllOf(conditions));
-  } else {
-    body = source[0];
-    for (const PrimExpr& c : conditions) body = if_then_else(c, body, reduce->combiner->identity_element[0]);
+  for (size_t k = 0; k < source.size(); ++k) {
+    if (!stay.empty()) {
+      bodies.push_back(MakeReduce(reduce->combiner, source, stay, Conjunction(conditions), static_cast<int64_t>(k)));
+      continue;
+    }
+    PrimExpr body = source[k];
+    for (const PrimExpr& c : conditions)
+      if (!tir::is_const_int(c, 1)) body = if_then_else(c, body, reduce->combiner->identity_element[k]);
+    bodies.push_back(body);
   }
-  const Tensor made = ComputeImpl(shape, index, body, stage->op->name.str() + ".rf", stage->op->tag);
+  const Array<Tensor> made = Made(shape, index, bodies, stage->op->name.str() + ".rf", stage->op->tag);
   const IterVar again = ReduceAxis(PrimExpr(0), loops->extents.at(axis->var), axis->var->name_hint);
-  Array<PrimExpr> at = Exprs(VarsOf(own));
+  Array<PrimExpr> at = Exprs(VarsOf(own)), parts, totals;
   at.insert(position, again->var);
-  const PrimExpr total = MakeReduce(reduce->combiner, {made(at)}, {again}, PrimExpr());
-  const Tensor final = ComputeImpl(ExtentsOf(own), VarsOf(own), total, stage->op->name, stage->op->tag);
-  Replace(s, stage, final->op);
-  Add(s, NewStage(made->op, false), stage);
+  for (const Tensor& t : made) parts.push_back(t(at));
+  for (size_t k = 0; k < parts.size(); ++k)
+    totals.push_back(MakeReduce(reduce->combiner, parts, {again}, PrimExpr(), static_cast<int64_t>(k)));
+  Replace(s, stage, Made(ExtentsOf(own), VarsOf(own), totals, stage->op->name.str(), stage->op->tag)[0]->op);
+  Add(s, NewStage(made[0]->op, false), stage);
   return made;
 }
 

@@ -11,9 +11,9 @@ namespace baton::te {
 Array<Tensor> CacheWrite(const Schedule& s, const Array<Tensor>& tensors, const String& scope);
 /// Copies a tensor to a buffer of its own, from which `readers` read; returns the tensor of that buffer.
 Tensor CacheRead(const Schedule& s, const Tensor& tensor, const String& scope, const Array<Operation>& readers);
-/// Splits a reduction: returns a tensor that has a part of it for each index of the loop `axis`, which `tensor` then
-/// reduces.
-Tensor Rfactor(const Schedule& s, const Tensor& tensor, const IterVar& axis, int64_t factor_axis);
+/// Splits a reduction: returns tensors, one for each result, that have a part of it for each index of the loop `axis`;
+/// the operation of `tensor` reduces these then.
+Array<Tensor> Rfactor(const Schedule& s, const Tensor& tensor, const IterVar& axis, int64_t factor_axis);
 /// The stages between tensors, those of the inputs too if asked for.
 Group CreateGroup(const Schedule& s, const Array<Operation>& outputs, const Array<Operation>& inputs,
                   bool include_inputs);

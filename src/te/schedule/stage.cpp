@@ -171,6 +171,18 @@ void Tensorize(const Stage& stage, const IterVar& iv, const TensorIntrin& intrin
   attr->iter_type = kTensorized, attr->tensor_intrin = intrin;
 }
 
+void SetPragma(const Stage& stage, const IterVar& iv, const PrimExpr& key, const PrimExpr& value) {
+  IterVarAttrNode* attr = AttrsOf(stage, iv);
+  for (size_t i = 0; i < attr->pragma_keys.size(); ++i) {
+    const auto *a = attr->pragma_keys[i].as<tir::StringImmNode>(), *b = key.as<tir::StringImmNode>();
+    if (a && b && a->value == b->value) {
+      attr->pragma_values.Set(static_cast<int64_t>(i), value);
+      return;
+    }
+  }
+  attr->pragma_keys.push_back(key), attr->pragma_values.push_back(value);
+}
+
 void ComputeAt(const Stage& stage, const Stage& parent, const IterVar& scope) {
   if (parent.same_as(stage)) Fail(fmt::format("`{}` cannot be computed within itself", NameOf(stage)));
   if (stage->is_output) {

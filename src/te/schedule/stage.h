@@ -30,6 +30,7 @@ void Reorder(const Stage& stage, const Array<IterVar>& loops);
 void MarkLoop(const Stage& stage, const IterVar& iv, tir::IterVarType type);
 void Bind(const Stage& stage, const IterVar& iv, const IterVar& thread, const String& tag);
 void Tensorize(const Stage& stage, const IterVar& iv, const TensorIntrin& intrin);
+void SetPragma(const Stage& stage, const IterVar& iv, const PrimExpr& key, const PrimExpr& value);
 void ComputeAt(const Stage& stage, const Stage& parent, const IterVar& scope);
 void ComputeInline(const Stage& stage);
 void ComputeRoot(const Stage& stage);

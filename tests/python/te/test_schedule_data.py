@@ -2,6 +2,7 @@
 """Schedules as data: objects with fields, that print, that are saved and loaded."""
 
 import numpy as np
+import pytest
 
 import baton as tvm
 from baton import te
@@ -69,3 +70,80 @@ def test_a_group_is_data():
     assert len(s.groups) == 1 and s[D].group is None
     group.compute_at(s[D], D.op.axis[0])
     assert s[B].attach_stage.same_as(s[D])
+
+
+def matmul(n=64):
+    A, B = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), name="k")
+    P = te.compute((n, n), lambda i, j: B[i, j] + 1.0, name="P")
+    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * P[k, j], axis=k), name="C")
+    return te.create_schedule(C.op), A, B, P, C
+
+
+def test_a_schedule_as_text_is_done_again():
+    s, A, B, P, C = matmul()
+    s[P].compute_inline()
+    AA = s.cache_read(A, "local", [C])
+    CC = s.cache_write(C, "local")
+    xo, yo, xi, yi = s[C].tile(C.op.axis[0], C.op.axis[1], 16, 8)
+    s[C].parallel(s[C].fuse(xo, yo))
+    s[C].unroll(xi)
+    s[CC].compute_at(s[C], xi)
+    ko, ki = s[CC].split(s[CC].op.reduce_axis[0], nparts=4)
+    s[CC].reorder(ko, s[CC].op.axis[0], ki, s[CC].op.axis[1])
+    s[CC].vectorize(s[CC].op.axis[1])
+    s[CC].pragma(ko, "hint", "x y")
+    s[AA].compute_at(s[CC], ko)
+    text = s.as_text()
+    assert text.split("\n")[:5] == ["compute_inline P", 'cache_read A 0 "local" C', 'cache_write C "local"', "split C i factor 16", "split C j factor 8"]
+    assert "compute_at C.local C i.inner" in text and 'pragma C.local k.outer "hint" "x y"' in text
+    again, *tensors = matmul()
+    again.replay("// as before\n\n" + text)
+    assert again.as_text() == text and str(again) == str(s)
+    assert str(tvm.lower(again, [*tensors[:2], tensors[3]])) == str(tvm.lower(s, [A, B, C]))
+    # An edit is another schedule.
+    edited = matmul()[0].replay(text.replace("split C j factor 8", "split C j factor 16"))
+    assert str(edited) != str(s)
+
+
+def test_a_part_of_a_reduction_and_threads_as_text():
+    def made():
+        A = te.placeholder((4, 64), name="A")
+        k = te.reduce_axis((0, 64), "k")
+        B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+        return te.create_schedule(B.op), A, B
+
+    s, A, B = made()
+    _, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+    BF = s.rfactor(B, ki)
+    s[B].bind(s[B].op.axis[0], te.thread_axis("blockIdx.x"))
+    s[B].bind(s[B].op.reduce_axis[0], te.thread_axis((0, 16), "threadIdx.x"))
+    s[BF].compute_at(s[B], s[B].op.reduce_axis[0])
+    text = s.as_text()
+    assert text.split("\n")[:-1] == [
+        "split B k factor 16",
+        "rfactor B k.inner 0",
+        "bind B i blockIdx.x",
+        "bind B k.inner threadIdx.x 16",
+        "compute_at B.rf B k.inner",
+    ]
+    again, C, D = made()
+    assert str(tvm.lower(again.replay(text), [C, D])) == str(tvm.lower(s, [A, B]))
+
+
+def test_text_that_is_no_schedule_says_so():
+    for text, says in (
+        ("split C i factor 16\nspilt C j factor 8", r"line 2 of the schedule, `spilt C j factor 8`: `spilt` is no step of a schedule; there are .*split"),
+        ("split D i factor 16", "there is no stage `D`; there are A, B, P, C"),
+        ("split C q factor 16", "`C` has no loop `q`; its loops are i j k"),
+        ("split C i factor x", "`x` is factor, which is a number"),
+        ("split C i factor 0", "factor is 0, it is 1 or more"),
+        ("split C i by 4", "split by factor or nparts, not by `by`"),
+        ("split C i factor", "factor is missing"),
+        ("parallel C i j", "`j` is more than the step takes"),
+        ("parallel C k", "see Schedule.rfactor"),
+        ("cache_write C local", "a scope is in quotation marks"),
+        ("tensorize C j gemv", "the intrinsic `gemv` is not given"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            matmul()[0].replay(text)

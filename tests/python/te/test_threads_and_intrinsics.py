@@ -114,6 +114,55 @@ def test_a_reduction_that_threads_share():
     assert "tvm_thread_allreduce" in str(tvm.lower(s, [A, B], simple_mode=True))
 
 
+def test_a_reduction_of_tuples_that_threads_share():
+    def combine(x, y):
+        return tvm.tir.Select(x[1] >= y[1], x[0], y[0]), tvm.tir.Select(x[1] >= y[1], x[1], y[1])
+
+    argmax = te.comm_reducer(combine, lambda t0, t1: (tvm.tir.const(-1, t0), te.min_value(t1)), name="argmax")
+    m, n = 3, 64
+    val = te.placeholder((m, n), name="val")
+    k = te.reduce_axis((0, n), "k")
+    B0, B1 = te.compute((m,), lambda i: argmax((tvm.tir.Cast("int32", k.var), val[i, k]), axis=k), name="B")
+    s = te.create_schedule(B0.op)
+    _, ki = s[B0].split(B0.op.reduce_axis[0], factor=16)
+    BF0, BF1 = s.rfactor(B0, ki)
+    assert BF1.op.same_as(BF0.op) and BF0.shape[0] == 16
+    tx = thread("threadIdx.x")
+    s[B0].bind(s[B0].op.reduce_axis[0], tx)
+    s[BF0].compute_at(s[B0], s[B0].op.reduce_axis[0])
+    s[B0].set_store_predicate(tx.equal(0))
+    func = te.schedule.schedule_to_prim_func(s, [val, B0, B1])
+    v = np.random.default_rng(0).permutation(m * n).reshape(m, n).astype("float32")
+    arrays = [tvm.nd.array(v), tvm.nd.array(np.zeros(m, "int32")), tvm.nd.array(np.zeros(m, "float32"))]
+    tvm.get_global_func("tir.Interpret")(func, arrays, "together", None)
+    np.testing.assert_array_equal(arrays[1].numpy(), v.argmax(axis=1))
+    np.testing.assert_array_equal(arrays[2].numpy(), v.max(axis=1))
+
+
+def test_threads_around_a_scan():
+    m, n = 5, 64
+    X, state = te.placeholder((m, n), name="X"), te.placeholder((m, n))
+    first = te.compute((1, n), lambda _, i: X[0, i])
+    further = te.compute((m, n), lambda t, i: state[t - 1, i] + X[t, i])
+    sums = te.scan(first, further, state, inputs=[X])
+    assert sums.op.scan_axis.dom.extent.value == m - 1 and sums.op.init[0] == first and sums.op.update[0] == further and sums.op.state_placeholder[0] == state
+    s = te.create_schedule(sums.op)
+    s[sums].env_threads([te.thread_axis((0, 1), "blockIdx.x"), te.thread_axis((0, 16), "threadIdx.x")])
+    for part in (first, further):
+        _, inner = s[part].split(part.op.axis[1], factor=16)
+        s[part].bind(inner, thread("threadIdx.x"))
+    x = np.random.default_rng(0).integers(-3, 4, (m, n)).astype("float32")
+    np.testing.assert_array_equal(run(s, [X, sums], x), np.cumsum(x, axis=0))
+    with pytest.raises(TypeError, match="takes axes of threads of known extents"):
+        s[sums].env_threads([thread("blockIdx.x")])
+
+
+def test_loops_for_a_target_without_code():
+    s, A, B = added()
+    with tvm.target.Target("cuda"):
+        assert "blockIdx.x" in str(tvm.lower(s, [A, B], simple_mode=True))
+
+
 def test_virtual_threads_are_loops():
     A = te.placeholder((64,), name="A")
     B = te.compute((64,), lambda i: A[i] * 2.0, name="B")

@@ -48,6 +48,18 @@ class Schedule(Object, key="te.Schedule"):
 
     __str__ = __repr__
 
+    def as_text(self):
+        """What was asked of it, a line a step: `replay` does the same to another schedule of the same operations."""
+        return "".join(f"{step}\n" for step in self.trace.steps)
+
+    def replay(self, text, intrins=()):
+        """Does the steps of a text, as `as_text` gives it and people edit it; `//` begins a comment. `intrins`: those that its `tensorize` names.
+
+        te.create_schedule(C.op).replay("split C i factor 32\\nparallel C i.outer")
+        """
+        _ffi_api.ScheduleReplay(self, text, {i.name: i for i in intrins})
+        return self
+
     def normalize(self):
         """The schedule itself: loops begin at 0 in any case."""
         return self
@@ -65,8 +77,9 @@ class Schedule(Object, key="te.Schedule"):
 
     def rfactor(self, tensor, axis, factor_axis=0):
         """Splits a reduction: one tensor has a part of it for each index of `axis`, one of the loops that the reduction became, and `tensor`
-        reduces these. Gives the first tensor; its dimension `factor_axis` is that of the parts."""
-        return _ffi_api.ScheduleRfactor(self, tensor, axis, factor_axis)
+        reduces these. Gives the first tensor, a list of them for a reduction of tuples; its dimension `factor_axis` is that of the parts."""
+        made = _ffi_api.ScheduleRfactor(self, _list(tensor)[0], axis, factor_axis)
+        return made[0] if len(made) == 1 else list(made)
 
     def create_group(self, outputs, inputs, include_inputs=False):
         """The stages between tensors, those of the inputs too if asked for, as a Group, which can be put into a loop."""
@@ -167,7 +180,8 @@ class Stage(Object, key="te.Stage"):
 
     def pragma(self, var, pragma_type, pragma_value=None):
         """A hint to passes, kept as an annotation of the loop: `pragma_` and its name."""
-        _ffi_api.StagePragma(self, self._loop(var), StringImm(pragma_type), op.convert(1 if pragma_value is None else pragma_value))
+        value = StringImm(pragma_value) if isinstance(pragma_value, str) else op.convert(1 if pragma_value is None else pragma_value)
+        _ffi_api.StagePragma(self, self._loop(var), StringImm(pragma_type), value)
 
     def prefetch(self, tensor, var, offset):
         """Noted without effect: processors prefetch by themselves."""
@@ -196,8 +210,8 @@ class Stage(Object, key="te.Stage"):
         _ffi_api.StageStorePredicate(self, op.convert(predicate))
 
     def env_threads(self, threads):
-        """Not there: a kernel's threads are those that its loops are bound to."""
-        self._no("env_threads", "bind a loop to the threads")
+        """Runs all of it in a kernel with these axes of threads, as `te.thread_axis((0, 4), "blockIdx.x")`."""
+        _ffi_api.StageEnvThreads(self, [threads] if isinstance(threads, IterVar) else list(threads))
 
     def rolling_buffer(self):
         """Not supported: buffers hold what an iteration needs."""
