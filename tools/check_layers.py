@@ -126,6 +126,8 @@ ASKS_SLOTS = re.compile(r"^src/(relay/transform|relay/guard|driver|te)/")
 # Passes about certain operators, which they name. Rows of rewrites are not counted anyhow; what stands here of the files that have them are
 # the operators whose attributes they read, or that they make.
 ABOUT = {
+    "src/te/schedule/front_end.cpp": {"split"},  # a step of schedules
+    "src/te/schedule/trace.cpp": {"split"},
     "src/relay/transform/simplify_arithmetic.cpp": {"clip", "cast", "floor", "ceil", "trunc", "round"},
     "src/relay/transform/simplify_logic.cpp": {"logical_not"},
     "src/relay/transform/simplify_shape.cpp": {"reshape", "transpose", "swapaxes", "layout_transform", "broadcast_to", "strided_slice", "reverse", "full"},

@@ -326,7 +326,8 @@ void CompiledModule::SaveLibrary(const std::string& path) const {
 }
 
 /// Returns the files of an archive by their names, from which LoadArchive makes the module again: its code as an object
-/// file, or as source where that is what the target makes, constants, manifest, imports, data.s, the digests of them all.
+/// file, or as source where that is what the target makes, constants, manifest, imports, data.s, the digests of them
+/// all.
 Map<String, runtime::Bytes> CompiledModule::Archive() const {
   Map<String, runtime::Bytes> files;
   const codegen::Backend& backend = codegen::BackendOf(host_);

@@ -6,7 +6,7 @@
 
 namespace baton::te {
 
-/// What an IterVar is besides those that `tir::IterVarType` names.
+/// Kinds of IterVar besides those that `tir::IterVarType` names.
 inline constexpr auto kThreadIndex = static_cast<tir::IterVarType>(1);
 inline constexpr auto kTensorized = static_cast<tir::IterVarType>(8);
 
@@ -55,7 +55,7 @@ struct FuseNode : Node<FuseNode, IterVarRelationNode> {
   static constexpr void Describe(auto& d) {
     d(F<&FuseNode::outer>, "The outer one of both loops.");
     d(F<&FuseNode::inner>, "The inner one.");
-    d(F<&FuseNode::fused>, "What they became.");
+    d(F<&FuseNode::fused>, "The loop that they became.");
   }
 };
 class Fuse : public RefTo<FuseNode, IterVarRelation> {
@@ -105,10 +105,10 @@ class TensorIntrin : public RefTo<TensorIntrinNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
-/// What is asked of a loop.
+/// Requests for a loop.
 struct IterVarAttrNode : Node<IterVarAttrNode, Object> {
   static constexpr const char* _type_key = "te.IterVarAttr";
-  static constexpr const char* _doc = "What is asked of a loop.";
+  static constexpr const char* _doc = "Requests for a loop.";
   static constexpr bool _type_is_value = false;
   tir::IterVarType iter_type = tir::IterVarType::kDataPar;
   IterVar bind_thread;
@@ -125,7 +125,7 @@ struct IterVarAttrNode : Node<IterVarAttrNode, Object> {
       "How its rounds are run: as `tir.IterVar`'s types, 5 unrolled, 6 as a vector, 7 parallel, 8 by an intrinsic.");
     d(F<&IterVarAttrNode::bind_thread>, "The axis of threads that runs its rounds.", kNullable);
     d(F<&IterVarAttrNode::thread_tag>, "Tag of that axis, as threadIdx.x.");
-    d(F<&IterVarAttrNode::tensor_intrin>, "What does all of its rounds at once.", kNullable);
+    d(F<&IterVarAttrNode::tensor_intrin>, "The intrinsic that does all of its rounds at once.", kNullable);
     d(F<&IterVarAttrNode::pragma_keys>, "Hints to passes, by name.");
     d(F<&IterVarAttrNode::pragma_values>, "Their values.");
     d(F<&IterVarAttrNode::prefetch_data>, "Tensors that are asked for ahead.");
@@ -139,10 +139,10 @@ class IterVarAttr : public RefTo<IterVarAttrNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
-/// What was asked of a schedule, step by step, as text: `ReplaySchedule` does the same to another one.
+/// The steps of a schedule as text: `ReplaySchedule` does them to another one.
 struct TraceNode : Node<TraceNode, Object> {
   static constexpr const char* _type_key = "te.Trace";
-  static constexpr const char* _doc = "What was asked of a schedule, step by step, as text.";
+  static constexpr const char* _doc = "The steps of a schedule as text.";
   static constexpr bool _type_is_value = false;
   Array<String> steps;
   Array<String> labels;
@@ -186,7 +186,7 @@ struct StageNode : Node<StageNode, Object> {
   String label;
   Trace trace;
   static constexpr void Describe(auto& d) {
-    d(F<&StageNode::op>, "What is computed now.");
+    d(F<&StageNode::op>, "The operation that is computed now.");
     d(F<&StageNode::origin_op>, "The operation that the program wrote.");
     d(F<&StageNode::is_output>, "Whether it is a result of the schedule.");
     d(F<&StageNode::is_input>, "Whether it is given.");
@@ -194,7 +194,7 @@ struct StageNode : Node<StageNode, Object> {
     d(F<&StageNode::all_iter_vars>, "All loops that it ever had.");
     d(F<&StageNode::leaf_iter_vars>, "Its loops, from the outside in.");
     d(F<&StageNode::relations>, "How its loops became of its axes, in the order in which it was asked for.");
-    d(F<&StageNode::iter_var_attrs>, "What is asked of loops.");
+    d(F<&StageNode::iter_var_attrs>, "Requests for loops.");
     d(F<&StageNode::attach_type>,
       "Where it is computed: 1 as a whole, 2 where it is read, 4 in a loop of another stage.");
     d(F<&StageNode::attach_stage>, "The te.Stage of that loop.", kNullable);
@@ -251,7 +251,7 @@ struct ScheduleNode : Node<ScheduleNode, Object> {
     d(F<&ScheduleNode::given>, "Operations whose tensors are inputs, whatever computes them.");
     d(F<&ScheduleNode::stage_map>, "The stage of each operation, of those too that it computed before.");
     d(F<&ScheduleNode::groups>, "Groups of stages.");
-    d(F<&ScheduleNode::trace>, "What was asked of it.");
+    d(F<&ScheduleNode::trace>, "Its steps.");
   }
 };
 class BATON_DLL Schedule : public RefTo<ScheduleNode, ObjectRef> {
@@ -264,11 +264,11 @@ class BATON_DLL Schedule : public RefTo<ScheduleNode, ObjectRef> {
   Stage operator[](const Operation& op) const;
 };
 
-/// A schedule of operations and their producers, each in loops of its own, in the order of its axes. Tensors of `given`
+/// A schedule of operations and their producers, each in its own loops, in the order of its axes. Tensors of `given`
 /// are inputs.
 BATON_DLL Schedule CreateSchedule(const Array<Operation>& outputs, const Array<Operation>& given = {});
 
-/// The axes of an operation, those of its reduction last. Of a script: its loops, in the order in which they are
+/// The axes of an operation, those of its reduction last. For a script: its loops, in the order in which they are
 /// written.
 BATON_DLL Array<IterVar> AxesOf(const Operation& op);
 /// The tensors that an operation reads, in order, once each.

@@ -52,7 +52,9 @@ def obtain(args: argparse.Namespace):
         from ..driver.executable import load
 
         executable = load(args.model, arguments.device_of(args))
-        settled = ("target", "precision", "weights", "activations", "fp", "pass_config", "disable_pass", "load", "state") + (() if executable.dynamic else ("shape", "dim"))
+        settled = ("target", "precision", "weights", "activations", "fp", "pass_config", "disable_pass", "load", "state") + (
+            () if executable.dynamic else ("shape", "dim")
+        )
         given = [name for name in settled if getattr(args, name, None)]
         if given:
             raise UsageError(f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`")

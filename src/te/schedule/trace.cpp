@@ -73,7 +73,7 @@ class Replayer {
     if (it == Verbs().end()) {
       std::string known;
       for (const auto& [name, f] : Verbs()) known += (known.empty() ? "" : ", ") + name;
-      Fail(fmt::format("`{}` is no step of a schedule; there are {}", verb, known));
+      Fail(fmt::format("`{}` is not a step of a schedule; there are {}", verb, known));
     }
     const Stage stage = StageAt(Word("a stage"));
     (this->*it->second)(stage);

@@ -133,7 +133,7 @@ def test_a_part_of_a_reduction_and_threads_as_text():
 
 def test_text_that_is_no_schedule_says_so():
     for text, says in (
-        ("split C i factor 16\nspilt C j factor 8", r"line 2 of the schedule, `spilt C j factor 8`: `spilt` is no step of a schedule; there are .*split"),
+        ("split C i factor 16\nspilt C j factor 8", r"line 2 of the schedule, `spilt C j factor 8`: `spilt` is not a step of a schedule; there are .*split"),
         ("split D i factor 16", "there is no stage `D`; there are A, B, P, C"),
         ("split C q factor 16", "`C` has no loop `q`; its loops are i j k"),
         ("split C i factor x", "`x` is factor, which is a number"),

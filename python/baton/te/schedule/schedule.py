@@ -28,7 +28,7 @@ def _list(x):
 
 
 def create_schedule(ops):
-    """A schedule of operations and their producers, each in loops of its own, in the order of its axes."""
+    """A schedule of operations and their producers, each in its own loops, in the order of its axes."""
     return _ffi_api.CreateSchedule([_op(o) for o in _list(ops)], [])
 
 
@@ -49,7 +49,7 @@ class Schedule(Object, key="te.Schedule"):
     __str__ = __repr__
 
     def as_text(self):
-        """What was asked of it, a line a step: `replay` does the same to another schedule of the same operations."""
+        """Its steps as text, a line each: `replay` does the same to another schedule of the same operations."""
         return "".join(f"{step}\n" for step in self.trace.steps)
 
     def replay(self, text, intrins=()):
@@ -65,14 +65,14 @@ class Schedule(Object, key="te.Schedule"):
         return self
 
     def cache_write(self, tensor, scope="global"):
-        """Computes a tensor in a buffer of its own first, and copies it; gives the tensor of that buffer. Several outputs of one operation
+        """Computes a tensor in a separate buffer first, and copies it; gives the tensor of that buffer. Several outputs of one operation
         are given together, as a list."""
         several = not isinstance(tensor, Tensor)
         made = _ffi_api.ScheduleCacheWrite(self, _list(tensor), scope or "")
         return list(made) if several else made[0]
 
     def cache_read(self, tensor, scope, readers):
-        """Copies a tensor to a buffer of its own, from which `readers` (operations or tensors) read; gives the tensor of that buffer."""
+        """Copies a tensor to a separate buffer, from which `readers` (operations or tensors) read; gives the tensor of that buffer."""
         return _ffi_api.ScheduleCacheRead(self, tensor, scope or "", [_op(r) for r in _list(readers)])
 
     def rfactor(self, tensor, axis, factor_axis=0):
