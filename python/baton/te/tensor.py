@@ -4,7 +4,8 @@
 import numbers
 import operator as _operator
 
-from .._core import Object, describe_type
+from .. import _core
+from .._core import Object
 from .._ffi.hook import Hook
 from ..error import TypeError
 from ..ir import PrimExpr, Range, make_node
@@ -114,7 +115,7 @@ _OF_SCANS = {"scan_axis": "scan_axis", "init": "scan_init", "update": "scan_upda
 
 
 def _described(operation):
-    return describe_type(operation.type_key)[2]
+    return _core.describe_type(operation.type_key)[2]
 
 
 def _wide(e):

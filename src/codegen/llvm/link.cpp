@@ -21,8 +21,21 @@
 
 #ifdef BATON_HAVE_LLD
 #include <lld/Common/Driver.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/Support/raw_ostream.h>
 LLD_HAS_DRIVER(elf)
+
+#if LLVM_VERSION_MAJOR < 20
+// Symbols that the linker defines where an object refers to them. lld before 20 keeps them from one run to the next,
+// and writes through those that the next one does not define: `_GLOBAL_OFFSET_TABLE_`, which objects of C refer to and
+// ours do not. Its headers for them are not installed.
+namespace lld::elf {
+class Defined;
+struct ElfSym {
+  static Defined *bss, *etext1, *etext2, *edata1, *edata2, *end1, *end2, *globalOffsetTable;
+};
+}  // namespace lld::elf
+#endif
 #endif
 
 namespace baton::codegen {
@@ -107,6 +120,11 @@ bool LinkInProcess(const std::vector<std::string>& args, std::string* error) {
   std::string out;
   llvm::raw_string_ostream os(out);
   usable = false;  // also where an exception leaves it half way
+#if LLVM_VERSION_MAJOR < 20
+  using Sym = lld::elf::ElfSym;
+  Sym::bss = Sym::etext1 = Sym::etext2 = Sym::edata1 = Sym::edata2 = Sym::end1 = Sym::end2 = Sym::globalOffsetTable =
+      nullptr;
+#endif
   const lld::Result r = lld::lldMain(argv, os, os, {{lld::Gnu, &lld::elf::link}});
   usable = r.canRunAgain;
   *error = os.str();

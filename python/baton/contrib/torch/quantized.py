@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.ao.quantization.fx._decomposed  # noqa: F401 - registers the operators of PT2E
@@ -21,7 +22,7 @@ _INTEGERS = {torch.qint8: torch.int8, torch.quint8: torch.uint8, torch.qint32: t
 class Quantized:
     """Integers, and the numbers scale * (integer - zero_point) that they stand for."""
 
-    integers: torch.Tensor
+    integers: Any
     scale: float
     zero_point: int
 
@@ -31,7 +32,7 @@ class Quantized:
         return self.integers.dtype
 
     @property
-    def real(self) -> torch.Tensor:
+    def real(self):
         """The numbers."""
         return _Q.dequantize_per_tensor(self.integers, self.scale, self.zero_point, *_bounds(self.dtype), self.dtype)
 
@@ -53,7 +54,7 @@ def _bounds(dtype):
 class Packed(torch.nn.Module):
     """Weights that PyTorch has packed: integers and scales, as buffers of the module that had them."""
 
-    def __init__(self, packed, owner: torch.nn.Module, path: str):
+    def __init__(self, packed, owner, path: str):
         super().__init__()
         self.packed = packed
         weight, bias = packed.unpack()
@@ -77,7 +78,7 @@ class Packed(torch.nn.Module):
         return self.owner[0].get_buffer(self.paths[name]) if name in self.paths else None
 
     @property
-    def weight(self) -> torch.Tensor:
+    def weight(self):
         """The numbers of the weight."""
         w = self.tensor("weight")
         if self.axis is None:
@@ -122,17 +123,17 @@ def _convolved(x, packed):
 
 
 @rule(*(f"conv{t}{n}d{r}" for t in ("", "_transpose") for n in (1, 2, 3) for r in ("", "_relu")))
-def conv(name, x, packed, *rest):
+def _conv(name, x, packed, *rest):
     return quantize(_activated(name, _convolved(x.real, packed)), *rest[-2:], x.dtype)
 
 
 @rule("conv2d_add", "conv2d_add_relu")
-def conv_add(name, x, other, packed, scale, zero_point):
+def _conv_add(name, x, other, packed, scale, zero_point):
     return quantize(_activated(name, _convolved(x.real, packed) + other.real), scale, zero_point, x.dtype)
 
 
 @rule("linear", "linear_relu", "linear_leaky_relu", "linear_tanh")
-def linear(name, x, packed, scale, zero_point, slope=None):
+def _linear(name, x, packed, scale, zero_point, slope=None):
     y = F.linear(x.real, packed.weight, packed.bias)
     y = F.leaky_relu(y, slope) if slope is not None else torch.tanh(y) if name.endswith("_tanh") else _activated(name, y)
     return quantize(y, scale, zero_point, x.dtype)
@@ -149,12 +150,12 @@ def _rounded(x, scale, zero_point):
 
 
 @rule("linear_dynamic", "linear_relu_dynamic")
-def linear_dynamic(name, x, packed, reduce_range=False):
+def _linear_dynamic(name, x, packed, reduce_range=False):
     return _activated(name, F.linear(_rounded(x, *_range(x, reduce_range)), packed.weight, packed.bias))
 
 
 @rule(*(f"conv{t}{n}d_dynamic" for t in ("", "_transpose") for n in (1, 2, 3)))
-def conv_dynamic(name, x, packed, reduce_range=False):
+def _conv_dynamic(name, x, packed, reduce_range=False):
     found = _range(x, reduce_range)
     return _rounded(_convolved(_rounded(x, *found), packed), *found)  # PyTorch gives results the scale of the data
 
@@ -163,7 +164,7 @@ _BINARY = {"add": torch.add, "mul": torch.mul, "matmul": torch.matmul}
 
 
 @rule("add", "add_relu", "mul", "mul_relu", "matmul")
-def binary(name, a, b, scale=None, zero_point=None):
+def _binary(name, a, b, scale=None, zero_point=None):
     if scale is None:
         return scalar(name, *((b, a) if isinstance(b, Quantized) else (a, b)))
     return quantize(_activated(name, _BINARY[name.removesuffix("_relu")](a.real, b.real)), scale, zero_point, a.dtype)
@@ -191,7 +192,7 @@ def scalar(name, x, number):
 
 
 @rule("cat", "cat_relu")
-def cat(name, tensors, dim, scale=None, zero_point=None):
+def _cat(name, tensors, dim, scale=None, zero_point=None):
     first = tensors[0]
     y = _activated(name, torch.cat([t.real for t in tensors], dim))
     return quantize(y, first.scale if scale is None else scale, first.zero_point if zero_point is None else zero_point, first.dtype)
@@ -201,72 +202,72 @@ _UNARY = {"hardswish": F.hardswish, "sigmoid": torch.sigmoid, "softmax": torch.s
 
 
 @rule(*_UNARY)
-def unary(name, x, *args):
+def _unary(name, x, *args):
     return quantize(_UNARY[name](x.real, *args[:-2]), *args[-2:], x.dtype)
 
 
 @rule("leaky_relu")
-def leaky_relu(name, x, slope, inplace, scale, zero_point):
+def _leaky_relu(name, x, slope, inplace, scale, zero_point):
     return quantize(F.leaky_relu(x.real, slope), scale, zero_point, x.dtype)
 
 
 @rule("elu")
-def elu(name, x, scale, zero_point, alpha=1, factor=1, input_scale=1):
+def _elu(name, x, scale, zero_point, alpha=1, factor=1, input_scale=1):
     return quantize(torch.ops.aten.elu(x.real, alpha, factor, input_scale), scale, zero_point, x.dtype)
 
 
 @rule("celu")
-def celu(name, x, scale, zero_point, alpha=1):
+def _celu(name, x, scale, zero_point, alpha=1):
     return quantize(F.celu(x.real, alpha), scale, zero_point, x.dtype)
 
 
 @rule("prelu")
-def prelu(name, x, weight, scale, zero_point):
+def _prelu(name, x, weight, scale, zero_point):
     return quantize(F.prelu(x.real, _real(weight)), scale, zero_point, x.dtype)
 
 
 @rule("relu6")
-def relu6(name, x, inplace=False):
+def _relu6(name, x, inplace=False):
     return quantize(F.relu6(x.real), x.scale, x.zero_point, x.dtype)
 
 
 @rule("clamp")
-def clamp(name, x, least=None, most=None):
+def _clamp(name, x, least=None, most=None):
     return quantize(torch.clamp(x.real, least, most), x.scale, x.zero_point, x.dtype)
 
 
 @rule("threshold")
-def threshold(name, x, limit, value):
+def _threshold(name, x, limit, value):
     return quantize(F.threshold(x.real, limit, value), x.scale, x.zero_point, x.dtype)
 
 
 @rule("max_pool1d", "max_pool2d")
-def max_pool(name, x, kernel, stride, padding, dilation, ceil_mode):
+def _max_pool(name, x, kernel, stride, padding, dilation, ceil_mode):
     return quantize(getattr(F, name)(x.real, kernel, stride, padding, dilation, bool(ceil_mode)), x.scale, x.zero_point, x.dtype)
 
 
 @rule("dropout")
-def dropout(name, x, scale, zero_point, p=0.5, training=False):
+def _dropout(name, x, scale, zero_point, p=0.5, training=False):
     return x
 
 
 @rule("layer_norm")
-def layer_norm(name, x, shape, weight, bias, eps, scale, zero_point):
+def _layer_norm(name, x, shape, weight, bias, eps, scale, zero_point):
     return quantize(F.layer_norm(x.real, shape, weight, bias, eps), scale, zero_point, x.dtype)
 
 
 @rule("group_norm")
-def group_norm(name, x, groups, weight, bias, eps, scale, zero_point):
+def _group_norm(name, x, groups, weight, bias, eps, scale, zero_point):
     return quantize(F.group_norm(x.real, groups, weight, bias, eps), scale, zero_point, x.dtype)
 
 
 @rule("instance_norm")
-def instance_norm(name, x, weight, bias, eps, scale, zero_point):
+def _instance_norm(name, x, weight, bias, eps, scale, zero_point):
     return quantize(F.instance_norm(x.real, weight=weight, bias=bias, eps=eps), scale, zero_point, x.dtype)
 
 
 @rule(*(f"batch_norm{n}{r}" for n in ("", "1d", "2d", "3d") for r in ("", "_relu")))
-def batch_norm(name, x, weight, bias, mean, var, eps, scale, zero_point):
+def _batch_norm(name, x, weight, bias, mean, var, eps, scale, zero_point):
     return quantize(_activated(name, F.batch_norm(x.real, mean, var, weight, bias, False, 0.0, eps)), scale, zero_point, x.dtype)
 
 
