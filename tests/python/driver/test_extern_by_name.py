@@ -141,5 +141,7 @@ def build(target):
 for n in range(40):
     build("c" if n % 2 else "llvm").export_library({str(tmp_path / "m.so")!r})
 """
-    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", text], env={**os.environ, "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, (done.returncode, done.stderr)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from thread_programs import add_one, backwards, block_sums, grid, program  # the folder is on the path by conftest.py
+from thread_programs import add_one, backwards, block_sums, grid, product, program  # the folder is on the path by conftest.py
 
 import baton
 from baton import relay, te, tir
@@ -85,6 +85,13 @@ PROGRAMS = {
 def test_kernels_of_threads(name, tmp_path):
     made, x, want = PROGRAMS[name]
     np.testing.assert_array_equal(run(text_of(*made()), tmp_path, x.copy(), np.zeros_like(want)), want)
+
+
+@needs_gcc
+def test_a_product_in_shared_memory(tmp_path):
+    a, b = np.random.default_rng(0).random((2, 64, 64), "float32")
+    out = run(text_of(*product(64)), tmp_path, a, b, np.zeros((64, 64), "float32"))
+    np.testing.assert_allclose(out, a @ b, rtol=1e-5)
 
 
 def softmax(a):

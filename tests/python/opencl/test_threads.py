@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from thread_programs import add_one, axes, backwards, block_sums, grid, program  # the folder is on the path by conftest.py
+from thread_programs import add_one, axes, backwards, block_sums, grid, product, program  # the folder is on the path by conftest.py
 
 import baton
 from baton import te
@@ -118,3 +118,24 @@ def test_the_kernels_are_an_import_of_the_functions():
     f = baton.build(s, args, "opencl")
     (kernels,) = f.imported_modules
     assert kernels.type_key == "opencl" and "__kernel" in kernels.get_source() and f.type_key == "host"
+
+
+def test_a_product_whose_loops_are_bound_to_threads(device):
+    n = 64
+    a, b = np.random.default_rng(0).random((2, n, n), "float32")
+    out = baton.nd.array(np.zeros((n, n), "float32"), device)
+    f = baton.build(*product(n), target="opencl", target_host="llvm", name="product")
+    assert "__local float A_shared" in f.imported_modules[0].get_source()
+    f(baton.nd.array(a, device), baton.nd.array(b, device), out)
+    np.testing.assert_allclose(out.numpy(), a @ b, rtol=1e-5)
+
+
+def test_an_open_length_bound_to_threads(device):
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+    s = te.create_schedule(B.op)
+    for loop, thread in zip(s[B].split(B.op.axis[0], factor=32), ("blockIdx.x", "threadIdx.x"), strict=True):
+        s[B].bind(loop, te.thread_axis(thread))
+    x = np.arange(100, dtype="float32")
+    np.testing.assert_array_equal(run((s, [A, B]), device, x, x), x * 2)

@@ -61,3 +61,37 @@ def grid(ib, a, b):
     z, y, x, v, u = axes(ib, blockIdx_z=2, blockIdx_y=3, blockIdx_x=4, threadIdx_y=5, threadIdx_x=6)
     i = (((z * 3 + y) * 4 + x) * 5 + v) * 6 + u
     b[i] = a[i] * 2
+
+
+def split_by(stage, axis, factors):
+    """Splits an axis by factors, the last of them innermost; returns the loops from the outermost on."""
+    inner = []
+    for factor in reversed(factors):
+        axis, loop = stage.split(axis, factor)
+        inner.append(loop)
+    return [axis, *reversed(inner)]
+
+
+def product(n, block=8, tile=2, deep=16):
+    """A schedule of a product: a block keeps tiles of both factors in shared memory, which its threads fetch together, and each thread a tile."""
+    A, B, k = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B"), te.reduce_axis((0, n), name="k")
+    C = te.compute((n, n), lambda x, y: te.sum(A[x, k] * B[k, y], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    shared = [s.cache_read(t, "shared", [C]) for t in (A, B)]
+    local = [s.cache_read(t, "local", [C]) for t in shared]
+    sums = s.cache_write(C, "local")
+    (xb, xo, xi), (yb, yo, yi) = (split_by(s[C], axis, (block, tile)) for axis in s[C].op.axis)
+    s[C].reorder(xb, yb, xo, yo, xi, yi)
+    for loop, thread in zip((yb, xb, yo, xo), ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"), strict=True):
+        s[C].bind(loop, te.thread_axis(thread))
+    s[sums].compute_at(s[C], yo)
+    ko, ki = s[sums].split(s[sums].op.reduce_axis[0], deep)
+    s[sums].reorder(ko, ki, *s[sums].op.axis)
+    for fetched, kept in zip(shared, local, strict=True):
+        s[fetched].compute_at(s[sums], ko)
+        s[kept].compute_at(s[sums], ki)
+        (yo, yi), (xo, xi) = (s[fetched].split(axis, nparts=block) for axis in s[fetched].op.axis)
+        s[fetched].reorder(yo, xo, yi, xi)
+        s[fetched].bind(yo, te.thread_axis("threadIdx.y"))
+        s[fetched].bind(xo, te.thread_axis("threadIdx.x"))
+    return s, [A, B, C]
