@@ -96,10 +96,10 @@ def test_a_product_in_shared_memory(tmp_path):
 
 def softmax(a):
     n = a.shape[1]
-    k, l = te.reduce_axis((0, n), "k"), te.reduce_axis((0, n), "l")
+    k, m = te.reduce_axis((0, n), "k"), te.reduce_axis((0, n), "m")
     most = te.compute((a.shape[0],), lambda i: te.max(a[i, k], axis=k))
     e = te.compute(a.shape, lambda i, j: te.exp(a[i, j] - most[i]))
-    total = te.compute((a.shape[0],), lambda i: te.sum(e[i, l], axis=l))
+    total = te.compute((a.shape[0],), lambda i: te.sum(e[i, m], axis=m))
     return te.compute(a.shape, lambda i, j: e[i, j] / total[i])
 
 
