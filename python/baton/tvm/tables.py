@@ -499,4 +499,4 @@ for _path in (*WITH_FILES, *INSTEAD):
     NAMES.setdefault(_path, {})
 for _path in (*PACKAGES, *MODULES, *ABSENT):
     _parent, _, _last = _path.rpartition(".")
-    NAMES.setdefault(_parent if _parent in MODULES else current(_parent), {})[_last] = _path
+    NAMES.setdefault(MODULES.get(_parent) or current(_parent), {})[_last] = _path
