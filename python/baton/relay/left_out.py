@@ -24,8 +24,6 @@ from .op.op import get as get_op
 from .op.op import list_op_names
 from .transform import InferType, MergeComposite
 
-COMMUTE = ("add", "multiply")
-
 
 def takes_nothing(compiler):
     """Whether nothing says of any operator that a compiler takes it: neither a table of patterns nor an attribute `target.NAME`."""
@@ -111,12 +109,17 @@ def _call(pattern, expr, where):
     if len(pattern.args) != len(args):
         return 1, f"{name} has {len(args)} arguments, where {len(pattern.args)} are wanted"
     tries = [_parts(pattern.args, args, [f"argument {i} of {name}" for i in range(len(args))])]
-    if isinstance(expr.op, Op) and str(expr.op.name) in COMMUTE and tries[0][1] is not None:
+    if tries[0][1] is not None and len(args) == 2 and _commutes(pattern.op, expr):
         tries.append(_parts(pattern.args, args[::-1], [f"argument {i} of {name}" for i in (1, 0)]))
     score, text = next((t for t in tries if t[1] is None), None) or max(tries, key=lambda t: t[0])
     if text is None and not pattern.match(expr):
         return 1 + score, f"parts of {name} differ that are one value in the pattern"
     return 1 + score, text
+
+
+def _commutes(op, call):
+    """Whether patterns of an operator match the arguments of its call in both orders: the matcher tells."""
+    return CallPattern(op, [ExprPattern(a) for a in reversed(list(call.args))]).match(call)
 
 
 def _parts(patterns, exprs, places):

@@ -70,12 +70,7 @@ const IntrinColumn<IntrinText>& Column() {
   return column;
 }
 
-std::vector<Op> AllIntrinsics() {
-  std::vector<Op> all = source::CommonColumn().intrins();
-  for (const Op& op : Column().intrins()) all.push_back(op);
-  return all;
-}
-const bool registered_column = (RegisterIntrinColumn("c", AllIntrinsics), true);
+const bool registered_column = (RegisterIntrinColumn("c", [] { return source::WithCommon(Column()); }), true);
 
 }  // namespace
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's own column, beside that of all languages.
-#include <baton/tir/op.h>
-
 #include "codegen/cuda/cuda.h"
 
 namespace baton::codegen::cuda {
@@ -13,13 +11,8 @@ namespace {
 using source::IntrinText;
 
 /// A barrier of a block orders its accesses of all memory.
-std::string BlockBarrier(source::Printer&, const CallNode* op) {
-  const auto* scope = op->args.empty() ? nullptr : op->args[0].as<StringImmNode>();
-  if (scope && (scope->value == "shared" || scope->value == "global")) return "__syncthreads()";
-  if (scope && scope->value == "warp") return "__syncwarp()";
-  throw UnsupportedError(
-      "tvm_storage_sync: threads wait for each other in the scopes \"shared\", \"global\" and \"warp\"" +
-      (scope ? ", not in \"" + scope->value.str() + "\"" : std::string()));
+std::string Barrier(source::Printer&, const CallNode* op) {
+  return kernels::BarrierOf(op, {.shared = "__syncthreads()", .global = "__syncthreads()", .warp = "__syncwarp()"});
 }
 
 const IntrinColumn<IntrinText>& Column() {
@@ -27,7 +20,7 @@ const IntrinColumn<IntrinText>& Column() {
       {intrin::abs, {source::PlainAbs}},
       {intrin::popcount, {source::PlainPopcount}},
       {intrin::reinterpret, {source::PlainReinterpret}},
-      {intrin::tvm_storage_sync, {nullptr, nullptr, BlockBarrier}},
+      {intrin::tvm_storage_sync, {nullptr, nullptr, Barrier}},
       {intrin::call_extern, {nullptr, kernels::kHostFunction}},
       {intrin::call_packed, {nullptr, kernels::kHostFunction}},
       {intrin::tvm_call_trace_packed, {nullptr, kernels::kHostFunction}},
@@ -35,12 +28,7 @@ const IntrinColumn<IntrinText>& Column() {
   return column;
 }
 
-std::vector<Op> AllIntrinsics() {
-  std::vector<Op> all = source::CommonColumn().intrins();
-  for (const Op& op : Column().intrins()) all.push_back(op);
-  return all;
-}
-const bool registered_column = (RegisterIntrinColumn("cuda", AllIntrinsics), true);
+const bool registered_column = (RegisterIntrinColumn("cuda", [] { return source::WithCommon(Column()); }), true);
 
 }  // namespace
 

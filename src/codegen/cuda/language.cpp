@@ -35,6 +35,7 @@ const kernels::Language kLanguage = {
             .intrin = OwnText,
             .builtins = Builtins,
         },
+    .fp64 = nullptr,
     .device = "cuda",
     .kernel = "extern \"C\" __global__ ",
     .memory = "",

@@ -390,7 +390,7 @@ std::string EmitText(const Language& language, const IRModule& mod) {
   }
   w.EndArray();
   std::string out = fmt::format("// baton-{} {{\"needs\":[", language.device);
-  if (needs.fp64) out += "\"cl_khr_fp64\"";
+  if (needs.fp64 && language.fp64) out += fmt::format("\"{}\"", language.fp64);
   out += "],\"functions\":" + functions + "}\n" + language.prelude(needs);
   return out + "\n" + language.dialect.Definitions(needs.builtins) + text;
 }

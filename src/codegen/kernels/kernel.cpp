@@ -157,6 +157,20 @@ class KernelPrinter final : public source::Printer {
 
 }  // namespace
 
+std::string BarrierOf(const CallNode* op, const Barriers& barriers) {
+  const auto* scope = op->args.empty() ? nullptr : op->args[0].as<StringImmNode>();
+  const std::pair<const char*, const char*> known[] = {
+      {"shared", barriers.shared}, {"global", barriers.global}, {"warp", barriers.warp}};
+  std::string names;
+  for (const auto& [name, call] : known) {
+    if (!call) continue;
+    if (scope && scope->value == name) return call;
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name);
+  }
+  throw UnsupportedError(fmt::format("tvm_storage_sync: threads wait for each other in the scopes {}{}", names,
+                                     scope ? ", not in \"" + scope->value.str() + "\"" : std::string()));
+}
+
 std::string EmitKernel(const Language& language, const KernelBody& kernel, const std::vector<Var>& sizes,
                        const std::string& function, Needs* needs, std::vector<const Object*>* args) {
   return KernelPrinter(language, function, needs).Kernel(kernel, sizes, args);

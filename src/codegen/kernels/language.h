@@ -10,8 +10,16 @@ namespace baton::codegen::kernels {
 
 inline constexpr const char* kHostFunction = "it calls functions of the host";
 
+/// The calls that make threads wait for each other; null: the language has none.
+struct Barriers {
+  const char *shared, *global, *warp;
+};
+/// Returns the call for a tvm_storage_sync of a scope. Throws UnsupportedError for a scope without one.
+std::string BarrierOf(const tir::CallNode* op, const Barriers& barriers);
+
 struct Language {
   source::Dialect dialect;
+  const char* fp64;        ///< the device's extension for float64; null: each device has it
   const char* device;      ///< the first word of the program's head, as in "// baton-opencl {...}"
   const char* kernel;      ///< before a kernel's name
   const char* memory;      ///< before a type of the device's memory
@@ -20,7 +28,7 @@ struct Language {
   bool shared_first;       ///< such arrays are declared in the outermost block alone
   const char* item;        ///< the number of a work-item of one dimension
   const char* axes[6];     ///< blockIdx.x to blockIdx.z, threadIdx.x to threadIdx.z
-  /// What says how many threads a block has, where the numbers are known.
+  /// Returns the attribute of a kernel whose blocks have these numbers of threads.
   std::string (*block_size)(const int64_t* threads);
   /// A float to an integer of at least 32 bits: out of range gives the nearest limit, NaN gives 0.
   std::string (*float_to_int)(const std::string& value, DataType from, DataType to, const std::string& type,

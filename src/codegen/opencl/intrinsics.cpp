@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenCL's own column, beside that of all languages.
-#include <baton/tir/op.h>
 #include <fmt/format.h>
 
 #include "codegen/opencl/opencl.h"
@@ -26,13 +25,8 @@ std::string Reinterpret(const TextCall& c) {
   return source::IsHalf(to) && source::IsHalf(from) ? c.args[0] : fmt::format("as_{}({})", c.Type(), c.args[0]);
 }
 
-std::string StorageSync(source::Printer&, const CallNode* op) {
-  const auto* scope = op->args.empty() ? nullptr : op->args[0].as<StringImmNode>();
-  if (!scope || (scope->value != "shared" && scope->value != "global")) {
-    throw UnsupportedError("tvm_storage_sync: work-items wait for each other in the scopes \"shared\" and \"global\"" +
-                           (scope ? ", not in \"" + scope->value.str() + "\"" : std::string()));
-  }
-  return scope->value == "shared" ? "barrier(CLK_LOCAL_MEM_FENCE)" : "barrier(CLK_GLOBAL_MEM_FENCE)";
+std::string Barrier(source::Printer&, const CallNode* op) {
+  return kernels::BarrierOf(op, {.shared = "barrier(CLK_LOCAL_MEM_FENCE)", .global = "barrier(CLK_GLOBAL_MEM_FENCE)"});
 }
 
 const IntrinColumn<IntrinText>& Column() {
@@ -40,7 +34,7 @@ const IntrinColumn<IntrinText>& Column() {
       {intrin::abs, {Abs}},
       {intrin::popcount, {Popcount}},
       {intrin::reinterpret, {Reinterpret}},
-      {intrin::tvm_storage_sync, {nullptr, nullptr, StorageSync}},
+      {intrin::tvm_storage_sync, {nullptr, nullptr, Barrier}},
       {intrin::call_extern, {nullptr, kernels::kHostFunction}},
       {intrin::call_packed, {nullptr, kernels::kHostFunction}},
       {intrin::tvm_call_trace_packed, {nullptr, kernels::kHostFunction}},
@@ -48,12 +42,7 @@ const IntrinColumn<IntrinText>& Column() {
   return column;
 }
 
-std::vector<Op> AllIntrinsics() {
-  std::vector<Op> all = source::CommonColumn().intrins();
-  for (const Op& op : Column().intrins()) all.push_back(op);
-  return all;
-}
-const bool registered_column = (RegisterIntrinColumn("opencl", AllIntrinsics), true);
+const bool registered_column = (RegisterIntrinColumn("opencl", [] { return source::WithCommon(Column()); }), true);
 
 }  // namespace
 

@@ -34,6 +34,7 @@ const kernels::Language kLanguage = {
             .intrin = OwnText,
             .builtins = Builtins,
         },
+    .fp64 = "cl_khr_fp64",
     .device = "opencl",
     .kernel = "__kernel ",
     .memory = "__global ",

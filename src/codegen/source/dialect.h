@@ -76,6 +76,8 @@ std::string SuffixOf(runtime::DataType t);
 
 /// The intrinsics that all languages have.
 const tir::IntrinColumn<IntrinText>& CommonColumn();
+/// Returns these and those of a language's own column.
+std::vector<Op> WithCommon(const tir::IntrinColumn<IntrinText>& own);
 
 /// Definitions of builtins of integers and floats, which differ by names of types alone. `head`: before each.
 std::map<std::string, std::string> CommonBuiltins(const Dialect& dialect, const std::string& head);

@@ -94,6 +94,12 @@ std::string ByPrinter(const TextCall& /*c*/) { return ""; }
 
 }  // namespace
 
+std::vector<Op> WithCommon(const IntrinColumn<IntrinText>& own) {
+  std::vector<Op> all = CommonColumn().intrins();
+  for (const Op& op : own.intrins()) all.push_back(op);
+  return all;
+}
+
 const IntrinColumn<IntrinText>& CommonColumn() {
   static const IntrinColumn<IntrinText> column = {
       {intrin::sqrt, {OfItsName}},

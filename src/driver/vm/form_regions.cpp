@@ -85,29 +85,22 @@ Region RegionFormer::Form(const std::vector<Node*>& list, size_t at) {
       if (uses_waiting) why = "it reads a tuple that is made behind the region";
       if (uses_waiting || !here || !take(n)) break;
       region.is_work = region.is_work || IsPrimitive(call->op) || !IsStaticKernel(n);
-    } else if (tuple) {
-      for (const Expr& f : tuple->fields) look(f);
-      // A tuple that only kernels read needs no code.
-      bool inside = here && !uses_waiting && tensors && values_->UsersOf(n);
-      if (inside) {
-        for (Node* u : *values_->UsersOf(n)) inside = inside && fits(u);
+    } else if (tuple || field) {
+      bool inside = tensors;
+      if (tuple) {
+        for (const Expr& f : tuple->fields) look(f);
+        // A tuple that only kernels read needs no code.
+        inside = inside && here && !uses_waiting && values_->UsersOf(n) && values_->result() != n;
+        if (inside) {
+          for (Node* u : *values_->UsersOf(n)) inside = inside && fits(u);
+        }
+      } else {
+        look(field->tuple);
+        inside = inside && uses_region;
       }
-      inside = inside && values_->result() != n;
       if (inside) {
         if (!take(n)) break;
       } else if (uses_region || uses_waiting) {
-        region.behind.push_back(n);
-        waits.Add(n);
-      } else if (region.nodes.empty()) {
-        break;
-      } else {
-        region.before.push_back(n);
-      }
-    } else if (field) {
-      look(field->tuple);
-      if (uses_region && tensors) {
-        if (!take(n)) break;
-      } else if (uses_waiting || uses_region) {
         region.behind.push_back(n);
         waits.Add(n);
       } else if (region.nodes.empty()) {

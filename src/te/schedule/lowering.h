@@ -37,7 +37,7 @@ class LoopWriter {
   tir::Stmt Tensorized(const Placed& p, size_t place);
   tir::Stmt Statement(const Placed& p);
   tir::Stmt Stores(const Placed& p, const Array<PrimExpr>& values, const Array<PrimExpr>& at);
-  /// A loop of a stage around a body; `variable` in place of its own where that is taken.
+  /// Returns a loop of a stage around a body; `variable`, where it is given, replaces the loop's variable.
   tir::Stmt Loop(const Placed& p, const IterVar& iv, tir::Stmt body, const Var& variable = Var());
   /// The stages that are computed in a loop, then its own body.
   tir::Stmt Within(const IterVar& iv, tir::Stmt body);

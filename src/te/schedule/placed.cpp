@@ -120,7 +120,7 @@ void Placement::Chain(Placed* p) {
     seen.insert(parent.get());
     const size_t at = PlaceOf(parent, iv);
     for (size_t i = 0; i <= at; ++i) {
-      // What a block shares has the elements that all of its threads need.
+      // Shared memory has the elements that all threads of the block need.
       const IterVar& loop = parent->leaf_iter_vars[i];
       if (!shared || !ThreadOf(parent, loop).starts_with("threadIdx.")) p->around.insert(loop->var.get());
     }
@@ -182,7 +182,20 @@ void Placement::Region(Placed* p, const std::vector<Read>& reads, const Map<Var,
 }
 
 void Placement::CheckKinds(const Placed& p) {
+  const auto in_kernel = [&](const std::pair<Stage, size_t>& link) {
+    const Array<IterVar>& loops = link.first->leaf_iter_vars;
+    for (size_t i = 0; i <= link.second; ++i)
+      if (!ThreadOf(link.first, loops[i]).empty()) return true;
+    return false;
+  };
+  const bool of_thread = p.stage->scope != "shared" && std::any_of(p.chain.begin(), p.chain.end(), in_kernel);
   for (const IterVar& iv : p.stage->leaf_iter_vars) {
+    if (const std::string tag = ThreadOf(p.stage, iv); of_thread && !tag.empty()) {
+      Fail(
+          fmt::format("`{}` of `{}` is bound to {} within a kernel, where each thread keeps a copy of `{}`: it would "
+                      "compute a part of it alone; keep it in \"shared\" memory, or do not bind the loop",
+                      NameOf(iv), NameOf(p.stage), tag, NameOf(p.stage)));
+    }
     const IterVarAttr attr = AskedOf(p.stage, iv);
     if (!attr.defined()) continue;
     const bool vectorized = attr->iter_type == tir::IterVarType::kVectorized;

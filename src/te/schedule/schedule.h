@@ -9,7 +9,7 @@ namespace baton::te {
 /// Computes tensors of one operation in buffers of their own first, and copies them; returns the tensors of those
 /// buffers.
 Array<Tensor> CacheWrite(const Schedule& s, const Array<Tensor>& tensors, const String& scope);
-/// Copies a tensor to a buffer of its own, from which `readers` read; returns the tensor of that buffer.
+/// Copies a tensor to a separate buffer, from which `readers` read; returns the tensor of that buffer.
 Tensor CacheRead(const Schedule& s, const Tensor& tensor, const String& scope, const Array<Operation>& readers);
 /// Splits a reduction: returns tensors, one for each result, that have a part of it for each index of the loop `axis`;
 /// the operation of `tensor` reduces these then.

@@ -20,7 +20,7 @@ inline std::string_view NameOf(const Stage& stage) { return NameOf(stage->op); }
 void Become(const Stage& stage, const Operation& op, bool is_input);
 /// Where a loop is among the loops of a stage. Throws ValueError if it is not.
 size_t PlaceOf(const Stage& stage, const IterVar& iv);
-/// What is asked of a loop, for changes.
+/// Returns the requests for a loop, to be changed.
 IterVarAttrNode* AttrsOf(const Stage& stage, const IterVar& iv);
 
 std::pair<IterVar, IterVar> SplitLoop(const Stage& stage, const IterVar& parent, const PrimExpr& factor,

@@ -8,6 +8,7 @@
 
 #include "te/schedule/schedule.h"
 #include "te/schedule/stage.h"
+#include "te/schedule/trace.h"
 
 namespace baton::te {
 namespace {
@@ -16,11 +17,6 @@ std::string Names(const Array<IterVar>& loops) {
   std::string out;
   for (const IterVar& iv : loops) out += (out.empty() ? "" : ", ") + std::string(NameOf(iv));
   return out;
-}
-
-std::string NumberText(const PrimExpr& e) {
-  const int64_t* n = tir::as_const_int(e);
-  return n ? std::to_string(*n) : tir::AsText(e);
 }
 
 std::string Head(const Stage& stage) {
@@ -38,7 +34,7 @@ std::string RelationText(const IterVarRelation& r) {
   if (const auto* s = r.as<SplitNode>()) {
     const bool by_factor = s->factor.defined();
     return fmt::format("split {} into {}, {}, {}={}", NameOf(s->parent), NameOf(s->outer), NameOf(s->inner),
-                       by_factor ? "factor" : "nparts", NumberText(by_factor ? s->factor : s->nparts));
+                       by_factor ? "factor" : "nparts", StepText(by_factor ? s->factor : s->nparts));
   }
   if (const auto* f = r.as<FuseNode>())
     return fmt::format("fuse {}, {} into {}", NameOf(f->outer), NameOf(f->inner), NameOf(f->fused));
@@ -48,26 +44,25 @@ std::string RelationText(const IterVarRelation& r) {
 std::string AskedText(const IterVar& iv, const IterVarAttr& attr) {
   std::string out;
   const auto add = [&](const std::string& line) { out += "\n  " + line; };
-  switch (static_cast<int>(attr->iter_type)) {
-    case 5:
+  switch (attr->iter_type) {
+    case tir::IterVarType::kUnrolled:
       add(fmt::format("unroll {}", NameOf(iv)));
       break;
-    case 6:
+    case tir::IterVarType::kVectorized:
       add(fmt::format("vectorize {}", NameOf(iv)));
       break;
-    case 7:
+    case tir::IterVarType::kParallelized:
       add(fmt::format("parallel {}", NameOf(iv)));
-      break;
-    case 8:
-      add(fmt::format("tensorize {} by {}", NameOf(iv), attr->tensor_intrin->name.str()));
       break;
     default:
       break;
   }
+  if (attr->tensor_intrin.defined())
+    add(fmt::format("tensorize {} by {}", NameOf(iv), attr->tensor_intrin->name.str()));
   if (attr->bind_thread.defined()) add(fmt::format("bind {} to {}", NameOf(iv), attr->thread_tag.str()));
   for (size_t i = 0; i < attr->pragma_keys.size(); ++i) {
     add(fmt::format("pragma {} {}={}", NameOf(iv), tir::AsText(attr->pragma_keys[i]),
-                    NumberText(attr->pragma_values[i])));
+                    StepText(attr->pragma_values[i])));
   }
   return out;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was asked of a schedule as text: recorded, and done again.
+// The steps of a schedule as text: recorded, and done again.
 #pragma once
 
 #include <baton/te/schedule.h>

@@ -130,6 +130,22 @@ def test_a_product_whose_loops_are_bound_to_threads(device):
     np.testing.assert_allclose(out.numpy(), a @ b, rtol=1e-5)
 
 
+@pytest.mark.parametrize("scope", ["", "local", "global"])
+def test_threads_do_not_share_memory_of_one(scope):
+    A = te.placeholder((256,), name="A")
+    B = te.compute((256,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((256,), lambda i: B[i // 64 * 64 + 63 - i % 64], name="C")
+    s = te.create_schedule(C.op)
+    block, thread = s[C].split(C.op.axis[0], factor=64)
+    s[C].bind(block, te.thread_axis("blockIdx.x"))
+    s[C].bind(thread, te.thread_axis("threadIdx.x"))
+    s[B].compute_at(s[C], block)
+    s[B].set_scope(scope)
+    s[B].bind(B.op.axis[0], te.thread_axis("threadIdx.x"))
+    with pytest.raises(ValueError, match='is bound to threadIdx.x within a kernel, where each thread keeps a copy of `B`.*keep it in "shared" memory'):
+        baton.build(s, [A, C], "opencl")
+
+
 def test_an_open_length_bound_to_threads(device):
     n = te.var("n")
     A = te.placeholder((n,), name="A")

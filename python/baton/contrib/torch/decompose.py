@@ -77,7 +77,7 @@ def _linear_cross_entropy(x, matrix, target, bias, weight, reduction, ignored, s
     given = [x.new_empty((0, 0), dtype=own), x.new_empty((0, 0), dtype=own), x.new_empty((0,), dtype=own)]
     if any(grads):
         if smoothing:
-            raise NotImplementedError("derivatives of smoothed labels")
+            return NotImplemented  # of smoothed labels: the operator stays whole, and has no rule
         counts = target != ignored
         place = torch.where(counts, target, 0)
         share = counts.to(kind) if weight is None else torch.where(counts, weight[place], 0)

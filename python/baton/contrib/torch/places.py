@@ -17,7 +17,7 @@ _HERE = os.path.dirname(__file__) + os.sep
 def place_of(node) -> tuple[str, str]:
     """(the user's file and line, the path of the module) of a node, as far as they are known."""
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    # A layer of PyTorch's own was called by the user's line; code that PyTorch made up is in no file, and what restates a graph is no line of its.
+    # A layer of PyTorch's own was called by the user's line; code that PyTorch made up is in no file; frames of this package, which restates graphs, are left out.
     frames = [f for f in frames if not f[0].startswith((_TORCH, "<", _HERE))] or [f for f in frames if not f[0].startswith(_HERE)]
     line = f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
     stack = node.meta.get("nn_module_stack") or {}

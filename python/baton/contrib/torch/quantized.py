@@ -14,7 +14,7 @@ from torch.fx.graph_module import _assign_attr
 from ...error import UnsupportedError
 
 _Q = torch.ops.quantized_decomposed
-# Of quantised tensors: the integers that they hold. PyTorch's graphs have numbers for dtypes.
+# The integers that quantised tensors hold. PyTorch's graphs have numbers for dtypes.
 _INTEGERS = {torch.qint8: torch.int8, torch.quint8: torch.uint8, torch.qint32: torch.int32, 12: torch.int8, 13: torch.uint8, 14: torch.int32}
 
 
@@ -71,10 +71,10 @@ class Packed(torch.nn.Module):
         self.paths = {name: f"{prefix}.{name}" if prefix else name for name in self.names}
         for name, tensor in self.names.items():
             _assign_attr(tensor, owner, self.paths[name])
-        self.owner = [owner]  # in a list: it is no module of this one
+        self.owner = [owner]  # a list: the owner must not become a submodule
 
     def tensor(self, name):
-        """A buffer by its name; None where there is no such one."""
+        """Returns a buffer by its name, or None without one of that name."""
         return self.owner[0].get_buffer(self.paths[name]) if name in self.paths else None
 
     @property
@@ -96,7 +96,7 @@ RULES = {}
 
 
 def rule(*names):
-    """Registers what operators of PyTorch's library `quantized` compute of `Quantized` tensors and `Packed` weights."""
+    """Registers the computation of operators of PyTorch's library `quantized` on `Quantized` tensors and `Packed` weights."""
 
     def register(function):
         RULES.update({f"quantized.{name}": function for name in names})
@@ -295,7 +295,7 @@ def _mapped(value, function):
 
 
 def _aten(target, name, args, kwargs):
-    """What an operator that knows nothing of quantised tensors gives for such ones."""
+    """Returns the value of an operator of plain tensors for quantised ones: it moves integers, or computes with their numbers."""
     if name == "quantize_per_tensor":
         x, scale, zero_point, dtype = (*args, *kwargs.values())
         return quantize(x, scale, zero_point, _INTEGERS[dtype])

@@ -16,7 +16,7 @@ class _Realize(Walk):
         self._affine, self._floats = {}, {}
 
     def affine(self, expr):
-        """The numbers that an expression of integers stands for; None for floats."""
+        """Returns the real numbers of an expression of quantised integers; None for floats."""
         return self._affine.get(expr)
 
     def stands_for(self, expr, affine):
