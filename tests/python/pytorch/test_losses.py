@@ -28,3 +28,18 @@ def test_the_cross_entropy_of_a_last_layer(reduction, weighted):
         (out * torch.arange(1.0, 7.0) if out.ndim else out * 3).sum().backward()
         found.append((out.detach(), *(v.grad for v in given)))
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(not hasattr(torch.nn.functional, "linear_cross_entropy"), reason="this PyTorch has no linear_cross_entropy")
+def test_derivatives_of_smoothed_labels_stay_with_pytorch():
+    layer, target = torch.nn.Linear(8, 5), torch.randint(0, 5, (6,))
+    options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+
+    def loss(x):
+        return torch.nn.functional.linear_cross_entropy(x, layer.weight, target, linear_bias=layer.bias, label_smoothing=0.1, options=options)
+
+    x = torch.randn(6, 8, requires_grad=True)
+    (want,) = torch.autograd.grad(loss(x), x)
+    with pytest.warns(UserWarning, match="linear_cross_entropy"):
+        (got,) = torch.autograd.grad(torch.compile(loss, backend="baton")(x), x)
+    torch.testing.assert_close(got, want)
