@@ -15,6 +15,7 @@ import pytest
 import baton
 from baton import relay, te
 from baton.config import include_dir
+from baton.contrib.tar import untar
 from baton.driver.plugin import partition_for_plugin
 
 LIB = Path(baton.__file__).resolve().parent / "lib"
@@ -114,7 +115,7 @@ def linked(module, folder):
     module.export_library(folder / "m.tar")
     with tarfile.open(folder / "m.tar") as tar:
         code = next(n for n in tar.getnames() if n.startswith("code."))
-        tar.extractall(folder, filter="data")
+    untar(folder / "m.tar", folder)
     (folder / "main.c").write_text(MAIN)
     flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-rdynamic", f"-I{include_dir()}"]
     libraries = [f"-L{LIB}", "-Wl,--no-as-needed", "-lbaton_vm", "-lbaton_runtime", f"-Wl,-rpath,{LIB}", "-lm"]
@@ -202,8 +203,7 @@ def test_code_without_its_data_says_what_to_link(tmp_path):
     """The code's symbols alone: functions are found, a model is not."""
     lib = relay.build(dense(), "llvm")
     lib.export_library(tmp_path / "m.tar")
-    with tarfile.open(tmp_path / "m.tar") as tar:
-        tar.extractall(tmp_path, filter="data")
+    untar(tmp_path / "m.tar", tmp_path)
     (tmp_path / "main.c").write_text(MAIN)
     text = (tmp_path / "data.s").read_text()
     (tmp_path / "half.s").write_text(text.replace("baton_constants", "other_constants"))
