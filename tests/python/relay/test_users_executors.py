@@ -340,3 +340,18 @@ def test_what_an_executor_is_made_by():
     x = relay.var("x", shape=(2,))
     lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], x + x)), "llvm")
     assert lib.get_executor_config() == lib.get_graph_json()
+
+
+def test_functions_of_a_virtual_machine():
+    mod = tvm.parser.fromtext('#[version = "0.0.5"]\ndef @f1(%x: Tensor[(3), float32]) { %x + %x }\ndef @f2(%x: Tensor[(3), float32]) { %x * %x }')
+    machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(mod, "llvm"), tvm.cpu())
+    given = np.array([1, 2, 3], "float32")
+    assert machine.invoke("f1", given).numpy().tolist() == [2, 4, 6] and machine.invoke("f2", given).numpy().tolist() == [1, 4, 9]
+    assert "main" not in mod
+
+
+@pytest.mark.parametrize("kind", ["debug", "graph", "vm"])
+def test_a_tuple_as_an_argument(kind):
+    pair = relay.var("pair", relay.TupleType([relay.TensorType((1,)), relay.TensorType((2,))]))
+    run = relay.create_executor(kind, device=tvm.cpu(), target="llvm").evaluate(relay.Function([pair], relay.TupleGetItem(pair, 1)))
+    assert run((np.ones(1, "float32"), np.array([3, 4], "float32"))).numpy().tolist() == [3, 4]
