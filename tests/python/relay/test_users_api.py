@@ -8,7 +8,7 @@ import pytest
 
 import baton as tvm
 from baton import relay, tir
-from baton.relay.dataflow_pattern import is_tuple, wildcard
+from baton.relay.dataflow_pattern import wildcard
 
 
 def infer(expr):
@@ -148,11 +148,6 @@ def test_weights_that_are_transposed():
     body = relay.nn.dense(relay.nn.dense(x, relay.transpose(w, [1, 0])), v)
     assert relay.analysis.search_fc_transpose(body) == ["w"]
     assert relay.analysis.search_fc_transpose(relay.nn.dense(x, relay.transpose(relay.var("u", shape=(4, 3)), [0, 1]))) == []
-
-
-def test_any_tuple():
-    x = relay.var("x")
-    assert is_tuple().match(relay.Tuple([x, x])) and is_tuple(None).match(relay.Tuple([])) and not is_tuple([wildcard()]).match(relay.Tuple([x, x]))
 
 
 def test_modules_of_the_backend():

@@ -206,35 +206,6 @@ def test_if_text_expr():
     assert "if (True)" in str(relay.If(relay.const(True), relay.const(1), relay.const(2)))
 
 
-def test_pass_ctx_current_config():
-    @tvm.transform.module_pass(opt_level=0)
-    def p(m, c):
-        assert c.config["relay.fallback_device_type"] == 1
-        return m
-
-    with tvm.transform.PassContext(config={"relay.fallback_device_type": 1}):
-        p(IRModule())
-
-
-def test_function_pass_skips_extern():
-    seen = []
-
-    @relay.transform.function_pass(opt_level=0)
-    def p(f, m, c):
-        seen.append(f)
-        return f
-
-    m = IRModule.from_expr(relay.Function([x2()], relay.const(1)))
-    m["e"] = relay.Function([], relay.const(2)).with_attr("SkipOptimization", 1)
-    p(m)
-    assert len(seen) in (1, 2)
-
-
-def test_seq_nested():
-    s = tvm.transform.Sequential([tvm.transform.Sequential([transform.InferType()]), transform.FoldConstant()])
-    assert s(IRModule.from_expr(relay.const(1) + relay.const(1)))["main"].body.data.numpy() == 2
-
-
 def test_interp_errors():
     with pytest.raises((tvm.TVMError, ValueError, TypeError)):
         relay.create_executor("debug").evaluate(relay.Function([x2()], relay.var("q")))(np.zeros(2, "float32"))
@@ -266,36 +237,6 @@ def test_bind_params_errs():
     assert len(g.params) == 1
 
 
-def test_rewrite_repeatedly():
-    from baton.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
-
-    class C(DFPatternCallback):
-        def __init__(s):
-            super().__init__()
-            s.x = wildcard()
-            s.pattern = is_op("exp")(is_op("exp")(s.x))
-
-        def callback(s, pre, post, m):
-            return relay.exp(m[s.x][0])
-
-    x = x2()
-    e = relay.exp(relay.exp(relay.exp(relay.exp(x))))
-    assert str(rewrite(C(), e)).count("exp(") == 1
-
-
-def test_partition_multi_region():
-    from baton.relay.dataflow_pattern import is_op, wildcard
-
-    p = is_op("nn.relu")(is_op("add")(wildcard(), wildcard()))
-    x = x2()
-    y = relay.nn.relu(x + x)
-    e = relay.nn.relu(y + x)
-    r = p.partition(e)
-    fs = []
-    relay.analysis.post_order_visit(r, lambda n: fs.append(n) if isinstance(n, relay.Function) else None)
-    assert len(fs) == 2
-
-
 def test_dict_attrs_access():
     f = relay.Function([], relay.const(1)).with_attr("a", 1).with_attr("b", "s").with_attr("c", [1, 2])
     assert (
@@ -323,15 +264,6 @@ def test_ndarray_ops():
         and tvm.nd.array(a).numpy().sum() == 15
         and a.copyto(tvm.nd.empty((2, 3), "int64")).numpy().sum() == 15
     )
-
-
-def test_callback_traceback():
-    @relay.transform.function_pass(opt_level=0)
-    def p(f, m, c):
-        raise ZeroDivisionError("n5")
-
-    with pytest.raises((ZeroDivisionError, tvm.TVMError), match="n5"):
-        p(IRModule.from_expr(relay.const(1)))
 
 
 def test_expr_functor_memo():

@@ -2,7 +2,6 @@
 """Programs of the language's documentation: functions, closures, data types, text, passes, patterns, the virtual machine, other compilers."""
 
 import numpy as np
-import pytest
 
 import baton as tvm
 from baton import relay, te
@@ -180,51 +179,6 @@ def test_print_match():
 
 def test_print_op_in_tuple():
     assert str(relay.Function([], relay.op.get("add"))) is not None
-
-
-def test_doc_instrument_counter():
-    @tvm.instrument.pass_instrument
-    class C:
-        def __init__(self):
-            self.n = {}
-
-        def enter_pass_ctx(self):
-            self.n.clear()
-
-        def run_before_pass(self, mod, info):
-            self.n[info.name] = self.n.get(info.name, 0) + 1
-
-    c = C()
-    with tvm.transform.PassContext(opt_level=3, instruments=[c]):
-        relay.build(IRModule.from_expr(relay.nn.relu(relay.var("x", shape=(2,)))), "llvm")
-    assert c.n["FuseOps"] >= 1 and c.n["FoldConstant"] >= 1
-
-
-def test_doc_instrument_exceptions():
-    @tvm.instrument.pass_instrument
-    class Bad:
-        def __init__(self, where):
-            self.where = where
-
-        def enter_pass_ctx(self):
-            if self.where == "enter":
-                raise RuntimeError("Just a dummy error.")
-
-        def run_before_pass(self, m, i):
-            if self.where == "before":
-                raise RuntimeError("Just a dummy error.")
-
-        def should_run(self, m, i):
-            if self.where == "should":
-                raise RuntimeError("Just a dummy error.")
-            return True
-
-    for w in ("enter", "before", "should"):
-        with pytest.raises((tvm.error.TVMError, RuntimeError)) as e:
-            with tvm.transform.PassContext(instruments=[Bad(w)]):
-                transform.InferType()(IRModule.from_expr(relay.const(1)))
-        assert "Just a dummy error" in str(e.value)
-    assert len(tvm.transform.PassContext.current().instruments) == 0
 
 
 def test_doc_solver_identity():

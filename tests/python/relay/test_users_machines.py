@@ -292,54 +292,6 @@ def test_param_dict_api():
     assert load_param_dict(save_param_dict({"a": tvm.nd.array(np.zeros(1))}))["a"].shape == (1,)
 
 
-def test_opt_level_from_ctx():
-    got = []
-
-    @tvm.transform.module_pass(opt_level=0)
-    def p(m, c):
-        got.append((c.opt_level, list(c.disabled_pass)))
-        return m
-
-    with tvm.transform.PassContext(opt_level=4, disabled_pass=["X1"]):
-        p(IRModule())
-    assert got == [(4, ["X1"])]
-
-
-def test_disabled_custom():
-    ran = []
-
-    @tvm.transform.module_pass(opt_level=0, name="MyP5")
-    def p(m, c):
-        ran.append(1)
-        return m
-
-    with tvm.transform.PassContext(disabled_pass=["MyP5"]):
-        tvm.transform.Sequential([p])(IRModule())
-    assert not ran
-
-
-def test_sequential_name_info():
-    s = tvm.transform.Sequential([transform.FoldConstant()], opt_level=3, name="seq5", required=["InferType"])
-    assert (s.info.opt_level, s.info.name, list(s.info.required)) == (3, "seq5", ["InferType"])
-
-
-def test_required_runs():
-    ran = []
-
-    @tvm.instrument.pass_instrument
-    class Log:
-        def run_before_pass(s, m, i):
-            ran.append(i.name)
-
-    @tvm.transform.module_pass(opt_level=0, name="Q5", required=["InferType"])
-    def q(m, c):
-        return m
-
-    with tvm.transform.PassContext(instruments=[Log()]):
-        tvm.transform.Sequential([q])(IRModule.from_expr(relay.const(1)))
-    assert "InferType" in ran and ran.index("InferType") < ran.index("Q5")
-
-
 def test_parse_prelude_text():
     m = IRModule()
     relay.prelude.Prelude(m)
