@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text and values of literals as programs for Relay write and read them."""
+"""Text of programs, read and written: literals, operators, functions, types, attributes, metadata, spans; mistakes in it."""
 
 import json
 import pickle
@@ -16,6 +16,13 @@ V = '#[version = "0.0.5"]\n'
 
 def parse(text):
     return tvm.parser.parse_expr(V + text)
+
+
+def printed(expr):
+    """The text of an expression, which is read back to an equal one."""
+    text = expr.astext()
+    tvm.ir.assert_structural_equal(tvm.parser.parse_expr(text), expr, map_free_vars=True)
+    return text
 
 
 # ---- Literals and operators
@@ -38,6 +45,9 @@ def parse(text):
         ("1.5f64", 1.5, "float64"),
         ("2f16", 2, "float16"),
         ("1e3f", 1000, "float32"),
+        ("1i8", 1, "int8"),
+        ("1", 1, "int32"),
+        ("1f", 1, "float32"),
         ("True", True, "bool"),
         ("0.5", 0.5, "float32"),
     ],
@@ -65,6 +75,10 @@ def test_an_int_that_does_not_fit():
         ("1 == 2 == 3", "equal(equal(1, 2), 3)"),
         ("2 * -3", "multiply(2, -3)"),
         ("(1 + 2) * 3", "multiply(add(1, 2), 3)"),
+        ("1 * 2 + 3", "add(multiply(1, 2), 3)"),
+        ("1 < 2 + 3", "less(1, add(2, 3))"),
+        ("1 >= 2", "greater_equal(1, 2)"),
+        ("1 * 1 + 1 * 1", "add(multiply(1, 1), multiply(1, 1))"),
     ],
 )
 def test_precedence(text, same):
@@ -74,6 +88,107 @@ def test_precedence(text, same):
 def test_a_sign_of_an_expression():
     f = parse("fn (%x: int32) { --%x }")
     assert f.body.op.name == f.body.args[0].op.name == "negative"
+
+
+# ---- Forms of expressions: text, the node, what is read off it
+
+FORMS = {
+    "add": ("add(1, 2)", relay.Call, lambda e: e.op.name == "add" and len(e.args) == 2),
+    "a tuple": ("(1, 2.0f, True)", relay.Tuple, lambda e: [f.data.dtype for f in e.fields] == ["int32", "float32", "bool"]),
+    "a tuple of none": ("()", relay.Tuple, lambda e: len(e.fields) == 0),
+    "a tuple of one": ("(1,)", relay.Tuple, lambda e: len(e.fields) == 1),
+    "a field": ("(1, 2, 3).1", relay.TupleGetItem, lambda e: e.index == 1),
+    "a let": ("let %x: int32 = 1; let %y = %x; (%x, %y)", relay.Let, lambda e: e.body.body.fields[0] == e.var and e.body.value == e.var),
+    "a shared value": ("%0 = add(1, 2); %1 = multiply(%0, %0); %1", relay.Call, lambda e: e.args[0].same_as(e.args[1])),
+    "a global variable": ("@f", relay.GlobalVar, lambda e: e.name_hint == "f"),
+    "a function": ("fn (%x: int32, %y: float32) -> int32 { %x }", relay.Function, lambda e: e.ret_type == relay.scalar_type("int32") and e.body == e.params[0]),
+    "type parameters": ("fn<A>(%x: A) -> A { %x }", relay.Function, lambda e: e.ret_type == e.type_params[0] == e.params[0].type_annotation),
+    "a tensor of rank 0": ("fn (%x: Tensor[(), float32]) { %x }", relay.Function, lambda e: e.params[0].type_annotation == relay.TensorType(())),
+    "an unknown extent": ("fn (%x: Tensor[(?, 3), float32]) { %x }", relay.Function, lambda e: isinstance(e.params[0].type_annotation.shape[0], tir.Any)),
+    "types in types": ("fn (%x: (int32, (float32, bool)), %f: fn (int32) -> int32, %u: ()) -> () { () }", relay.Function,
+                       lambda e: [type(p.type_annotation).__name__ for p in e.params] == ["TupleType", "FuncType", "TupleType"]
+                       and isinstance(e.params[0].type_annotation.fields[1], relay.TupleType) and len(e.params[2].type_annotation.fields) == 0),
+    "a call of a variable": ("fn (%f: fn (int32) -> int32) { %f(1) }", relay.Function, lambda e: e.body.op == e.params[0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text, kind, holds", FORMS.values(), ids=FORMS)
+def test_forms(text, kind, holds):
+    found = tvm.parser.parse_expr(text)
+    assert isinstance(found, kind) and holds(found) and printed(found)
+
+
+x, c, y, f, g = relay.var("x", shape=(2,)), relay.var("c", shape=(), dtype="bool"), relay.var("y"), relay.var("f"), relay.GlobalVar("f")
+big = relay.const(10e10, dtype="float32")
+PRINTED = {
+    "a free variable": (relay.nn.relu(x), ["free_var %x: Tensor[(2), float32]", "nn.relu(%x)"]),
+    "a variable": (x, ["%x"]),
+    "a shared value": (relay.Function([x, y], relay.TupleGetItem(relay.Tuple([z := relay.add(x, big), z]), 0)), ["%0 = ", "fn (%x: Tensor[(2), float32], %y)"]),
+    "a call of a variable": (f(y), ["%f(%y)"]),
+    "a call of a global function": (g(relay.const(1)), ["@f(1"]),
+    "a let": (relay.Let(y, relay.const(1), y), ["let %y = 1;"]),
+    "no arguments": (relay.Function([], relay.Tuple([])), ["fn ()", "()"]),
+    "an operator": (relay.Function([], relay.op.get("add")), ["add"]),
+    "a branch": (relay.If(relay.const(True), relay.const(1), relay.const(2)), ["if (True)"]),
+    "a let of a branch": (relay.Function([c], relay.Let(y, relay.const(1.0), relay.If(c, y, y + y))), ["let %y", "if (%c) {", "} else {"]),
+    "attributes": (relay.concatenate([x, x], axis=0), ["concatenate(%0)", "(%x, %x)"]),
+    "attributes of a split": (relay.split(relay.concatenate([x, x], 0), 2).astuple(), ["split(", "indices_or_sections=2", "%x: Tensor[(2), float32]"]),
+    "an unknown extent": (relay.Function([v := relay.var("x", shape=(relay.Any(), 4))], v), ["%x: Tensor[(?, 4), float32]"]),
+    **{f"the number {v}": (relay.const(v, "float32"), []) for v in (1e-5, 1e20, -0.5, float("inf"))},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expr, parts", PRINTED.values(), ids=PRINTED)
+def test_printed(expr, parts):
+    text = printed(expr)
+    assert all(part in text for part in parts), text
+    assert all(part in str(expr) and part in repr(expr) for part in parts)
+
+
+def test_attributes_in_text():
+    params = "%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32]"
+    mod = tvm.parser.parse(V + f"def @main({params}) {{ nn.conv2d(%x, %w, strides=[2, 2], padding=[1, 1, 1, 1], channels=4, kernel_size=[3, 3]) }}")
+    attrs = mod["main"].body.attrs
+    assert (list(attrs.strides), list(attrs.padding), attrs.channels, attrs.data_layout) == ([2, 2], [1, 1, 1, 1], 4, "NCHW")
+    text = relay.transform.InferType()(mod).astext()
+    assert all(part in text for part in ("strides=[2, 2]", "padding=[1, 1, 1, 1]", "channels=4", "kernel_size=[3, 3]")) and "dilation" not in text
+
+
+def test_attributes_and_comments_of_functions():
+    mod = tvm.parser.parse(V + '// c\n/* a /* nested */ b */\ndef @main(%x: int32, Primitive=1, Compiler="ext") -> int32 { /* x */ 1 // y\n }')
+    attrs = mod["main"].attrs
+    assert (attrs["Compiler"], attrs["Primitive"], attrs.Primitive, mod["main"].body.data.numpy()) == ("ext", 1, 1, 1)
+
+
+def test_metadata():
+    values = np.random.default_rng(0).random((2, 3), "float32")
+    mod = tvm.IRModule.from_expr(relay.Function([], relay.add(c := relay.const(values), c)))
+    assert "meta[relay.Constant][0]" in mod.astext(show_meta_data=True)
+    for read in (tvm.parser.parse, tvm.parser.fromtext):
+        for text in (mod.astext(), V + mod.astext()):
+            tvm.ir.assert_structural_equal(read(text), mod)
+    table = {"relay.Constant": [relay.const(values)]}
+    found = tvm.parser.parse(V + "def @main(%x: Tensor[(2, 3), float32]) { add(%x, meta[relay.Constant][0]) }", "from_string", None, table)
+    assert (found["main"].body.args[1].data.numpy() == values).all()
+
+
+MISTAKES = {
+    "a function twice": (tvm.error.DiagnosticError, "def @a() { 1 }\ndef @a() { 2 }", "@a"),
+    "a constructor twice": ((tvm.error.DiagnosticError, tvm.TVMError), "type A { X, X }\ndef @m() { () }", "X"),
+    "an unknown attribute": (tvm.TVMError, "def @m(%x: Tensor[(2), float32]) { nn.softmax(%x, foo=1) }", "foo"),
+    "an unknown variable": (tvm.error.DiagnosticError, "def @main(%x: Tensor[(2), float32]) { nn.relu(%zz) }", "zz"),
+}
+
+
+@pytest.mark.parametrize("error, text, word", MISTAKES.values(), ids=MISTAKES)
+def test_mistakes(error, text, word):
+    with pytest.raises(error, match=word):
+        relay.transform.InferType()(tvm.parser.parse(V + text))
+
+
+def test_another_version():
+    with pytest.raises(tvm.error.DiagnosticError):
+        tvm.parser.parse('#[version = "9.9.9"]\ndef @m() { 1 }')
 
 
 # ---- Attributes of calls of functions
@@ -170,6 +285,8 @@ def test_attributes_that_text_says_in_any_case():
 def test_names_of_spans():
     mod = tvm.parser.parse(V + "def @main(%x: Tensor[(2), float32]) {\n  nn.relu(%x)\n}", "net.relay")
     span = mod["main"].body.span
+    inner = tvm.parser.parse(V + "def @main(%x: Tensor[(2), float32]) { nn.relu(exp(%x)) }")["main"].body
+    assert inner.span.line == inner.args[0].span.line == 2
     assert (span.source_name.name, span.line, span.end_line, span.column) == ("net.relay", 3, 3, 3) and span.source_name == relay.SourceName("net.relay")
     assert tvm.parser.parse(V + "def @main() { 1 }")["main"].body.span.source_name.name == "from_string"
     again = relay.transform.AnnotateSpans()(tvm.IRModule.from_expr(relay.nn.relu(relay.var("x", shape=(2,)))))
