@@ -50,6 +50,11 @@ def program(params, body):
     return tvm.parser.parse_expr(_types(f"fn ({listed}) {{ {body} }}"))
 
 
+def variables(params):
+    """Variables said as in `program`."""
+    return list(program(params, "()").params)
+
+
 def _types(text):
     def type_of(found):
         extents = "".join(e + ", " for e in found[1].split(",") if e)

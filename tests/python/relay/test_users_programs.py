@@ -158,42 +158,6 @@ def _model():
 # ---- Targets
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "cuda",
-        "cuda -arch=sm_70 -max_num_threads=1024",
-        "rocm",
-        "vulkan",
-        "metal",
-        "nvptx",
-        "hexagon",
-        "webgpu",
-        "llvm -keys=arm_cpu -device=arm_cpu -mtriple=aarch64-linux-gnu -mattr=+neon",
-        "llvm -libs=cblas",
-        "c",
-        "opencl",
-    ],
-)
-def test_targets_that_programs_name(text):
-    target = tvm.target.Target(text)
-    assert tvm.target.Target(str(target)) == target and str(target).split()[0] == text.split()[0]
-    assert tvm.target.Target(target.export()) == target
-    with target:
-        assert tvm.target.Target.current() == target
-
-
-def test_what_a_target_says():
-    target = tvm.target.Target("cuda -arch=sm_70")
-    assert list(target.keys) == ["cuda", "gpu"] and target.attrs["arch"] == "sm_70" and target.device_type == 2
-    assert list(tvm.target.Target("llvm -keys=arm_cpu,cpu").keys) == ["arm_cpu", "cpu"] and list(tvm.target.Target("llvm").keys) == ["cpu"]
-    assert tvm.target.Target('{"kind": "llvm", "mcpu": "skylake"}').mcpu == "skylake"
-    with pytest.raises(tvm.error.UnsupportedError, match="no code is made for the target `metal`"):
-        relay.build(_model(), target="metal")
-    with pytest.raises(ValueError, match="unknown target kind"):
-        tvm.target.Target("lvm")
-
-
 # ---- Folders, names
 
 
