@@ -28,7 +28,12 @@ VAR = [node("relay.Var", _checked_type_="0", span="0", type_annotation="0", vid=
        node("relay.TensorType", dtype="float32", shape="4", span="0"), SHAPE, integer(16), integer(8)]  # fmt: skip
 FUNC = [node("relay.FuncType", arg_types="2", ret_type="3", span="0", type_constraints="6", type_params="5"), ARRAY,
         node("relay.TupleType", fields="4", span="0"), ARRAY, ARRAY, ARRAY]  # fmt: skip
-MAP = [{"type_key": "StrMap", "keys": ["z", "x"], "data": [2, 3]}, integer(2), node("Max", a="4", b="2", dtype="int32"), node("Variable", dtype="int32", name="x")]
+MAP = [
+    {"type_key": "StrMap", "keys": ["z", "x"], "data": [2, 3]},
+    integer(2),
+    node("Max", a="4", b="2", dtype="int32"),
+    node("Variable", dtype="int32", name="x"),
+]
 FILES = {
     "a variable of types": ([node("relay.TypeVar", kind="0", span="0", var="2"), NAME], tvm.ir.TypeVar, lambda t: t.name_hint == "in0"),
     "a global variable of types": ([node("relay.GlobalTypeVar", kind="0", span="0", var="2"), NAME], tvm.ir.GlobalTypeVar, lambda t: t.name_hint == "in0"),

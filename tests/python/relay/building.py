@@ -34,7 +34,7 @@ def optimized(expr, *passes):
     return expr
 
 
-def same(got, wanted):
+def assert_same(got, wanted):
     """Asserts that two expressions are equal, up to names of variables, once both have types."""
     tvm.ir.assert_structural_equal(typed(got), typed(wanted), map_free_vars=True)
 

@@ -44,7 +44,9 @@ def check(model, **given):
 
 def test_a_factory(tmp_path):
     lib = built()
-    assert lib.libmod_name == "default" and str(lib.target) and lib.ir_mod is not None and lib.module is not None and isinstance(lib.get_lib().get_source(), str)
+    assert (
+        lib.libmod_name == "default" and str(lib.target) and lib.ir_mod is not None and lib.module is not None and isinstance(lib.get_lib().get_source(), str)
+    )
     assert lib.get_executor_config() == lib.get_graph_json() == lib.graph_json and isinstance(lib.get_params(), dict) and lib.lib.same_as(lib.get_lib())
     assert [lib.function_metadata[k] is not None for k in lib.function_metadata] == [True] * len(lib.function_metadata)
     assert isinstance(lib, relay.backend.executor_factory.GraphExecutorFactoryModule)
@@ -174,7 +176,9 @@ def test_results(params, body, shapes):
 
 
 def test_a_program_without_inputs():
-    model = graph_executor.GraphModule(relay.build(tvm.IRModule.from_expr(relay.Function([], relay.const(np.ones(2, "float32")))), "llvm")["default"](tvm.cpu()))
+    model = graph_executor.GraphModule(
+        relay.build(tvm.IRModule.from_expr(relay.Function([], relay.const(np.ones(2, "float32")))), "llvm")["default"](tvm.cpu())
+    )
     model.run()
     assert (model.get_output(0).numpy() == 1).all()
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that a program registers: type, computation, schedule, strategy by target, gradient, layouts; shapes and norms of built-in ones."""
 
+import itertools
+
 import numpy as np
 import pytest
 from building import evaluated, function, names, optimized, program, tensor, typed, var
 
 import baton as tvm
+import baton.topi.testing
 from baton import relay, te, tir, topi
 from baton.relay import transform
 from baton.relay.testing import TempOpAttr
@@ -201,3 +204,131 @@ def test_norm(name):
 
 def test_l2_normalize_is_simplified():
     assert "nn.l2_normalize" not in names(optimized(function(nn.l2_normalize(X, 0.001, [1])), transform.SimplifyInference()))
+
+
+_numbers = itertools.count()
+
+
+def f32(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype("float32")
+
+
+def evaluate(expr, *values, kind="vm"):
+    func = expr if isinstance(expr, relay.Function) else relay.Function(relay.analysis.free_vars(expr), expr)
+    return relay.create_executor(kind, device=tvm.cpu(), target="llvm").evaluate(func)(*values)
+
+
+def own(rank=1):
+    op = relay.op.op.register(f"users.rest{next(_numbers)}", "An operator of this test.")
+    op.set_num_inputs(rank)
+    for i in range(rank):
+        op.add_argument(f"x{i}", "Tensor", "")
+    op.add_type_rel("Identity")
+    return op
+
+
+def injective(outs):
+    return topi.generic.schedule_injective(outs)
+
+
+def test_a_strategy_under_a_condition():
+    op, x = own(), relay.var("x", shape=(3,))
+
+    def strategy(attrs, inputs, out_type, target):
+        made = relay.op.OpStrategy()
+        made.add_implementation(lambda a, i, o: [topi.exp(i[0])], None, name="any")
+        with te.SpecializedCondition(inputs[0].shape[0] > 16):
+            made.add_implementation(lambda a, i, o: [topi.tanh(i[0])], None, name="large", plevel=20)
+        assert [s.condition is None for s in made.specializations] == [True, False]
+        return made
+
+    relay.op.register_strategy(op.name)(strategy)
+    np.testing.assert_allclose(evaluate(relay.Call(op, [x]), f32(3)).numpy(), np.exp(f32(3)), rtol=1e-5)
+    large = relay.var("x", shape=(32,))
+    np.testing.assert_allclose(evaluate(relay.Call(op, [large]), f32(32)).numpy(), np.tanh(f32(32)), rtol=1e-5)
+    with pytest.raises(ValueError, match="has a strategy of level 10"):
+        relay.op.register_strategy(op.name, strategy)
+    relay.op.register_strategy(op.name, strategy, level=11)
+
+
+def test_a_schedule_of_a_program_s_operator_is_taken():
+    op = own()
+    relay.op.register_compute(op.name, lambda attrs, inputs, out_type: [topi.exp(inputs[0])])
+    relay.op.register_schedule(op.name, lambda attrs, outs, target: injective(outs))
+    np.testing.assert_allclose(evaluate(relay.Call(op, [relay.var("x", shape=(3,))]), f32(3)).numpy(), np.exp(f32(3)), rtol=1e-5)
+
+
+def test_the_implementation_of_a_built_in_operator():
+    data, weight = te.placeholder((2, 4), name="d"), te.placeholder((3, 4), name="w")
+    attrs = relay.nn.dense(relay.var("d"), relay.var("w")).attrs
+    found, outs = relay.backend.compile_engine.select_implementation(
+        relay.op.get("nn.dense"), attrs, [data, weight], relay.TensorType((2, 3)), tvm.target.Target("llvm")
+    )
+    assert found.name == "nn.dense.generic" and [int(d) for d in outs[0].shape] == [2, 3]
+
+
+def test_an_operator_of_a_program():
+    op = relay.op.op.register("users.twice", "x + x")
+    assert op == relay.op.get("users.twice") and op.description == "x + x"
+    op.set_num_inputs(1)
+    op.add_argument("x", "Tensor", "What is doubled.")
+    op.set_support_level(3)
+    op.add_type_rel("Identity")
+    relay.op.op.register_pattern("users.twice", relay.op.OpPattern.ELEMWISE)
+    x = relay.var("x", shape=(2,))
+    assert typed(relay.Call(op, [x])).checked_type == x.type_annotation and typed(op(x)).checked_type == x.type_annotation
+    assert (op.num_inputs, op.support_level, op.arguments[0].name) == (1, 3, "x") and op.get_attr("TOpPattern") == 0
+    with pytest.raises(tvm.TVMError, match="takes 1 argument"):
+        typed(op(x, x))
+    with pytest.raises(ValueError, match="already"):
+        relay.op.op.register("users.twice")
+    with pytest.raises(ValueError, match="built in"):
+        relay.op.get("add").set_num_inputs(3)
+    # A pass makes something of it that runs.
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(op(x)))
+    with relay.testing.TempOpAttr("users.twice", "FTVMLegalize", lambda attrs, inputs, types: inputs[0] + inputs[0]):
+        mod = relay.transform.Legalize()(mod)
+    assert relay.create_executor("graph", mod=mod).evaluate()(np.ones(2, "float32")).numpy().tolist() == [2, 2]
+
+
+def test_an_operator_with_a_relation_of_its_own():
+    op = relay.op.op.register("users.rows")
+    op.add_type_rel("Rows", lambda args, attrs: relay.TensorType([args[0].shape[0]], "int32"))
+    assert typed(op(relay.var("x", shape=(4, 5)))).checked_type == relay.TensorType((4,), "int32")
+    wrong = relay.op.op.register("users.wrong")
+    wrong.add_type_rel("Wrong", lambda args, attrs: 3)
+    with pytest.raises(tvm.TVMError):
+        typed(wrong(relay.var("x", shape=(4, 5))))
+    none = relay.op.op.register("users.none")
+    with pytest.raises(tvm.TVMError, match="without a type relation"):
+        typed(none(relay.var("x", shape=(4, 5))))
+    with pytest.raises(ValueError, match="there are Identity, Broadcast"):
+        none.add_type_rel("Identities")
+
+
+@pytest.mark.parametrize("kind", ["graph", "vm", "debug"])
+def test_a_strategy_on_each_executor(kind):
+    op, x = own(), relay.var("x", shape=(3,))
+
+    @tvm.target.override_native_generic_func(f"strategy_of_{op.name}")
+    def strategy(attrs, inputs, out_type, target):
+        made = relay.op.OpStrategy()
+        made.add_implementation(lambda a, i, o: [topi.exp(i[0])], relay.op.strategy.wrap_topi_schedule(injective), name="generic")
+        return made
+
+    @strategy.register(["cpu"])
+    def on_cpu(attrs, inputs, out_type, target):
+        made = relay.op.OpStrategy()
+        wrapped = relay.op.strategy.wrap_topi_compute(topi.tanh)
+        made.add_implementation(wrapped, relay.op.strategy.wrap_topi_schedule(injective), name="plain", plevel=5)
+        made.add_implementation(lambda a, i, o: [topi.nn.relu(i[0])], relay.op.strategy.naive_schedule, name="better", plevel=15)
+        return made
+
+    relay.op.register_strategy(op.name, strategy)
+    data = f32(3)
+    assert (evaluate(relay.Call(op, [x]), data, kind=kind).numpy() == data.clip(0)).all()
+    tensor = te.placeholder((3,), name="t")
+    found, outs = relay.backend.compile_engine.select_implementation(op, None, [tensor], relay.TensorType((3,)), tvm.target.Target("llvm"))
+    assert found.name == "better" and found.plevel == 15 and len(outs) == 1
+    assert found.schedule(None, outs, tvm.target.Target("llvm")) is not None
+    assert len(relay.backend.compile_engine.get_valid_implementations(op, None, [tensor], relay.TensorType((3,)), tvm.target.Target("llvm"))) == 2

@@ -2,7 +2,7 @@
 """Contexts, instruments, pipelines and passes in Python, as programs of Relay 0.8 use them."""
 
 import pytest
-from building import calls, names, parsed, program, same
+from building import assert_same, calls, names, parsed, program
 
 import baton as tvm
 from baton import relay
@@ -315,8 +315,8 @@ def test_a_function_pass():
         return relay.Function(func.params, relay.negative(func.body), None, func.type_params, func.attrs)
 
     assert isinstance(negates, t.FunctionPass) and (negates.info.name, negates.info.opt_level, len(negates.info.required)) == ("negates", 1, 0)
-    same(negates(module())["main"], program("x[2]", "negative(exp(%x))"))
-    same(t.function_pass(lambda func, mod, ctx: func, opt_level=0, name="keeps")(module())["main"], program("x[2]", "exp(%x)"))
+    assert_same(negates(module())["main"], program("x[2]", "negative(exp(%x))"))
+    assert_same(t.function_pass(lambda func, mod, ctx: func, opt_level=0, name="keeps")(module())["main"], program("x[2]", "exp(%x)"))
 
 
 class Gives:
@@ -333,7 +333,7 @@ def test_a_function_pass_of_a_class(decorated):
     make = t.function_pass(opt_level=1)(Gives) if decorated else t.function_pass(Gives, opt_level=1, name="Named")
     made = make(new=new)
     assert isinstance(made, t.FunctionPass) and made.info.name == ("Gives" if decorated else "Named") and made.new.same_as(new)
-    same(made(module())["main"], new)
+    assert_same(made(module())["main"], new)
 
 
 def test_a_function_pass_that_rewrites():
@@ -346,7 +346,7 @@ def test_a_function_pass_that_rewrites():
             call = super().visit_call(call)
             return relay.log(*call.args) if call.op == relay.op.get("exp") else call
 
-    same(Log()(module())["main"], program("x[2]", "log(%x)"))
+    assert_same(Log()(module())["main"], program("x[2]", "log(%x)"))
 
     @t.function_pass(opt_level=1)
     class Times:

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from building import calls, evaluated, function, kernels, names, optimized, parsed, program, same, typed, var, visited
+from building import assert_same, calls, evaluated, function, kernels, names, optimized, parsed, program, typed, var, visited
 
 import baton as tvm
 from baton import relay
@@ -20,7 +20,7 @@ def row(name, params, body, passes, want):
 def check(params, body, passes, want):
     got = optimized(program(params, body), *passes)
     if isinstance(want, str):
-        same(got, program(params, want))
+        assert_same(got, program(params, want))
     elif isinstance(want, int):
         assert len(kernels(got)) == want
     else:
@@ -171,7 +171,7 @@ def test_fold_constant():
     values = np.array([1, 2, 3], "float32")
     x, c = var(1, 2, 3), relay.const(values)
     sum_of = relay.add(relay.add(x, relay.multiply(relay.add(c, c), relay.const(2.0))), c)
-    same(optimized(relay.Function([x], sum_of), t.FoldConstant()), relay.Function([x], relay.add(relay.add(x, relay.const(values * 4)), c)))
+    assert_same(optimized(relay.Function([x], sum_of), t.FoldConstant()), relay.Function([x], relay.add(relay.add(x, relay.const(values * 4)), c)))
 
 
 FOLDED = {
@@ -234,7 +234,7 @@ def test_simplify_inference():
         shift = relay.add(relay.multiply(relay.negative(mean), scale), beta)
         scale, shift = (relay.expand_dims(v, axis=1, num_newaxis=2) for v in (scale, shift))
         after = (after + one) * scale + shift
-    same(optimized(before, t.SimplifyInference()), after)
+    assert_same(optimized(before, t.SimplifyInference()), after)
 
 
 def test_a_network_after_the_usual_passes():
@@ -284,9 +284,9 @@ def test_convert_layout():
     for wanted in (["NCHW", "default"], ["NCHW", "OIHW"]):
         x, w = var(1, 8, 8, 16), var(3, 3, 16, 16, name="w")
         y = relay.nn.relu(relay.nn.conv2d(turned(x, "NHWC", "NCHW"), turned(w, "HWIO", "OIHW"), channels=16, kernel_size=(3, 3), padding=(1, 1)))
-        same(optimized(conv_relu("NHWC"), t.ConvertLayout({"nn.conv2d": wanted})), relay.Function([x, w], turned(y, "NCHW", "NHWC")))
+        assert_same(optimized(conv_relu("NHWC"), t.ConvertLayout({"nn.conv2d": wanted})), relay.Function([x, w], turned(y, "NCHW", "NHWC")))
     relu = function(relay.nn.relu(var(1, 64, 56, 56)))
-    same(optimized(relu, t.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})), relu)
+    assert_same(optimized(relu, t.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})), relu)
     with pytest.raises((TypeError, ValueError, tvm.TVMError)):
         t.ConvertLayout("NCHW")(tvm.IRModule.from_expr(relu))
 
@@ -325,7 +325,7 @@ def test_alter_op_layout():
         found = optimized(conv_relu(), t.AlterOpLayout())
     x, w = var(1, 16, 8, 8), var(16, 16, 3, 3, name="w")
     y = relay.nn.conv2d(turned(x, "NCHW", "NCHW16c"), w, channels=16, kernel_size=(3, 3), padding=(1, 1), data_layout="NCHW16c")
-    same(found, relay.Function([x, w], turned(relay.nn.relu(y), "NCHW16c", "NCHW")))
+    assert_same(found, relay.Function([x, w], turned(relay.nn.relu(y), "NCHW16c", "NCHW")))
     assert seen == [(16, 16)]
 
 
@@ -347,7 +347,7 @@ def test_alter_op_layout_that_declines(name, make):
     asked = []
     program_of = function(make(var(1, 16, 8, 8)))
     with TempOpAttr(name, "FTVMAlterOpLayout", lambda attrs, inputs, tinfos, out_type: asked.append(attrs)):
-        same(optimized(program_of, t.AlterOpLayout()), program_of)
+        assert_same(optimized(program_of, t.AlterOpLayout()), program_of)
     assert len(asked) == 1
 
 
@@ -360,7 +360,7 @@ def test_legalize():
         found = optimized(conv_relu(), t.Legalize())
     x, w = var(1, 16, 8, 8), var(16, 16, 3, 3, name="w")
     y = relay.nn.conv2d(x, relay.multiply(w, relay.const(2.0)), channels=16, kernel_size=(3, 3), padding=(1, 1))
-    same(found, relay.Function([x, w], relay.nn.relu(y)))
+    assert_same(found, relay.Function([x, w], relay.nn.relu(y)))
 
 
 @pytest.mark.parametrize("key", ["FTVMLegalize", "FTVMFoo"])
@@ -640,7 +640,7 @@ def test_a_mutator_rewrites_all_calls():
             call = super().visit_call(call)
             return relay.Call(relay.op.get("log"), call.args) if call.op == relay.op.get("exp") else call
 
-    same(Log().visit(program("x[2]", "exp(exp(%x))")), program("x[2]", "log(log(%x))"))
+    assert_same(Log().visit(program("x[2]", "exp(exp(%x))")), program("x[2]", "log(log(%x))"))
 
 
 # ---- Continuations, features, weights

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from building import kernels, names, program, same, var, visited
+from building import assert_same, kernels, names, program, var, visited
 
 import baton as tvm
 from baton import relay
@@ -289,4 +289,4 @@ def test_composites_become_a_function_of_a_compiler():
     (name,) = [v.name_hint for v in mod.get_global_vars() if v.name_hint != "main"]
     assert mod[name].attrs["Compiler"] == "a" and mod[name].body.op.attrs["Composite"] == "a.conv"
     assert len(kernels(mod[name])) == 1
-    same(mod["main"].body.args[0], program("x[1,3,8,8]", "%x").body)
+    assert_same(mod["main"].body.args[0], program("x[1,3,8,8]", "%x").body)

@@ -78,7 +78,9 @@ def test_random_numbers_by_a_key():
         typed(relay.random.threefry_generate(const(np.zeros(3, "uint64")), (4,)))
 
 
-@pytest.mark.parametrize("options", [{"skip_conv_layers": [], "global_scale": 8.0}, {"skip_conv_layers": [], "calibrate_mode": "kl_divergence", "weight_scale": "max"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"skip_conv_layers": [], "global_scale": 8.0}, {"skip_conv_layers": [], "calibrate_mode": "kl_divergence", "weight_scale": "max"}], ids=str
+)
 def test_automatic_quantization(options):
     data, w = var(1, 16, 8, 8, name="data"), var(16, 16, 3, 3, name="w")
     mod = tvm.IRModule.from_expr(function(relay.nn.relu(relay.nn.conv2d(data, w, kernel_size=(3, 3), padding=(1, 1), channels=16))))

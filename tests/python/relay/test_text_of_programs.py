@@ -341,3 +341,50 @@ def test_such_an_int_is_one_of_python():
     assert json.dumps({"a": three}) == '{"a": 3}' and type(pickle.loads(pickle.dumps(three))) is int and np.zeros(three).shape == (3,)
     assert type(three + 1) is int and tvm.runtime.convert([5000])[0].value == 5000 and -three == -3
     assert relay.reshape(relay.var("x", shape=(three,)), [three]).attrs.newshape == [3] and tir.IntImm("int32", three) == 3
+
+
+TEXTS = {
+    "width of an int": ("nn.softmax(%x, axis=-1i64)", "nn.softmax(%x, axis=-1)"),
+    "widths in a list": ("reshape(%x, newshape=[3i64, 1i32])", "reshape(%x, newshape=[3, 1])"),
+    "widths in lists": ("nn.pad(%x, 0f, pad_width=[[0i64, 1i64], [1, 0]])", "nn.pad(%x, 0f, pad_width=[[0, 1], [1, 0]])"),
+}
+
+
+@pytest.mark.parametrize(("text", "same"), TEXTS.values(), ids=TEXTS)
+def test_text_is_the_same_as(text, same):
+    both = [tvm.parser.parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(1, 3), float32]) {{ {t} }}') for t in (text, same)]
+    tvm.ir.assert_structural_equal(*both)
+
+
+@pytest.mark.parametrize("name", ["conv1.weight", "layer1.0.bn2.bias", "a.b.c", "features.12.w_0", "x.y1"])
+def test_names_with_points(name):
+    text = f'#[version = "0.0.5"]\ndef @main(%{name}: (int32, int32)) -> int32 {{ add(%{name}.0, %{name}.1) }}'
+    mod = tvm.parser.parse(text)
+    assert mod["main"].params[0].name_hint == name and isinstance(mod["main"].body.args[1], relay.TupleGetItem)
+    tvm.ir.assert_structural_equal(tvm.parser.parse(mod.astext()), mod)
+
+
+def test_points_that_are_no_part_of_a_name():
+    mod = tvm.parser.parse('#[version = "0.0.5"]\ndef @main(%x: ((int32, int32), int32)) -> int32 { %x.0.1 }')
+    assert mod["main"].params[0].name_hint == "x" and mod["main"].body.index == 1
+    with pytest.raises(tvm.error.DiagnosticError):
+        tvm.parser.parse('#[version = "0.0.5"]\ndef @main(%x: int32) -> int32 { %x. }')
+
+
+def test_source_names_are_equal_by_name():
+    span = relay.Span(relay.SourceName("model"), 1, 1, 2, 3)
+    back = tvm.ir.load_json(tvm.ir.save_json(span))
+    assert back.source_name == span.source_name and (back.line, back.column, back.end_column) == (1, 2, 3)
+    assert relay.SourceName("other") != span.source_name and len({back.source_name, span.source_name}) == 1
+
+
+def test_parse_with_a_table_and_a_module():
+    table = {"relay.Constant": [relay.const(2.0), relay.const(3)]}
+    mod = tvm.parser.parse('#[version = "0.0.5"]\ndef @main() { meta[relay.Constant][1] }', "x", None, table)
+    assert mod["main"].body.data.numpy() == 3
+    base = tvm.IRModule({"f": relay.Function([], relay.const(1))})
+    both = tvm.parser.parse('#[version = "0.0.5"]\ndef @main() { @f() }', "x", init_module=base)
+    assert {v.name_hint for v in both.get_global_vars()} == {"f", "main"} and "main" not in base
+    assert relay.create_executor("debug", mod=both).evaluate()().numpy() == 1
+    with pytest.raises(ValueError, match="metadata of its own"):
+        tvm.parser.parse(tvm.IRModule.from_expr(relay.const(np.zeros((9, 9)))).astext(), "x", None, table)

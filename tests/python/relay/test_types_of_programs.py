@@ -153,7 +153,9 @@ def test_nodes_of_types():
     assert (made.dtype, made.span, str(made)) == ("float32", None, "Tensor[(1, 2, 3), float32]")
     foo = TypeVar("foo", TypeKind.ShapeVar)
     func = FuncType([], tensor(1), [foo], [])
-    assert foo.kind == TypeKind.ShapeVar and func.type_params[0] == foo and list(func.type_constraints) == [] and str(func) == "fn [foo]() -> Tensor[(1), float32]"
+    assert (
+        foo.kind == TypeKind.ShapeVar and func.type_params[0] == foo and list(func.type_constraints) == [] and str(func) == "fn [foo]() -> Tensor[(1), float32]"
+    )
     relation = relay.TypeRelation(tvm.ir.EnvFunc.get("tvm.relay.type_relation.Broadcast"), [made, made], 1, tvm.ir.make_node("attrs.TestAttrs", name="attr"))
     assert relation.args[0] == made and relation.num_inputs == 1 and relation.attrs.name == "attr"
     for extent, text in ((te.var("n"), "%x: Tensor[(meta[tir.Var][0], 2), float32]"), (relay.Any(), "%x: Tensor[(?, 2), float32]")):

@@ -112,7 +112,11 @@ def test_a_mutator_that_changes_nothing(prelude):
     _, cons, nil = prelude.get_type("List")
     a, b = relay.var("a"), relay.var("b")
     first = relay.Clause(relay.PatternConstructor(cons, [relay.PatternVar(a), relay.PatternVar(b)]), b)
-    for e in (relay.Match(nil(), [first, relay.Clause(relay.PatternWildcard(), nil())]), relay.If(TRUE, relay.RefRead(R), relay.const(2)), relay.RefWrite(R, ONE)):
+    for e in (
+        relay.Match(nil(), [first, relay.Clause(relay.PatternWildcard(), nil())]),
+        relay.If(TRUE, relay.RefRead(R), relay.const(2)),
+        relay.RefWrite(R, ONE),
+    ):
         assert tvm.ir.structural_equal(ExprMutator().visit(e), e)
 
 

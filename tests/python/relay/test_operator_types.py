@@ -4,20 +4,13 @@ and the forms of arguments that the reference of operators names."""
 
 import numpy as np
 import pytest
+from building import tensor, var
 
 import baton as tvm
 from baton import relay, te, tir
 
 N, C, H, W, T, D = (te.size_var(name) for name in "nchwtd")
 WW, WH = te.size_var("ww"), te.size_var("wh")
-
-
-def var(*shape, dtype="float32", name="x"):
-    return relay.var(name, shape=shape, dtype=dtype)
-
-
-def tensor(*shape, dtype="float32"):
-    return relay.TensorType(shape, dtype)
 
 
 def parts(*types):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of 0.8 about passes, analyses and builders of TIR."""
+"""Passes, analyses and builders of TIR."""
 
 import numpy as np
 import pytest

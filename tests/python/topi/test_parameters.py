@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""topi by the names, orders and defaults of its parameters in Relay's time, and functions that are not Relay's own; compared with NumPy."""
+"""Names, orders and defaults of parameters of topi, and functions beyond Relay's own; compared with NumPy."""
 
 import inspect
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Analysis of integer expressions as programs of 0.8 use it."""
+"""Analysis of integer expressions: simplification, intervals, solutions."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of 0.8 about topi."""
+"""Computations of topi beside NumPy."""
 
 import numpy as np
 import pytest

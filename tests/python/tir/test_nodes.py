@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of 0.8 about nodes of TIR: variables and numbers are int32, as they were."""
+"""Nodes of TIR; variables and numbers of int32."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules of tensor expressions as programs of 0.8 write them."""
+"""Schedules of tensor expressions: loops, caches, reductions, intrinsics."""
 
 import numpy as np
 

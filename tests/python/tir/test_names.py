@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TIR under the names of Relay's API: functions of expressions, constructors, and classes that are there for `isinstance` alone."""
+"""Functions of expressions, constructors, and classes that are there for `isinstance` alone."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of 0.8 about tensors, objects, functions and modules below Relay."""
+"""Tensors, objects, functions and modules below Relay."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor expressions and loops as programs of 0.8 write them."""
+"""Tensor expressions, the loops that they become, and the values that those compute."""
 
 import numpy as np
 import pytest

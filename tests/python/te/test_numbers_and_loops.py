@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of 0.8 about numbers, loops and sizes of int32 below Relay, and passes over them."""
+"""Numbers, loops and sizes of int32 below Relay, and passes over them."""
 
 import numpy as np
 import pytest

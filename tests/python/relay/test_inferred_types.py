@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from building import tensor, typed, var
 
 import baton as tvm
 from baton import relay, te
@@ -10,19 +11,6 @@ from baton.relay import transform
 from baton.relay.prelude import Prelude
 
 INT = relay.scalar_type("int32")
-
-
-def tensor(*shape, dtype="float32"):
-    return relay.TensorType(shape, dtype)
-
-
-def var(*shape, name="x", dtype="float32"):
-    return relay.var(name, shape=shape, dtype=dtype)
-
-
-def infer(expr):
-    mod = transform.InferType()(tvm.IRModule.from_expr(expr))
-    return mod["main"] if isinstance(expr, relay.Function) else mod["main"].body
 
 
 def run(expr, *args, kind="debug"):
@@ -35,13 +23,13 @@ def run(expr, *args, kind="debug"):
 
 def test_parameters_get_annotations():
     x, y = relay.var("x"), relay.var("y")
-    func = infer(relay.Function([x], relay.Call(relay.Function([y], y + y), [x]), tensor(2, 3)))
+    func = typed(relay.Function([x], relay.Call(relay.Function([y], y + y), [x]), tensor(2, 3)))
     assert func.params[0].type_annotation == tensor(2, 3)
     assert func.body.op.params[0].type_annotation == tensor(2, 3)
     assert func.body.op.ret_type == tensor(2, 3)
     assert "%x: Tensor[(2, 3), float32]" in func.astext()
-    tvm.ir.assert_structural_equal(func, infer(func))
-    assert infer(func).same_as(func)
+    tvm.ir.assert_structural_equal(func, typed(func))
+    assert typed(func).same_as(func)
 
 
 def test_annotated_and_inferred_parameters_are_equal():
@@ -49,14 +37,14 @@ def test_annotated_and_inferred_parameters_are_equal():
         x = var(2, 3)
         return relay.Function([x], relay.Call(relay.Function([inner], inner + inner), [x]))
 
-    tvm.ir.assert_structural_equal(infer(program(relay.var("y"))), infer(program(var(2, 3, name="y"))))
+    tvm.ir.assert_structural_equal(typed(program(relay.var("y"))), typed(program(var(2, 3, name="y"))))
 
 
 def test_parameter_that_a_typed_part_uses():
     x, w = relay.var("x"), relay.var("w")
     inner = relay.Function([w], relay.nn.relu(w), tensor(4))
     transform.InferTypeLocal(inner)
-    func = infer(relay.Function([x], relay.Call(inner, [x])))
+    func = typed(relay.Function([x], relay.Call(inner, [x])))
     assert func.body.op.params[0].type_annotation == tensor(4)
     assert relay.analysis.free_vars(func) == []
     assert run(func, -np.ones(4, "float32")).tolist() == [0] * 4
@@ -79,7 +67,7 @@ def test_variables_of_lets_and_patterns():
 def test_written_and_inferred_types_of_lets_are_equal():
     def program(y):
         x = var(3)
-        return infer(relay.Function([x], relay.Let(y, x + x, y * y)))
+        return typed(relay.Function([x], relay.Let(y, x + x, y * y)))
 
     left, right, other = program(relay.var("y")), program(var(3, name="y")), program(relay.var("z"))
     tvm.ir.assert_structural_equal(left, right)
@@ -100,12 +88,12 @@ def test_type_arguments():
 
     t = relay.TypeVar("t")
     x, y, ident = relay.var("x", t), var(3, name="y"), relay.var("id")
-    func = infer(relay.Function([y], relay.Let(ident, relay.Function([x], x, t, [t]), ident(y))))
+    func = typed(relay.Function([y], relay.Let(ident, relay.Function([x], x, t, [t]), ident(y))))
     assert list(func.body.body.type_args) == [tensor(3)]
 
 
 def test_type_arguments_of_operators():
-    call = infer(relay.add(var(10, 10), var(1, 10, name="y")))
+    call = typed(relay.add(var(10, 10), var(1, 10, name="y")))
     assert [t.concrete_shape for t in call.type_args] == [(10, 10), (1, 10)]
 
     # A rewrite that copies them changes nothing.
@@ -113,7 +101,7 @@ def test_type_arguments_of_operators():
         def visit_call(self, call):
             return relay.Call(call.op, [self.visit(a) for a in call.args], call.attrs, call.type_args)
 
-    tvm.ir.assert_structural_equal(infer(Copy().visit(call)), call, map_free_vars=True)
+    tvm.ir.assert_structural_equal(typed(Copy().visit(call)), call, map_free_vars=True)
 
 
 def test_types_after_import():
@@ -172,21 +160,21 @@ def test_built_in_pass_that_changes_nothing_leaves_types():
 )
 def test_operand_has_the_type_of_the_result(make):
     x = relay.var("x")
-    func = infer(relay.Function([x], make(x), tensor(2)))
+    func = typed(relay.Function([x], make(x), tensor(2)))
     assert func.params[0].checked_type == tensor(2)
 
 
 def test_broadcast_operand_from_the_result():
     x, y = relay.var("x"), var(2, 3, name="y")
-    func = infer(relay.Function([x, y], x + y, tensor(2, 3)))
+    func = typed(relay.Function([x, y], x + y, tensor(2, 3)))
     assert func.params[0].checked_type == tensor(2, 3)
     x = relay.var("x")
-    func = infer(relay.Function([x, y], relay.less(y, x), tensor(2, 3, dtype="bool")))
+    func = typed(relay.Function([x, y], relay.less(y, x), tensor(2, 3, dtype="bool")))
     assert func.params[0].checked_type == tensor(2, 3)
     # What else decides comes first.
     x = relay.var("x")
     both = relay.Tuple([x + y, relay.Call(relay.Function([row := var(1, 3, name="row")], row), [x])])
-    func = infer(relay.Function([x, y], both, relay.TupleType([tensor(2, 3), tensor(1, 3)])))
+    func = typed(relay.Function([x, y], both, relay.TupleType([tensor(2, 3), tensor(1, 3)])))
     assert func.params[0].checked_type == tensor(1, 3)
 
 
@@ -200,14 +188,14 @@ def test_broadcast_operand_from_the_result():
     ],
 )
 def test_matmul_units(shape, flags, weight, out):
-    call = infer(relay.nn.matmul(var(*shape), relay.var("w"), units=16, **flags))
+    call = typed(relay.nn.matmul(var(*shape), relay.var("w"), units=16, **flags))
     assert call.args[1].checked_type == tensor(*weight)
     assert call.checked_type == tensor(*out)
 
 
 def test_depthwise_weights():
     conv = relay.nn.conv2d(var(1, 16, 8, 8), relay.var("w"), kernel_size=(3, 3), padding=(1, 1), channels=32, groups=16)
-    call = infer(conv)
+    call = typed(conv)
     assert call.args[1].checked_type == tensor(16, 2, 3, 3)
     assert call.checked_type == tensor(1, 32, 8, 8)
     rng = np.random.default_rng(0)
@@ -230,12 +218,12 @@ def test_minimum_and_maximum_of_bool():
     for kind in ("debug", "graph"):
         assert run(relay.max(var(2, 2, dtype="bool"), axis=1), data, kind=kind).tolist() == [True, False]
         assert run(relay.min(var(2, 2, dtype="bool"), axis=1), ~data, kind=kind).tolist() == [False, True]
-    assert infer(relay.max(var(2, 3, dtype="bool"), axis=1)).checked_type == tensor(2, dtype="bool")
+    assert typed(relay.max(var(2, 3, dtype="bool"), axis=1)).checked_type == tensor(2, dtype="bool")
 
 
 def test_resizing_open_extents():
     n, h = te.size_var("n"), te.size_var("h")
-    call = infer(relay.nn.upsampling(relay.var("x", tensor(n, 3, h, 8)), 2, 2))
+    call = typed(relay.nn.upsampling(relay.var("x", tensor(n, 3, h, 8)), 2, 2))
     assert call.checked_type.shape[0].same_as(n)
     assert tvm.ir.structural_equal(call.checked_type.shape[2], h * 2)
     assert call.checked_type.shape[3] == 16
@@ -262,7 +250,7 @@ def test_own_operator_without_attributes():
         op.set_attrs_type_key("DictAttrs")
         op.add_type_rel("Same", lambda types, attrs: types[0])
     op = relay.op.get(name)
-    assert infer(relay.Call(op, [var(2, 3)])).checked_type == tensor(2, 3)
-    assert infer(relay.Call(op, [var(2, 3)], tvm.ir.make_node("DictAttrs", a=1))).checked_type == tensor(2, 3)
+    assert typed(relay.Call(op, [var(2, 3)])).checked_type == tensor(2, 3)
+    assert typed(relay.Call(op, [var(2, 3)], tvm.ir.make_node("DictAttrs", a=1))).checked_type == tensor(2, 3)
     with pytest.raises(tvm.TVMError):
-        infer(relay.Call(op, [var(2, 3)], relay.nn.softmax(var(2)).attrs))
+        typed(relay.Call(op, [var(2, 3)], relay.nn.softmax(var(2)).attrs))

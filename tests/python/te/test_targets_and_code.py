@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of 0.8 about targets, helpers and what builds and loads code."""
+"""Targets, helpers, and code that is built, saved and loaded."""
 
 import numpy as np
 import pytest

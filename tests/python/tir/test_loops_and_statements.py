@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops by ir_builder, statements, expressions and passes over them, as programs of 0.8 write them."""
+"""Loops by ir_builder, statements, expressions and passes over them."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs do with modules of functions: statements and rows within schedules, object files, names, targets, rules of intrinsics."""
+"""Modules of functions: statements and rows within schedules, object files, names, targets, rules of intrinsics."""
 
 import shutil
 

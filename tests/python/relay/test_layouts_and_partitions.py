@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from building import function, var
 
 import baton as tvm
 from baton import relay, te
@@ -11,14 +12,6 @@ from baton.relay.dataflow_pattern import is_op, wildcard
 from baton.relay.testing import TempOpAttr, run_infer_type, run_opt_pass
 
 CONV = {"channels": 64, "kernel_size": (3, 3), "padding": (1, 1)}
-
-
-def var(*shape, name="x", dtype="float32"):
-    return relay.var(name, shape=shape, dtype=dtype)
-
-
-def function(body):
-    return relay.Function(analysis.free_vars(body), body)
 
 
 def image():

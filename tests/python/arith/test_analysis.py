@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of 0.8 about the analysis of integers; variables are int32, as they were."""
+"""Analysis of integers: bounds, sets, moduli, linear forms; variables of int32."""
 
 import pytest
 

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from building import function
 
 import baton as tvm
 from baton import relay
@@ -19,10 +20,6 @@ def var(name, *shape):
 
 def positive(*shape, seed=0):
     return relay.const((np.random.default_rng(seed).random(shape) + 0.1).astype("float32"))
-
-
-def function(body):
-    return relay.Function(relay.analysis.free_vars(body), body)
 
 
 def folded(body, one):

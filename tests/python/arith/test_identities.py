@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identities of integer arithmetic, in both widths that programs have: what `Analyzer.rewrite_simplify` makes of them."""
+"""Identities of integer arithmetic, in both widths: results of `Analyzer.rewrite_simplify`."""
 
 import random
 

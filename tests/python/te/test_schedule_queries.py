@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs ask of schedules, tensors and analyzers besides loops: groups, attributes of loops, pointers, errors."""
+"""Schedules, tensors and analyzers besides loops: groups, attributes of loops, pointers, errors."""
 
 import numpy as np
 import pytest
