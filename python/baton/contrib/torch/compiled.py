@@ -170,6 +170,9 @@ def compile_graph(graph, constants=None, options=None) -> CompiledGraph:
             outputs.append(_from_parts(next_result))
             next_result += 2
             continue
+        if index in program.again:
+            outputs.append(_from_model(program.again[index]))
+            continue
         if index in program.scalars:
             outputs.append(_from_scalar(next_result))
             next_result += 1
