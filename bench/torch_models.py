@@ -37,15 +37,18 @@ def tensors(value):
     return [v for v in pytree.tree_leaves(value) if isinstance(v, torch.Tensor)]
 
 
+def _bound(want):
+    """How far elements of a tensor may be: eager's own rounding grows with depth, and with the largest element."""
+    return 1e-4 * max(1.0, want.detach().abs().max().item()) if want.is_floating_point() and want.numel() else 0
+
+
 def close(got, want):
     """None, or how far results are from eager's."""
     if len(got) != len(want):
         return f"{len(got)} results, eager {len(want)}"
     for index, (a, b) in enumerate(zip(got, want, strict=True)):
-        # Eager's own rounding grows with depth: the bound is one of the largest element.
-        bound = 1e-4 * max(1.0, b.detach().abs().max().item()) if b.is_floating_point() and b.numel() else 0
         try:
-            torch.testing.assert_close(a, b, rtol=1e-3, atol=bound, equal_nan=True)
+            torch.testing.assert_close(a, b, rtol=1e-3, atol=_bound(b), equal_nan=True)
         except AssertionError as error:
             return f"result {index}: {' '.join(str(error).split())[:250]}"
     return None
@@ -70,11 +73,11 @@ def unlike(got, want):
 def _is_partner(a, j, b, i):
     """Whether two detections are the same, by all but label and score. A key point is the place of a maximum: where two places have one score, either is right."""
     for key in set(b) - {"labels", "scores", "keypoints"}:
-        if close([a[key][j]], [b[key][i]]):
+        if not torch.allclose(a[key][j], b[key][i], rtol=1e-3, atol=_bound(b[key])):
             return False
     if "keypoints" not in b:
         return True
-    apart = (a["keypoints"][j] - b["keypoints"][i]).abs().amax(1) > 1e-4 * b["keypoints"][i].abs().max()
+    apart = (a["keypoints"][j] - b["keypoints"][i]).abs().amax(1) > _bound(b["keypoints"])
     return bool(((a["keypoints_scores"][j] - b["keypoints_scores"][i]).abs()[apart] <= 1e-3).all())
 
 
