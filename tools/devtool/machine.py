@@ -28,13 +28,15 @@ REQUIRED = {
 # The build works without these, only slower.
 FASTER = {"mold": "mold", "ccache": "ccache"}
 # Artifacts are linked in process; lld is the fall-back and lets a developer link by hand. The explorer's page is tested in a
-# browser, OpenCL devices on OpenCL for the CPU; without them those tests are skipped.
+# browser, OpenCL devices on OpenCL for the CPU, WGSL on Vulkan for the CPU, regions for oneDNN with it; without them those tests are skipped.
 USEFUL = {
     "lld-19": "ld.lld-19",
     "chromium": "chromium",
     "fonts-dejavu-core": "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
     "ocl-icd-libopencl1": None,
     "pocl-opencl-icd": "/etc/OpenCL/vendors/pocl.icd",
+    "mesa-vulkan-drivers": "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
+    "libdnnl2": None,
 }
 # `./dev test` of everything asks for these: compilers for other machines, and emulators that run their code. Where one cannot be installed its
 # tests are skipped.

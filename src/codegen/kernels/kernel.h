@@ -33,8 +33,8 @@ std::string EmitKernel(const Language& language, const KernelBody& kernel, const
                        const std::string& function, Needs* needs, std::vector<const Object*>* args);
 
 /// The passes from PrimFuncs as schedules leave them to those that `EmitText` takes. The device's compiler unrolls and
-/// vectorises.
-transform::Pass Pipeline(const char* name);
+/// vectorises. `strict`: its sums are computed as they are written, so that elementary functions may be polynomials.
+transform::Pass Pipeline(const char* name, bool strict = true);
 
 /// The program of PrimFuncs as the backend's pipeline leaves them; shapes follow from sizes that are parameters, or
 /// that stand alone in a shape. A function becomes a row of kernels: one for each parallel loop at its top, whose
