@@ -6,7 +6,7 @@
     python bench/torch_ops.py --json ops.json
     python bench/torch_ops.py --fallback eager --peer inductor,openvino --samples 1
 
-With `--fallback eager` operators without a rule stay with PyTorch, and what is no graph goes through `torch.compile`. `--peer` counts other
+With `--fallback eager` operators without a rule stay with PyTorch, and what is not a graph goes through `torch.compile`. `--peer` counts other
 compilers on the same samples: Inductor by `torch.compile`, OpenVINO by its converter of `torch.export`'s programs.
 Each sample is traced to functional ATen calls, converted, compiled and compared with eager. An entry is right when all its samples
 are. Random operators, and entries whose results PyTorch leaves open (`empty`), are compared by shape and dtype. Exits with 1 where
@@ -68,7 +68,7 @@ def traced(function, args, rows):
     # Decompositions write in place; a second round makes that functional, too.
     graph = make_fx(torch.func.functionalize(graph), decomposition_table=rows, tracing_mode="fake")(*args)
     for node in list(graph.graph.nodes):
-        # What is written back into an argument at the end is no result; AOTAutograd does it outside of graphs, too.
+        # A value written back into an argument at the end is not a result; AOTAutograd does it outside of graphs, too.
         if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder":
             node.replace_all_uses_with(node.args[1])
             graph.graph.erase_node(node)
@@ -77,7 +77,7 @@ def traced(function, args, rows):
 
 
 def as_function(op, sample, tensors_alone=True):
-    """(a function of the sample's tensors, the tensors). It gives a list of its results, but for those that are no tensors."""
+    """(a function of the sample's tensors, the tensors). It gives a list of its results, but for those that are not tensors."""
     flat, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
     places = [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor)]
 
@@ -92,7 +92,7 @@ def as_function(op, sample, tensors_alone=True):
 
 
 def differs(got, want):
-    """What is different between a result and eager's; None if nothing is."""
+    """Returns the difference between a result and eager's; None if nothing is."""
     if tuple(got.shape) != tuple(want.shape):
         return f"shape {tuple(got.shape)}, eager {tuple(want.shape)}"
     if got.dtype != want.dtype:
@@ -126,14 +126,14 @@ def leaves(values):
 
 
 def whole(function, backend, tensors, **given):
-    """What `torch.compile` gives for a function that breaks graphs or gives no tensors."""
+    """Returns the results of `torch.compile` for a function that breaks graphs or gives no tensors."""
     torch._dynamo.reset()
     torch.manual_seed(SEED)
     return leaves(torch.compile(function, backend=backend, **given)(*[t.clone() for t in tensors]))
 
 
 def by_baton(call, tensors, rows, fallback):
-    """What Baton gives for a function of tensors. Raises Untraced where PyTorch makes no graph of it."""
+    """Returns Baton's results for a function of tensors. Raises Untraced where PyTorch makes no graph of it."""
     try:
         graph = traced(call, tensors, rows)
     except Exception as error:  # PyTorch itself cannot trace it
@@ -163,7 +163,7 @@ class Function(torch.nn.Module):
 
 
 def by_openvino(call, tensors, *_):
-    """What OpenVINO gives: its converter refuses what it has no operator for."""
+    """Returns OpenVINO's results; its converter refuses an operator that it lacks."""
     import openvino
 
     made = openvino.convert_model(torch.export.export(Function(call), tuple(tensors)))
@@ -172,7 +172,7 @@ def by_openvino(call, tensors, *_):
 
 
 def by_inductor(call, tensors, *_):
-    """What Inductor gives for the whole function as one graph."""
+    """Returns Inductor's results for the whole function as one graph."""
     return whole(call, "inductor", tensors, fullgraph=True)
 
 

@@ -64,7 +64,7 @@ def four_bits(source: bytes, level: int) -> bytes:
 
 
 def cosine(ours, theirs) -> float:
-    """Of the last token's logits, which an engine gives alone or first."""
+    """Compares the last token's logits, which an engine gives alone or first."""
     a, b = (np.asarray(x[0] if isinstance(x, (tuple, list)) else x, "float64")[:, -1].ravel() for x in (ours, theirs))
     return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 

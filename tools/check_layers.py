@@ -47,7 +47,7 @@ RULES = {
     "readme": "each folder has a README.md that is not empty",
     "spdx": "each source file has `SPDX-License-Identifier: Apache-2.0` in its first two lines",
     "path": "no absolute path of one machine in a tracked file",
-    "installed": "what is included or imported is standard, of this tree, or installed by ./dev; optional imports stand in `try` or in a function",
+    "installed": "what is included or imported is standard, of this tree, or installed by ./dev; optional imports are in `try` or in a function",
     "size": "no file over 700 lines but tables, no function over 100, no class over 400, in src, include, python and tools; what is larger "
     "today is listed in tools/code_sizes.py, and may only shrink",
     "names": "passes, the guard, the driver and te ask an operator's slots: they name operators (\"nn.conv2d\", op::conv2d) in rewrite rows "
@@ -58,11 +58,11 @@ RULES = {
     "tools/element_names.txt counts the comparisons that are left, which may only fall",
     "trial": "the driver decides by predicates: no `catch` of an error goes on another way in src/driver (one whose block begins with `throw` "
     "words an error); tools/trials.txt counts what is left, which may only fall",
-    "trick": "prefetching, page tricks and interrupt polling stand in support, runtime and the iterators of the expression "
+    "trick": "prefetching, page tricks and interrupt polling are in support, runtime and the iterators of the expression "
     "index alone; the list of what is left elsewhere may only shrink",
     "kind": "a kind of target with code of its own (\"opencl\") is named in its folders src/KIND and src/codegen/KIND, and in the two lists of "
     "DLPack's devices; others ask its traits (codegen/backend.h)",
-    "english": "comments, docstrings, messages and pages are plain English: no sentence begins with What, Those that or Of the, nothing stands, lies, "
+    "english": "comments, docstrings, messages and pages are plain English: no sentence begins with What, Those that or Of the, nothing 'stands' or 'lies', "
     "is no X, or has something of its own (tools/plain_english.py); tools/plain_english.txt counts what is left, which may only fall",
     "alone": "each public header compiles when it is the only one included",
 }
@@ -124,7 +124,7 @@ NO_README = re.compile(r"^(include(/.*)?|.*/(data|corpus|templates)(/.*)?|\.[^/]
 
 # Layers that know operators by what their definitions say, not by name.
 ASKS_SLOTS = re.compile(r"^src/(relay/transform|relay/guard|driver|te)/")
-# Passes about certain operators, which they name. Rows of rewrites are not counted anyhow; what stands here of the files that have them are
+# Passes about certain operators, which they name. Rows of rewrites are not counted anyhow; listed here for the files that have them are
 # the operators whose attributes they read, or that they make.
 ABOUT = {
     "src/te/schedule/front_end.cpp": {"split"},  # a step of schedules
@@ -377,7 +377,7 @@ def check_file(root, path):
             yield Breach(path, number, "path", content.strip()[:100])
     if name.endswith(CPP):
         if path.startswith(("src/", "include/baton/")) and layer_of(path) not in (*ORDER, "python", None):
-            yield Breach(path, 0, "layer", f"`{layer_of(path)}` is no layer")
+            yield Breach(path, 0, "layer", f"`{layer_of(path)}` is not a layer")
         for number, content in enumerate(lines, 1):
             found = INCLUDE.match(content)
             if found:

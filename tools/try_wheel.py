@@ -4,7 +4,7 @@
 try_wheel.py                         in an environment that has the wheel and NumPy alone; run by `./dev wheel`
 try_wheel.py --portable DIST         the wheels of `./dev wheel --portable --runtime` in the folder DIST, in all of these ways:
     --python 3.12                    under this CPython: the compiler, 250 tests, the runtime alone (--python may be repeated)
-    --beside                         in one process with other libraries, some with an LLVM of their own
+    --beside                         in one process with other libraries, some with their own LLVM
     --old-linux                      in an old Linux without compiler and LLVM (tools/old_linux.py); as root
 """
 
@@ -235,7 +235,7 @@ def in_old_linux(compiler, runtime):
     root = old_linux.make(ROOT / "build-portable" / "old-linux")
     for name in ("gcc", "cc", "c++", "clang", "ld"):
         if shutil.which(name, path=f"{root}/usr/bin:{root}/bin"):
-            sys.exit(f"{root} has {name}: it is no bare system")
+            sys.exit(f"{root} has {name}: it is not a bare system")
     shutil.rmtree(root / "trial", ignore_errors=True)
     for wheel in (compiler, runtime):
         target = root / "trial" / wheel.name.split("-")[0]

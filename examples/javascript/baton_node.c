@@ -209,7 +209,7 @@ static int ToBaton(napi_env env, napi_value value, BatonValue* v, void** scratch
     if (!LendTensor(env, value, t)) {
       free(t);
       BatonErrorSet("TypeError", "Baton takes null, booleans, numbers, BigInts, text, functions, Float32Arrays, "
-                                 "{shape, data} and objects of its own");
+                                 "{shape, data} and its own objects");
       return -1;
     }
     *scratch = t;

@@ -122,7 +122,7 @@ def import_file(path: str | os.PathLike) -> int:
             _ask("Check", data)
             names.append(name)
     if names != index:
-        raise ValueError(f"`{os.fspath(path)}` is no whole export of a kernel cache: entries are missing")
+        raise ValueError(f"`{os.fspath(path)}` is not a whole export of a kernel cache: entries are missing")
     for name, data in _members(path):
         if name != _INDEX:
             _ask("Add", data)
@@ -141,10 +141,10 @@ def _members(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
             for member in tar:
                 file = tar.extractfile(member) if member.isreg() else None
                 if file is None:
-                    raise ValueError(f"`{os.fspath(path)}` is no export of a kernel cache: `{member.name}` is not a file")
+                    raise ValueError(f"`{os.fspath(path)}` is not an export of a kernel cache: `{member.name}` is not a file")
                 yield member.name, file.read()
     except tarfile.TarError as error:
-        raise ValueError(f"`{os.fspath(path)}` is no export of a kernel cache: {error}") from None
+        raise ValueError(f"`{os.fspath(path)}` is not an export of a kernel cache: {error}") from None
 
 
 __all__ = ["MISSES", "clear", "entries", "events", "export", "import_file", "log", "place", "stats"]

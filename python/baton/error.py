@@ -155,7 +155,7 @@ AttributeError = _both("AttributeError", builtins.AttributeError, "A field or at
 MemoryError = _both("MemoryError", builtins.MemoryError, "No memory was left.")  # noqa: A001
 OSError = _both("OSError", builtins.OSError, "A file or the system failed.")  # noqa: A001
 FileNotFoundError = _both("FileNotFoundError", builtins.FileNotFoundError, "A file that is not there.")  # noqa: A001
-TimeoutError = _both("TimeoutError", builtins.TimeoutError, "What takes longer than it may.")  # noqa: A001
+TimeoutError = _both("TimeoutError", builtins.TimeoutError, "An operation that takes longer than it may.")  # noqa: A001
 OverflowError = _both("OverflowError", builtins.OverflowError, "A number that does not fit.")  # noqa: A001
 register_error("Error", BatonError)
 _also = {}

@@ -319,7 +319,7 @@ class History(PassInstrument):
             around = step.parent
             while around.scope == "sequence":
                 around = around.parent
-            raise ValueError(f"step {step.index}, `{step.name}`, ran within `{around.name}`, which is no sequence: rerun from step {around.index}")
+            raise ValueError(f"step {step.index}, `{step.name}`, ran within `{around.name}`, which is not a sequence: rerun from step {around.index}")
         if step.pass_ is None:
             raise ValueError(f"step {step.index}, `{step.name}`, was skipped: rerun from a step that ran")
         plan, first = [], True

@@ -46,7 +46,7 @@ def register_object(type_key=None):
         class Let(Expr): ...
 
     The class holds behaviour alone; fields come from C++. `class Let(Expr, key="relay.Let")` does the same. Types without
-    a class of their own arrive as the nearest registered parent's, or as one made from reflection.
+    their own class arrive as the nearest registered parent's, or as one made from reflection.
     """
     if isinstance(type_key, type):
         _register(type_key, type_key.__name__)

@@ -78,7 +78,7 @@ def parse(text: str, path: str = "<capsule>") -> CapsuleFile:
     """Reads a capsule's text. CapsuleError with the place for anything else."""
     first, _, rest = text.partition("\n")
     if not first.startswith(_MAGIC):
-        raise CapsuleError(f"`{path}` is no capsule: its first line is {first[:40]!r}, not `{_MAGIC}{VERSION}`")
+        raise CapsuleError(f"`{path}` is not a capsule: its first line is {first[:40]!r}, not `{_MAGIC}{VERSION}`")
     if first[len(_MAGIC) :].strip() != str(VERSION):
         raise CapsuleError(f"`{path}` is a capsule of version {first[len(_MAGIC) :].strip()[:20]!r}; this Baton reads version {VERSION}")
     if rest.startswith("== ir "):
@@ -90,9 +90,9 @@ def parse(text: str, path: str = "<capsule>") -> CapsuleFile:
         header = json.loads(head)
     except (ValueError, RecursionError) as error:
         place = f"line {error.lineno + 1}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise CapsuleError(f"`{path}` is broken: the header is no JSON: {place}") from None
+        raise CapsuleError(f"`{path}` is broken: the header is not JSON: {place}") from None
     if not isinstance(header, dict):
-        raise CapsuleError(f"`{path}` is broken: the header is no JSON object")
+        raise CapsuleError(f"`{path}` is broken: the header is not a JSON object")
     _check(header, _FIELDS, "the header", path)
     _check(header["signature"], _SIGNATURE, "`signature`", path)
     _check(header["context"], _CONTEXT, "`context`", path)
@@ -102,7 +102,7 @@ def parse(text: str, path: str = "<capsule>") -> CapsuleFile:
         raise CapsuleError(f"`{path}` is broken: `threads` is {header['threads']}; it is from 1 to 1,024")
     for name in ("required_pass", "disabled_pass"):
         if not all(isinstance(one, str) for one in header["context"][name]):
-            raise CapsuleError(f"`{path}` is broken: `{name}` of `context` is no list of names")
+            raise CapsuleError(f"`{path}` is broken: `{name}` of `context` is not a list of names")
     ir_format, _, rest = rest.partition("\n")
     if ir_format not in FORMATS:
         raise CapsuleError(f"`{path}` is broken: IR of format {ir_format[:40]!r}; there are {', '.join(FORMATS)}")
@@ -129,6 +129,6 @@ def load(path: str) -> CapsuleFile:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         if not data.startswith(_MAGIC.encode()):
-            raise CapsuleError(f"`{path}` is no capsule: it is no text") from None
+            raise CapsuleError(f"`{path}` is not a capsule: it is not text") from None
         raise CapsuleError(f"`{path}` is broken: byte {error.start} is not UTF-8") from None
     return parse(text, path)

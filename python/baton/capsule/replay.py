@@ -84,7 +84,7 @@ def _instruments(file):
             for part in name.split("."):
                 cls = getattr(cls, part)
             if not isinstance(cls, type) or not issubclass(cls, PassInstrument):
-                raise TypeError("it is no class of instruments")  # a file from elsewhere calls nothing else
+                raise TypeError("it is not a class of instruments")  # a file from elsewhere calls nothing else
             out.append(cls(*made["args"], **made["kwargs"]))
         except Exception as error:
             raise CapsuleError(f"`{file.path}`: the instrument {made!r} cannot be made: {error}") from error

@@ -72,7 +72,7 @@ def positive(text: str) -> int:
     except ValueError:
         value = 0
     if value < 1 or value > 1 << 20:
-        raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from 1 on")
     return value
 
 
@@ -82,7 +82,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = 0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of seconds above 0")
     return value
 
 
@@ -96,7 +96,7 @@ def named_shape(text: str) -> tuple[str, tuple[int, ...]]:
         name, sep, dims = text.rpartition(":")
     parts = _parts(dims.replace("x", ","))
     if not sep or not name or not all(part.isdecimal() for part in parts):
-        raise argparse.ArgumentTypeError(f"`{text}` is no shape; write it as name=1,3,224,224")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a shape; write it as name=1,3,224,224")
     return name, tuple(map(int, parts))
 
 
@@ -108,7 +108,7 @@ def _parts(dims: str) -> list[str]:
 def named_dim(text: str) -> tuple[str, int]:
     name, sep, size = text.rpartition("=")
     if not sep or not name or not size.isdecimal():
-        raise argparse.ArgumentTypeError(f"`{text}` is no size of a dimension; write it as batch=8")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a size of a dimension; write it as batch=8")
     return name, int(size)
 
 
@@ -146,7 +146,7 @@ def open_shape(text: str) -> tuple[str, tuple]:
         else:
             sep = ""
     if not sep or not name:
-        raise argparse.ArgumentTypeError(f"`{text}` is no shape; write it as name=1,3,224,224, or with an open dimension name=1,seq:1..512")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a shape; write it as name=1,3,224,224, or with an open dimension name=1,seq:1..512")
     return name, tuple(sizes)
 
 
@@ -158,7 +158,7 @@ def open_dim(text: str):
     try:
         return named_dim(text)
     except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(f"`{text}` is no size of a dimension; write it as batch=8, or open as seq=1..512") from None
+        raise argparse.ArgumentTypeError(f"`{text}` is not a size of a dimension; write it as batch=8, or open as seq=1..512") from None
 
 
 def named_value(text: str) -> tuple[str, str]:
@@ -423,7 +423,7 @@ def read_text(path: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Failure(f"`{path}` is no text: byte {error.start} is not UTF-8") from None
+        raise Failure(f"`{path}` is not text: byte {error.start} is not UTF-8") from None
 
 
 def kind_of_file(path: str) -> str:
@@ -442,7 +442,7 @@ def kind_of_file(path: str) -> str:
         return "artifact"
     suffix = os.path.splitext(path)[1]
     if suffix == ".so":
-        raise Failure(f"`{path}` is no shared library", "compile the model again: baton compile MODEL -o FILE.so")
+        raise Failure(f"`{path}` is not a shared library", "compile the model again: baton compile MODEL -o FILE.so")
     if suffix in (".relay", ".txt") or head.lstrip().startswith((b"#[version", b"def @", b"//")):
         return "relay"
     return "torch" if suffix == ".pt2" else "onnx"

@@ -62,7 +62,7 @@ def named_peers(text: str) -> list[str]:
     names = list(dict.fromkeys(filter(None, text.replace(" ", "").split(","))))
     unknown = [name for name in names if name not in PEERS]
     if unknown or not names:
-        raise argparse.ArgumentTypeError(f"`{unknown[0] if unknown else text}` is no peer; there are {', '.join(PEERS)}")
+        raise argparse.ArgumentTypeError(f"`{unknown[0] if unknown else text}` is not a peer; there are {', '.join(PEERS)}")
     return names
 
 

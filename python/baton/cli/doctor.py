@@ -130,7 +130,7 @@ def _threads() -> Finding:
     value = os.environ.get("BATON_NUM_THREADS")
     if value is not None:
         if not value.isdecimal() or int(value) < 1:
-            return Finding("threads", "missing", f"BATON_NUM_THREADS is `{value}`, which is no number", "unset BATON_NUM_THREADS")
+            return Finding("threads", "missing", f"BATON_NUM_THREADS is `{value}`, which is not a number", "unset BATON_NUM_THREADS")
         text += f", BATON_NUM_THREADS={value}"
         if int(value) > usable:
             return Finding("threads", "note", text, f"more threads than processors are slower: BATON_NUM_THREADS={usable}")

@@ -27,7 +27,7 @@ def add_parser(verbs, verb, text):
     group = parser.add_argument_group("X-ray")
     group.add_argument("--xray", action="store_true", help="what becomes of each node: compiled, run by the host library, folded, or what is in the way")
     group.add_argument("--html", metavar="FILE", help="write the X-ray as a page").complete = "file"
-    group.add_argument("--missing", metavar="DIR", help="write each node that is not supported as a model of its own").complete = "directory"
+    group.add_argument("--missing", metavar="DIR", help="write each node that is not supported as its own model").complete = "directory"
     parser.set_defaults(run=run)
 
 

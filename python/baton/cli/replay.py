@@ -30,7 +30,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument(
         "--weights", dest="weights_from", action="append", default=[], metavar="FILE.npz", help="tensors, or a model, that the capsule names by hash"
     ).complete = "file"
-    parser.add_argument("--seconds", type=arguments.seconds, metavar="S", help="time that a capsule of a hang may take, instead of its own")
+    parser.add_argument("--seconds", type=arguments.seconds, metavar="S", help="time that a capsule of a hang may take, in place of the recorded one")
     parser.add_argument("--path", action="append", default=[], metavar="DIR", help="where Python passes are imported from")
     arguments.add_load_option(parser)
     parser.add_argument("--reduce", metavar="FILE", help="write a smaller program that fails in the same way").complete = "file"

@@ -34,7 +34,7 @@ def add_options(parser) -> None:
     parser.add_argument(
         "--reset-command", default="", metavar="COMMAND", help="run for a device that is quarantined: BATON_DEVICE, BATON_KEY, BATON_ADDRESS name it"
     )
-    parser.add_argument("--proxy", action="append", default=[], metavar="URL", help="a proxy that servers may stand behind")
+    parser.add_argument("--proxy", action="append", default=[], metavar="URL", help="a proxy that servers may be behind")
     parser.add_argument("--renew", type=arguments.seconds, default=5.0, metavar="S", help="a lease that is not renewed for so long ends (default: 5)")
     parser.add_argument("--longest", type=arguments.seconds, default=None, metavar="S", help="the longest lease (default: any)")
     parser.add_argument("--silent", action="store_true", help="print nothing")
@@ -44,7 +44,7 @@ def add_options(parser) -> None:
 
 def check_port(port: int, flag: str) -> None:
     if not 0 <= port <= 65535:
-        raise UsageError(f"{flag}: {port} is no port; ports are 1 to 65535, and 0 for any that is free")
+        raise UsageError(f"{flag}: {port} is not a port; ports are 1 to 65535, and 0 for any that is free")
 
 
 def run(args: argparse.Namespace) -> int:

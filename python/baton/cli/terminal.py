@@ -10,7 +10,7 @@ import time
 
 
 class Progress:
-    """`with Progress("compiling"):` shows the words and the seconds gone by; silent where standard error is no
+    """`with Progress("compiling"):` shows the words and the seconds gone by; silent where standard error is not a
     terminal.
     """
 

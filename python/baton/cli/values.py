@@ -30,7 +30,7 @@ def read_array(path: str) -> np.ndarray:
         raise file_error(error, path) from None
     except (ValueError, EOFError, SyntaxError, TypeError, MemoryError) as error:
         why = str(error).splitlines()[0] if str(error) else "cut short"
-        raise Failure(f"`{path}` is no usable .npy file: {why}", "write it with numpy.save") from None
+        raise Failure(f"`{path}` is not a usable .npy file: {why}", "write it with numpy.save") from None
 
 
 def read_archive(path: str) -> dict[str, np.ndarray]:
@@ -42,7 +42,7 @@ def read_archive(path: str) -> dict[str, np.ndarray]:
         raise file_error(error, path) from None
     except (ValueError, EOFError, SyntaxError, TypeError, AttributeError, MemoryError, zipfile.BadZipFile) as error:
         why = str(error).splitlines()[0] if str(error) else "cut short"
-        raise Failure(f"`{path}` is no usable .npz file: {why}", "write it with numpy.savez") from None
+        raise Failure(f"`{path}` is not a usable .npz file: {why}", "write it with numpy.savez") from None
 
 
 def _read_input(name: str, path: str) -> np.ndarray:

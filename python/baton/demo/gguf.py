@@ -128,7 +128,7 @@ class Gguf:
         return shape, kind, np.frombuffer(self._data, np.uint8, length, begin)
 
     def _fail(self, what: str):
-        raise GgufError(f"`{self.path}` is no GGUF file that is read here: {what}")
+        raise GgufError(f"`{self.path}` is not a GGUF file that is read here: {what}")
 
     def _take(self, size: int) -> bytes:
         if self._at + size > len(self._data):

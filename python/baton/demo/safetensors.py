@@ -50,7 +50,7 @@ def _entry(name: str, entry, data_size: int):
         raise SafetensorsError(f"tensor `{name}` has data_offsets {offsets!r}; [begin, end] is needed")
     begin, end = offsets
     if begin > end or end > data_size:
-        raise SafetensorsError(f"tensor `{name}` lies at [{begin}, {end}), outside the {data_size} bytes of data")
+        raise SafetensorsError(f"tensor `{name}` is at [{begin}, {end}), outside the {data_size} bytes of data")
     size = np.dtype(_DTYPES[dtype]).itemsize
     for dim in shape:  # Python integers do not overflow
         size *= dim

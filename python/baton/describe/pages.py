@@ -374,7 +374,7 @@ def _pass_page(reference):
                 if names:
                     lines.append(f"- {what}: " + (", ".join(f"`{n}`" for n in names) if names != ["*"] else "all that it does not destroy"))
     doc = baton.get_global_func("transform.PropertyDoc")
-    lines += ["", "## Properties {#properties}", "", "What a pass needs, establishes, keeps and destroys.", "", "| property | meaning |", "| --- | --- |"]
+    lines += ["", "## Properties {#properties}", "", "Properties that a pass needs, establishes, keeps and destroys.", "", "| property | meaning |", "| --- | --- |"]
     lines += [f"| {_cell(_escape(str(p)))} | {_cell(_escape(str(doc(p))))} |" for p in baton.transform.list_properties()]
 
 
@@ -456,7 +456,7 @@ def _callable_text(full, value):
         signature = "(...)"
     signature = re.sub(r"<[^>]*>", "...", signature)
     doc = vars(value).get("__doc__") if isinstance(value, type) else getattr(value, "__doc__", "")
-    doc = "Each object has a docstring of its own." if isinstance(doc, property) else doc
+    doc = "Each object has its own docstring." if isinstance(doc, property) else doc
     head = f"class {full}{signature}" if isinstance(value, type) else f"{full}{signature}"
     return ["```python", head, "```", "", _plain(doc if isinstance(doc, str) else "") or "No description."]
 

@@ -43,7 +43,7 @@ def _target(target, host) -> Target:
     target = (Target.current() or Target("llvm")) if target is None else Target(target)
     if host is not None and Target(host).device_type not in (target.device_type, Target("llvm").device_type):
         raise UnsupportedError(
-            f"the host `{host}` beside the target `{target.kind}`: each has code of its own; build a module for each and import one into the other"
+            f"the host `{host}` beside the target `{target.kind}`: each has its own code; build a module for each and import one into the other"
         )
     return target
 

@@ -237,7 +237,7 @@ def _read_text(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except UnicodeDecodeError as error:
-        raise CompileError(f"`{path}` is no text: byte {error.start} is not UTF-8") from None
+        raise CompileError(f"`{path}` is not text: byte {error.start} is not UTF-8") from None
 
 
 def compile(  # noqa: A001 - the name users expect

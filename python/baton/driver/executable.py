@@ -64,7 +64,7 @@ class Executable:
 
         y = model(x)                            # in the order of `model.inputs`
         y = model(input_ids=ids, mask=mask)     # by name
-        y = model({"data:0": x})                # by name, where the name is no Python identifier
+        y = model({"data:0": x})                # by name, where the name is not a Python identifier
 
     Inputs are NumPy arrays or anything with DLPack, of the dtype and shape that `inputs` says; no copy is made of those
     that are dense. The result is one NDArray, or where the model gives a tuple a tuple, nested ones too. It can be called

@@ -148,7 +148,7 @@ class WrongArguments(errors.TypeError, ValueError):
 
 def _in_order(names, args, kwargs):
     """The arguments in the order of the parameters, of which several may have one name: these are told apart by position alone. Keywords that are
-    no parameters are ignored, so that one dict of values serves several functions."""
+    not parameters are ignored, so that one dict of values serves several functions."""
     if len(args) > len(names):
         raise WrongArguments(f"the function takes {len(names)} arguments, got {len(args)}")
     rest = names[len(args) :]

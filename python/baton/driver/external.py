@@ -90,7 +90,7 @@ def _made(mod, name_of):
             continue
         symbol = str(func.attrs["global_symbol"]) if "global_symbol" in func.attrs.keys() else v.name_hint
         if symbol in symbols:
-            raise errors.CompileError(f"two functions for other compilers have the global_symbol `{symbol}`: give each one of its own")
+            raise errors.CompileError(f"two functions for other compilers have the global_symbol `{symbol}`: give each a different one")
         symbols.add(symbol)
         out[v], code = _called(func, maker_of(func.attrs["Compiler"]), symbol, name_of)
         if all(code.handle != m.handle for m in modules):

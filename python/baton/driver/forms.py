@@ -83,12 +83,12 @@ def _bytes_of(texts):
     for at, text in np.ndenumerate(texts):
         if not isinstance(text, (str, bytes)):
             where = f" at {list(at)}" if at else ""
-            what = "; lists of strings that differ in length are no tensor" if isinstance(text, (list, tuple)) else ""
+            what = "; lists of strings that differ in length are not a tensor" if isinstance(text, (list, tuple)) else ""
             raise TypeError(f"strings are wanted, got {type(text).__name__}{where}: {text!r:.80}{what}")
         try:
             text if isinstance(text, bytes) else text.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"a string that is no Unicode text{f' at {list(at)}' if at else ''}: {error}") from None
+            raise ValueError(f"a string that is not Unicode text{f' at {list(at)}' if at else ''}: {error}") from None
     raise AssertionError("unreachable: some string had no bytes")
 
 

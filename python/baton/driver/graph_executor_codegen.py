@@ -39,7 +39,7 @@ class GraphExecutorCodegen:
         try:
             graph, params = graph_json(mod["main"])
         except UnsupportedGraph as e:
-            raise errors.UnsupportedError(f"the function is no graph: {e}; relay.vm.compile takes any program") from None
+            raise errors.UnsupportedError(f"the function is not a graph: {e}; relay.vm.compile takes any program") from None
         with self._target:
             lowered = transform.LowerToTIR()(transform.FuseOps()(mod))
         return graph, {self._target: lowered}, params

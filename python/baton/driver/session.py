@@ -103,7 +103,7 @@ def paired(state: bool | Mapping[str, str], inputs: Iterable[str], outputs: Iter
             if output in outputs:
                 pairs[name], found = output, True
             elif state is not True:
-                raise ValueError(f"state: input `{name}` becomes `{output}`, which is no output of the model")
+                raise ValueError(f"state: input `{name}` becomes `{output}`, which is not an output of the model")
         if not found and state is not True:
             raise ValueError(f"state: the model has no input `{source}`; its inputs are {', '.join(inputs) or 'none'}")
     if not pairs:

@@ -73,7 +73,7 @@ def digest_of(path: str | os.PathLike) -> bytes:
         f.seek(max(0, size - _DIGEST - len(_MAGIC)))
         end = f.read()
     if len(end) != _DIGEST + len(_MAGIC) or not end.endswith(_MAGIC):
-        raise BatonRuntimeError(f"`{os.fsdecode(path)}` is no compiled model")
+        raise BatonRuntimeError(f"`{os.fsdecode(path)}` is not a compiled model")
     return end[:_DIGEST]
 
 
@@ -109,7 +109,7 @@ def verify(path: str | os.PathLike, public_key, signature: str | os.PathLike | N
     except binascii.Error:
         given = b""
     if len(given) != 64:
-        raise BatonRuntimeError(f"`{where}` is no signature that this version reads ({_FORMAT})")
+        raise BatonRuntimeError(f"`{where}` is not a signature that this version reads ({_FORMAT})")
     from cryptography.exceptions import InvalidSignature
 
     try:

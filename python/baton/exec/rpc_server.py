@@ -49,7 +49,7 @@ def main(argv=None):
     parser.add_argument("--allow", default="", help="registered functions that clients may call, with commas; `*` at the end: any that begin so")
     parser.add_argument("--max-sessions", type=int, default=256, help="sessions at once (default: %(default)s)")
     parser.add_argument("--tracker", help="host:port of a tracker to register with")
-    parser.add_argument("--proxy", help="host:port of a proxy to stand behind; --key-file is needed then")
+    parser.add_argument("--proxy", help="host:port of a proxy to be behind; --key-file is needed then")
     parser.add_argument("--proxy-key-file", help="secret key of the proxy (default: --key-file)")
     parser.add_argument("--key", default="", help="kind of device, as trackers know it; no secret")
     parser.add_argument("--custom-addr", help="address that the tracker tells clients")

@@ -46,7 +46,7 @@ def _buffers(func):
     try:
         return [buffers[param] for param in func.params]
     except KeyError:
-        raise CannotSample("it has parameters that are no buffers") from None
+        raise CannotSample("it has parameters that are not buffers") from None
 
 
 def _arrays(func, sampler):

@@ -203,4 +203,4 @@ def _as_expr(value):
         return relay.Constant(value)
     if isinstance(value, (list, tuple)):
         return relay.Tuple([_as_expr(field) for field in value])
-    raise CannotSample("no values are made of functions whose result is no tensor or tuple")
+    raise CannotSample("no values are made of functions whose result is not a tensor or tuple")

@@ -176,7 +176,7 @@ class PrimExpr(BaseExpr, key="PrimExpr"):
         return Object.__hash__(self)
 
     def __bool__(self):
-        raise ValueError("an expression has no truth of its own; use tir.all, tir.any and tir.if_then_else instead of and, or, not, if")
+        raise ValueError("an expression has no truth value; use tir.all, tir.any and tir.if_then_else instead of and, or, not, if")
 
     def equal(self, other, span=None):
         """The comparison as an expression."""

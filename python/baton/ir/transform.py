@@ -529,7 +529,7 @@ def _import_pass(path):
     if not isinstance(found, Pass) and inspect.isclass(found) and issubclass(found, Pass):
         found = found()
     if not isinstance(found, Pass):
-        raise errors.ValueError(f"`python.{path}` is no pass but {found!r}"[:300])
+        raise errors.ValueError(f"`python.{path}` is not a pass but {found!r}"[:300])
     return found
 
 
@@ -617,7 +617,7 @@ def ApplyPassToFunction(transform, func_name_regex, error_if_no_function_matches
     try:
         re.compile(func_name_regex)
     except (re.error, TypeError) as error:
-        raise errors.ValueError(f"{func_name_regex!r} is no regular expression: {error}") from None
+        raise errors.ValueError(f"{func_name_regex!r} is not a regular expression: {error}") from None
 
     @module_pass(opt_level=0, name=f"ApplyPassTo({transform.info.name})")
     def apply(mod, ctx):

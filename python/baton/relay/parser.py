@@ -21,7 +21,7 @@ def _with_meta(source, table):
     if not table:
         return source
     if "#[metadata]" in source:
-        raise ValueError("the text has metadata of its own, and init_meta_table brings another")
+        raise ValueError("the text has its own metadata, and init_meta_table brings another")
     return f"{source}\n#[metadata]\n{save_json({k: list(v) for k, v in table.items()})}"
 
 

@@ -265,7 +265,7 @@ def import_std(mod, name="prelude.rly"):
     if any(var.name_hint == first for var in mod.type_definitions):
         if last in mod:
             return
-        raise ValueError(f"the module has a data type `{first}` of its own; {name} brings another")
+        raise ValueError(f"the module has its own data type `{first}`; {name} brings another")
     mod.update(get_global_func("relay.analysis.InferModuleTypes")(parse(text, name)))
 
 

@@ -52,7 +52,7 @@ def secret_of(key_file) -> bytes:
     except OSError as error:
         raise RPCError(f"the key file `{key_file}`: {error.strerror}") from None
     if len(content) < 32:
-        raise RPCError(f"`{key_file}` is no key file; `baton rpc-key new --name gate -o gate.key` writes one")
+        raise RPCError(f"`{key_file}` is not a key file; `baton rpc-key new --name gate -o gate.key` writes one")
     return hashlib.sha256(b"baton proxy\0" + content).digest()
 
 
@@ -68,7 +68,7 @@ def parse(url: str) -> tuple[str, int, str]:
     """(host, port, ticket) of "proxy://host:port/ticket"; the ticket may be missing."""
     found = re.fullmatch(r"proxy://(\[[0-9A-Fa-f:.%\w]+\]|[^/:\[\]@?\s]+):(\d{1,5})(?:/([0-9a-f]{32}))?/?", url)
     if found is None or not 0 < int(found[2]) <= 65535:
-        raise RPCError(f"`{url}` is no address of a proxy; write proxy://HOST:PORT, and behind a / the ticket of a server")
+        raise RPCError(f"`{url}` is not an address of a proxy; write proxy://HOST:PORT, and behind a / the ticket of a server")
     return found[1].strip("[]"), int(found[2]), found[3] or ""
 
 
@@ -452,7 +452,7 @@ def _error(line: bytes) -> RPCError:
 
     head, _, rest = line.decode(errors="replace").partition(" ")
     if head != "ERROR":
-        return ProtocolError("what answers is no proxy of Baton's")
+        return ProtocolError("what answers is not a proxy of Baton's")
     kind, _, text = rest.partition(" ")
     return of_kind(kind, text)
 
@@ -463,7 +463,7 @@ class Link:
     def __init__(self, proxy: str, server: str, key_file=None, timeout: float = 10.0):
         host, _, port = server.removeprefix("tls://").rpartition(":")
         if not host or not port.isdecimal():
-            raise RPCError(f"`{server}` is no address of a server; write HOST:PORT")
+            raise RPCError(f"`{server}` is not an address of a server; write HOST:PORT")
         parse(proxy)
         self._proxy, self._server, self._secret = proxy.rstrip("/"), (host.strip("[]"), int(port)), secret_of(key_file)
         self._name = secrets.token_hex(16).encode()

@@ -210,7 +210,7 @@ def _by_way(constructor, host=None, port=None, key="", *_):
     if constructor != "rpc.Connect":
         raise RPCError(
             f"session_constructor_args: there are rpc.Connect (host, port, key) and rpc.LocalSession, not {constructor}; upload a compiled model "
-            "and load it: each session of a server is a process of its own"
+            "and load it: each session of a server is its own process"
         )
     return {"through": str(host) if port is None else f"tls://{f'[{host}]' if ':' in str(host) else host}:{int(port)}", "key": str(key), "linger": 0.0}
 
@@ -228,7 +228,7 @@ class LocalSession(_Devices):
     def _path(self, name):
         name = os.fsdecode(name)
         if not name or name.startswith(".") or "/" in name:
-            raise BatonValueError(f"`{name}` is no name of a file")
+            raise BatonValueError(f"`{name}` is not a name of a file")
         return os.path.join(self._folder, name)
 
     def get_function(self, name):
@@ -328,7 +328,7 @@ def with_minrpc(compile_func, server="posix_popen_server", runtime="libtvm"):
     """A `fcompile` for `export_library`, as programs name it for a `PopenSession`.
 
     A compiled model needs no server linked into it: the session starts `baton-rpc-server` for it, so this is `compile_func` itself,
-    which may be None. With runtime="micro" the file is a program of its own, the model with the server of microcontrollers, linked by
+    which may be None. With runtime="micro" the file is its own program, the model with the server of microcontrollers, linked by
     `compile_func` (`baton.contrib.cc.create_executable`).
     """
     if runtime != "micro":

@@ -44,7 +44,7 @@ def parse(url: str) -> tuple[str, dict[str, str]]:
     """The address without its options, and these: `ca`, `key`."""
     found = URL.fullmatch(url)
     if found is None or (found[2] and not 0 < int(found[2]) <= 65535):
-        raise RPCError(f"`{url}` is no address of a WebSocket; write wss://HOST:PORT/TICKET, with the port and the ticket that the proxy printed")
+        raise RPCError(f"`{url}` is not an address of a WebSocket; write wss://HOST:PORT/TICKET, with the port and the ticket that the proxy printed")
     options = dict(parse_qsl(found[4] or "", keep_blank_values=True))
     for name in options:
         if name not in ("ca", "key"):
@@ -82,7 +82,7 @@ def _typed(error) -> RPCError:
         if sent.code == 1011:
             return Timeout(f"the other end of a WebSocket said nothing for {2 * PING_SECONDS:g} s")
         if sent.code in FAULTS:
-            return ProtocolError(f"what came is no WebSocket message of a session: {sent.reason or sent.code}")
+            return ProtocolError(f"what came is not a WebSocket message of a session: {sent.reason or sent.code}")
     if received is not None and received.code in FAULTS:
         return ProtocolError(f"the other end of a WebSocket refused what it got: {received.reason or received.code}")
     return SessionLost("a WebSocket was cut")
@@ -120,7 +120,7 @@ class Stream:
         if not line:
             raise asyncio.IncompleteReadError(line, None)
         if line.find(end) != len(line) - 1:
-            raise ProtocolError("what answers is no proxy of Baton's")
+            raise ProtocolError("what answers is not a proxy of Baton's")
         return line
 
     def write(self, data: bytes) -> None:

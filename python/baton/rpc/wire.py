@@ -59,8 +59,8 @@ class Listener:
         self.url, self.port = str(module["url"]()), int(module["port"]())
 
     def accept_unknown(self, deadline=60):
-        """The descriptor of a connection whose peer has proved nothing yet; None when none came. `authenticate` takes it, in a thread
-        of its own where a slow peer must not keep others waiting."""
+        """The descriptor of a connection whose peer has proved nothing yet; None when none came. `authenticate` takes it, in another
+        thread where a slow peer must not keep others waiting."""
         found = int(self._accept(float(deadline)))
         return None if found < 0 else found
 

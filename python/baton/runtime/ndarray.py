@@ -56,7 +56,7 @@ class NDArray(_core.NDArrayBase):
 
         if self.device.device_type != 1:
             if copy is False:
-                raise ValueError(f"the array lies on {self.device}; NumPy needs a copy of it")
+                raise ValueError(f"the array is on {self.device}; NumPy needs a copy of it")
             return self.copyto(cpu()).__array__(dtype)
         own, interface = self._interface()
         # An empty array has no memory to lend.

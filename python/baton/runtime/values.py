@@ -47,7 +47,7 @@ def fitted(value, dtype, name="", index=None):
     names the input `name`, number `index`. A value of a dtype that NumPy has not is given back as it is.
 
         fitted(np.array([1, 2]), "uint8")  # uint8
-        fitted(np.array([1.0, 2.5]), "int64")  # ValueError: 2.5 at [1] is no int64
+        fitted(np.array([1.0, 2.5]), "int64")  # ValueError: 2.5 at [1] is not an int64
     """
     import numpy as np
 

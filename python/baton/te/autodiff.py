@@ -106,7 +106,7 @@ def _free(expr, var):
 
 
 def _solved(expr, place, axes):
-    """A variable of `axes` that occurs in `expr` as a term of its own, and what it is where `expr` equals `place`; None if there is none."""
+    """A variable of `axes` that occurs in `expr` as its own term, and what it is where `expr` equals `place`; None if there is none."""
     for axis in axes:
         var = axis.var
         if expr.same_as(var):

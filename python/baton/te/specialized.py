@@ -3,7 +3,7 @@
 
 
 class SpecializedCondition:
-    """Conditions on the extents of a call; implementations that a strategy adds within its `with` stand under all of them."""
+    """Conditions on the extents of a call; implementations that a strategy adds within its `with` are subject to all of them."""
 
     _entered = []
 

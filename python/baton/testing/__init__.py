@@ -54,7 +54,7 @@ def object_use_count(obj):
 
 
 def identity_cpp(obj):
-    """What was given, after a way through C++ and back."""
+    """Returns the argument after a way through C++ and back."""
     return convert([obj])[0]
 
 
@@ -78,7 +78,7 @@ def test_check_eq_callback(message):
     return get_global_func("testing.test_check_eq_callback")(message)
 
 
-# Not tests of their own, whatever a test runner thinks of their names.
+# These are helpers: a test runner would take them for tests by their names.
 test_wrap_callback.__test__ = test_raise_error_callback.__test__ = test_check_eq_callback.__test__ = False
 
 
@@ -118,7 +118,7 @@ def initializer(test_global_state_1, test_global_state_2, test_global_state_3):
 
 
 def after_initializer():
-    """What `initializer` set in this process."""
+    """Returns the values that `initializer` set in this process."""
     return TEST_GLOBAL_STATE_1, TEST_GLOBAL_STATE_2, TEST_GLOBAL_STATE_3
 
 

@@ -276,7 +276,7 @@ def parameters(*value_sets, ids=None):
 
 
 def _key(value):
-    """What tells values of arguments apart."""
+    """Returns a key that tells values of arguments apart."""
     try:
         hash(value)
         return type(value), value

@@ -74,7 +74,7 @@ def pytest_generate_tests(metafunc):
 
 
 def _is_fixture(metafunc, name):
-    """Whether a program has a fixture of its own by this name."""
+    """Whether a program has its own fixture by this name."""
     return bool(metafunc.definition._fixtureinfo.name2fixturedefs.get(name))
 
 

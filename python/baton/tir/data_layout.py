@@ -17,7 +17,7 @@ class Layout:
         if self.name in ("", "__undef__"):
             return
         if not re.fullmatch(r"(?:[A-Z]|[1-9]\d*[a-z])+", self.name):
-            raise ValueError(f"{self.name!r} is no layout: it has capital letters for dimensions, and a number before each small one, as NCHW16c")
+            raise ValueError(f"{self.name!r} is not a layout: it has capital letters for dimensions, and a number before each small one, as NCHW16c")
         for factor, letter in re.findall(r"(\d*)([A-Za-z])", self.name):
             if any(letter == known for known, _ in self._axes):
                 raise ValueError(f"the layout {self.name!r} has `{letter}` twice")

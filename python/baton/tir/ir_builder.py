@@ -150,7 +150,7 @@ class IRBuilder:
         """A scope that runs otherwise; it comes right behind an if_scope."""
         before = self._scopes[-1]
         if not before or not isinstance(before[-1], IfThenElse) or before[-1].else_case is not None:
-            raise RuntimeError("else_scope can only stand right behind an if_scope")
+            raise RuntimeError("else_scope can only come right after an if_scope")
         given = before.pop()
         self._open()
         return WithScope(None, lambda: self.emit(IfThenElse(given.condition, given.then_case, self._close())))
@@ -194,7 +194,7 @@ class IRBuilder:
     def get(self):
         """All statements; every scope has to be closed."""
         if len(self._scopes) != 1:
-            raise RuntimeError(f"{len(self._scopes) - 1} scopes are still open; get() stands behind their `with`")
+            raise RuntimeError(f"{len(self._scopes) - 1} scopes are still open; get() comes after their `with`")
         body = self._close()
         self._scopes = [[]]
         return body

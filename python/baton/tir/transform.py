@@ -32,7 +32,7 @@ def ConvertSSA():
 
     def check(func):
         if not verify_ssa(func):
-            raise UnsupportedError("ConvertSSA: a variable is bound at two places of the function; give each binding a variable of its own")
+            raise UnsupportedError("ConvertSSA: a variable is bound at two places of the function; give each binding its own variable")
         return func
 
     return prim_func_pass(lambda func, mod, ctx: check(func), opt_level=0, name="ConvertSSA")

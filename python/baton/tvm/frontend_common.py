@@ -39,7 +39,7 @@ def infer_value(input_val, params, mod=None):
     free = relay.analysis.free_vars(input_val)
     missing = [v.name_hint for v in free if v.name_hint not in params]
     if missing:
-        raise ValueError(f"the expression has free variables that are no parameters: {', '.join(missing)}")
+        raise ValueError(f"the expression has free variables that are not parameters: {', '.join(missing)}")
     from ..driver.relay_build import create_executor
 
     return create_executor("debug", mod=mod).evaluate(relay.Function(free, input_val))(*[params[v.name_hint] for v in free])
@@ -111,7 +111,7 @@ def ensure_scalar_shape(x):
     if len(shape) == 0:
         return x
     if any(int(d) != 1 for d in shape):
-        raise ValueError(f"a tensor of shape {tuple(shape)} is no single number")
+        raise ValueError(f"a tensor of shape {tuple(shape)} is not a single number")
     return op.squeeze(x)
 
 

@@ -10,7 +10,7 @@ def parse_compute_version(compute_version):
         major, minor = str(compute_version).split(".")
         return int(major), int(minor)
     except ValueError:
-        raise ValueError(f"{compute_version!r} is no compute capability; one is written as 7.5") from None
+        raise ValueError(f"{compute_version!r} is not a compute capability; one is written as 7.5") from None
 
 
 def get_target_compute_version(target=None):

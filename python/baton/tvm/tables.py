@@ -320,7 +320,7 @@ NAMES["baton"].update({name: f"{package}:{name}" for package, names in OF_THE_PA
 # Modules that are not there, with what is below them -> what to use instead. They import; using what they have is an UnsupportedError.
 _NO_TUNING = "the compiler schedules kernels itself, and relay.build needs no tuning"
 _BY_ONNX = "export the model to ONNX and read it with relay.frontend.from_onnx"
-_NO_LIBRARY = "the compiler has kernels of its own; te.compute and topi say what they compute"
+_NO_LIBRARY = "the compiler has its own kernels; te.compute and topi say what they compute"
 _NO_LIBRARY_TAKES = "kernels are the compiler's own; relay.op.contrib.register_pattern_table and PartitionGraph divide a program for a compiler of yours"
 _NO_SUCH_DEVICE = "there is code for the targets c, llvm and opencl"
 _SHIP_IT = "compile for the other machine with target=\"llvm -mtriple=...\", export_library() and load it there"

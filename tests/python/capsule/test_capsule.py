@@ -307,10 +307,10 @@ def test_broken_files_are_errors_that_say_where(tmp_path):
         relay.transform.InferType()(relay.fromtext(BAD))
     good = (tmp_path / "f.capsule").read_text()
     for text, what in [
-        ("", "is no capsule"), ("hello", "is no capsule: its first line is 'hello'"), (good.replace("capsule 1", "capsule 99"), "of version '99'"),
+        ("", "is not a capsule"), ("hello", "is not a capsule: its first line is 'hello'"), (good.replace("capsule 1", "capsule 99"), "of version '99'"),
         (good[:200], "no line `== ir FORMAT`"), (good[:-8], "was it cut"), (good.replace('"stage": "pass"', '"stage": "moon"'), "`stage` is 'moon'"),
         (good.replace('"typed": false', '"typed": 3'), "`typed` of the header is '3'"), (good.replace("== ir relay", "== ir prose"), "'prose'"),
-        (good.replace('"signature"', '"signed"'), "the header has no `signature`"), (good.replace('{\n "sig', '[\n "sig'), "no JSON: line"),
+        (good.replace('"signature"', '"signed"'), "the header has no `signature`"), (good.replace('{\n "sig', '[\n "sig'), "not JSON: line"),
     ]:  # fmt: skip
         with pytest.raises(CapsuleError, match=re.escape(what)):
             capsule.parse(text)
@@ -321,10 +321,10 @@ def test_broken_files_are_errors_that_say_where(tmp_path):
         with pytest.raises(CapsuleError, match=re.escape(what)):
             capsule.replay(capsule.parse(text))
     text = good.replace('"instruments": []', '"instruments": [{"class": "os:system", "args": ["touch gone"], "kwargs": {}}]')
-    with pytest.raises(CapsuleError, match="it is no class of instruments"):
+    with pytest.raises(CapsuleError, match="it is not a class of instruments"):
         capsule.replay(capsule.parse(text))
     (tmp_path / "binary").write_bytes(b"\x7fELF\xff\xfe")
-    with pytest.raises(CapsuleError, match="is no capsule: it is no text"):
+    with pytest.raises(CapsuleError, match="is not a capsule: it is not text"):
         capsule.load(str(tmp_path / "binary"))
     with pytest.raises(CapsuleError, match="is a directory"):
         capsule.load(str(tmp_path))
@@ -419,7 +419,7 @@ def test_pipelines_name_passes_of_python_by_their_path():
         for text, what in [
             ("python.no_such.x", "no module `no_such`"),
             ("python.broken_passes.nothing", "has no `nothing`"),
-            ("python.os.getcwd", "is no pass"),
+            ("python.os.getcwd", "is not a pass"),
             ("python.broken_passes.raises_zero(a=1)", "it takes none"),
             ("python.", "there is no pass"),
             ("python.os", "cannot be imported"),

@@ -57,5 +57,5 @@ def test_wrong_usage_and_bad_files(cached, tmp_path):
     cached("cache", "clear", "file", code=2)
     cached("cache", "import", "none.tar", code=1)
     (tmp_path / "text").write_text("no tar")
-    assert "no export" in cached("cache", "import", "text", code=1).stderr
+    assert "not an export" in cached("cache", "import", "text", code=1).stderr
     cached("cache", "export", "no/folder/all.tar", code=1)

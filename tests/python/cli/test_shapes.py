@@ -68,7 +68,7 @@ def test_sizes_of_relay_text(baton, compiler, tmp_path):
     (["--dim", "m=3"], "no dimension `m`; it has n, x[0]"), (["--dim", "x[2]=3"], "`x[2]` is 4 in the model"),
     (["--dim", "n=3", "--dim", "x[1]=4"], "`n` is 3 and 4"), (["--shape", "xx=1"], "no input `xx`"),
     (["--dim", "m=1..3"], "no dimension `m`; it has n, x[0]"), (["--dim", "x[2]=1..4"], "`x[2]` is 4 in the model"),
-    (["--dim", "n=5..3"], "no length is at least 5, at most 3"), (["--shape", "x=2,n:5,4"], "`x=2,n:5,4` is no shape"),
+    (["--dim", "n=5..3"], "no length is at least 5, at most 3"), (["--shape", "x=2,n:5,4"], "`x=2,n:5,4` is not a shape"),
     (["--shape", "x=2,n:1..5"], "has 3 dimensions, --shape gives 2"), (["--shape", "x=2,n:..9,5"], "has shape (x[0], n, 4), not (2, n:0..9, 5)"),
 ])  # fmt: skip
 def test_wrong_sizes(baton, compiler, model, flags, words):
@@ -158,7 +158,7 @@ def test_inputs_from_an_archive(baton, compiler, model, tmp_path):
     assert "[2, 3, 4]  min 1" in baton("run", model, "-i", "x=other.npz").stdout  # it has one array
     assert "the model has no input `z`" in baton("run", model, "-i", "other.npz", code=2).stderr
     (tmp_path / "bad.npz").write_text("no archive")
-    assert "no usable .npz file" in baton("run", model, "-i", "bad.npz", code=1).stderr
+    assert "not a usable .npz file" in baton("run", model, "-i", "bad.npz", code=1).stderr
 
 
 def test_an_ending_that_says_nothing_is_refused(baton, compiler, model, tmp_path):

@@ -55,7 +55,7 @@ def test_errors(baton, stream):
     assert "--state names `past_x` twice" in message("compile", stream, "--state", "past_x=present_x", "--state", "past_x=score", "-o", "m.so")
     assert "--state auto finds all states" in message("compile", stream, "--state", "auto", "--state", "past_x=score", "-o", "m.so")
     assert "the model has no input `cache`; its inputs are x, past_x" in message("compile", stream, "--state", "cache=present_x", "-o", "m.so")
-    assert "becomes `y`, which is no output" in message("compile", stream, "--state", "past_x=y", "-o", "m.so")
+    assert "becomes `y`, which is not an output" in message("compile", stream, "--state", "past_x=y", "-o", "m.so")
     assert "states are kept on the CPU alone" in message("compile", stream, "--state", "auto", "--target", "opencl", "-o", "m.so", code=1)
     assert "--steps is for models with states" in message("run", stream, "--dim", "x[1]=1", "--dim", "past_x[1]=1", "--steps", "2")
     assert "--steps says how many there are" in message("run", stream, "--state", "auto", "--dim", "new=1", "--step-dim", "new=1")

@@ -39,8 +39,8 @@ from baton.cli import VERBS, build_parser
         (["opt", "in.relay", "-O", "5"], "choose from 0, 1, 2, 3, 4"),
         (["opt", "in.relay", "--isolate-seconds", "3"], "add --isolate"),
         (["opt", "in.relay", "--isolate-memory", "3"], "add --isolate"),
-        (["opt", "in.relay", "--isolate", "--isolate-seconds", "0"], "`0` is no number of seconds above 0"),
-        (["replay", "f.capsule", "--seconds", "-1"], "`-1` is no number of seconds above 0"),
+        (["opt", "in.relay", "--isolate", "--isolate-seconds", "0"], "`0` is not a number of seconds above 0"),
+        (["replay", "f.capsule", "--seconds", "-1"], "`-1` is not a number of seconds above 0"),
         (["sign", "m.so"], "--key --check"),
         (["sign", "m.so", "--key", "a", "--check", "b"], "not allowed with"),
         (["completion"], "shell"),
@@ -90,7 +90,7 @@ def test_output_that_cannot_be_written_is_said_before_the_work(baton, tmp_path):
 
 def test_foreign_shared_object(baton, tmp_path):
     (tmp_path / "m.so").write_bytes(b"not a shared object")
-    assert "no shared library" in baton("run", "m.so", code=1).stderr
+    assert "not a shared library" in baton("run", "m.so", code=1).stderr
 
 
 def test_binary_in_place_of_text(baton, tmp_path):

@@ -95,10 +95,10 @@ def test_wrong_files(tmp_path):
         with pytest.raises(Failure):
             gather(data=whole[:size])
     for data in (b"\x93NUMPY\x01\x00\xff\xff" + b"{" * 500, b"\x93NUMPY\x09\x00", os.urandom(300), b"PK\x03\x04"):
-        with pytest.raises(Failure, match="no usable"):
+        with pytest.raises(Failure, match="not a usable"):
             gather(data=data)
     np.save(tmp_path / "evil.npy", np.array([print], object), allow_pickle=True)
-    with pytest.raises(Failure, match="no usable"):
+    with pytest.raises(Failure, match="not a usable"):
         values.read_array(str(tmp_path / "evil.npy"))
     with pytest.raises(Failure, match="directory"):
         values.read_array(str(tmp_path))

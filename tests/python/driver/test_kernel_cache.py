@@ -414,5 +414,5 @@ def test_damaged_exports_take_nothing_in(folder, tmp_path):
         else:  # a field of the tar's own that means nothing here
             assert i % 2 == 0 and len(cache.entries()) == 4 and not any(row["problem"] for row in cache.entries())
             cache.clear()
-    with pytest.raises(ValueError, match="no export"):
+    with pytest.raises(ValueError, match="not an export"):
         cache.import_file(__file__)

@@ -32,7 +32,7 @@ def test_what_is_no_string(wrong, said):
 
 
 def test_text_that_is_no_unicode():
-    with pytest.raises(ValueError, match=r"no Unicode text at \[1\]"):
+    with pytest.raises(ValueError, match=r"not Unicode text at \[1\]"):
         forms.Form({"kind": "hashes", "texts": []}).encode(["a", "\ud800"])
 
 

@@ -241,7 +241,7 @@ def test_what_is_not_signed_does_not_load(tmp_path, artifact, keys):
         baton.load(tmp_path / "n.so", public_key=public, signature=signature.signature_path(artifact))
     for bad in (b"", b"baton-signature-1 AAAA\n", b"\xff\xfe", b"baton-signature-2 " + b"A" * 86 + b"==\n"):
         (tmp_path / "m.so.sig").write_bytes(bad)
-        with pytest.raises(baton.error.RuntimeError, match="is no signature that this version reads"):
+        with pytest.raises(baton.error.RuntimeError, match="is not a signature that this version reads"):
             baton.load(artifact, public_key=public)
     with pytest.raises(TypeError, match="public_key, which is missing"):
         baton.load(artifact, signature="s")

@@ -250,7 +250,7 @@ def test_by_the_runtime_alone():
     ([{"a": 1}], "dict at [0]"),
     (None, "NoneType"),
     (7, "int: 7"),
-    (["\ud800"], "no Unicode text at [0]"),
+    (["\ud800"], "not Unicode text at [0]"),
 ], ids=repr)  # fmt: skip
 @pytest.mark.parametrize("kind", ["hash", "text"])
 def test_what_is_no_string_is_refused(kind, wrong, said):

@@ -227,7 +227,7 @@ def test_rerun_of_the_default_pipeline():
     assert apart["FuseOps"].action == "skipped" and "Primitive" not in str(apart.module)
     inner = next((s for s in h if s.parent is not None and s.parent.scope == "module"), None)
     if inner is not None:
-        with pytest.raises(ValueError, match="which is no sequence: rerun from step"):
+        with pytest.raises(ValueError, match="which is not a sequence: rerun from step"):
             h.rerun(from_=inner)
 
 

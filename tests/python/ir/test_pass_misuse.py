@@ -100,7 +100,7 @@ def test_config_is_read_in_python():  # PI-020
         (lambda: PassTimingInstrument(budgets={"*": {"time": -1}}), ["takes a number from 0 on, got -1"]),
         (lambda: PassWatchdog("1"), ["seconds takes a number, got '1'"]),
         (lambda: tvm.transform.ApplyPassToFunction(relay.transform.InferType, "main"), ["takes a pass, got"]),
-        (lambda: tvm.transform.ApplyPassToFunction(relay.transform.InferType(), "ma(in"), ["'ma(in' is no regular expression"]),
+        (lambda: tvm.transform.ApplyPassToFunction(relay.transform.InferType(), "ma(in"), ["'ma(in' is not a regular expression"]),
         (lambda: tvm.transform.join_pipeline("FoldConstant", pipeline="DefaultPipelin"), ["`DefaultPipelin`; did you mean `DefaultPipeline`?"]),
         (lambda: tvm.transform.leave_pipeline("FoldConstant", pipeline="X"), ["there is no built-in pipeline `X`"]),
         (lambda: tvm.compile(_module(), disabled_pass="FuseOps"), ["disabled_pass takes a list of names of passes, got 'FuseOps'"]),

@@ -278,7 +278,7 @@ def test_trim_and_reuse(model):
 
 @pytest.mark.parametrize("state, why", [
     ({"nothing": "present"}, "the model has no input `nothing`"),
-    ({"past_key_values.*": "nothing.*"}, "becomes `nothing.0.key`, which is no output"),
+    ({"past_key_values.*": "nothing.*"}, "becomes `nothing.0.key`, which is not an output"),
     ({"past_key_values.0.key": "present.0.value"}, "state `past_key_values.0.key` -> `present.0.value`: the output is not the input with new elements"),
     ({"past_key_values.0.key": "logits"}, "the output is not the input with new elements"),
 ])  # fmt: skip

@@ -77,7 +77,7 @@ def test_codegen_of_a_fused_function():
 def test_codegen_of_what_is_no_graph():
     c, x = relay.var("c", shape=(), dtype="bool"), relay.var("x", shape=(2,))
     mod = transform.InferType()(tvm.IRModule.from_expr(relay.Function([c, x], relay.If(c, x, relay.exp(x)))))
-    with pytest.raises(tvm.error.UnsupportedError, match="a If is no node of a graph; relay.vm.compile"):
+    with pytest.raises(tvm.error.UnsupportedError, match="a If is not a node of a graph; relay.vm.compile"):
         GraphExecutorCodegen(None, {tvm.tir.IntImm("int32", 1): "llvm"}).codegen(mod, mod["main"])
 
 

@@ -279,7 +279,7 @@ def test_prelude_is_a_program():
     mod.import_from_std("prelude.rly")  # once more is no harm
     with pytest.raises(ValueError, match=r"it has prelude\.rly"):
         mod.import_from_std("other.rly")
-    with pytest.raises(ValueError, match="of its own"):
+    with pytest.raises(ValueError, match="its own data type"):
         Prelude(relay.parse(_HEAD + _LIST))
 
 

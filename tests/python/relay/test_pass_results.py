@@ -404,7 +404,7 @@ def test_helps_for_importers():
     parts = common.unbind(x, 1)
     assert len(parts) == 3 and run_infer_type(parts[2]).checked_type == relay.TensorType((2,))
     assert run_infer_type(common.ensure_scalar_shape(var("z", 1, 1))).checked_type == relay.TensorType(())
-    with pytest.raises(ValueError, match="no single number"):
+    with pytest.raises(ValueError, match="not a single number"):
         common.ensure_scalar_shape(x)
 
 

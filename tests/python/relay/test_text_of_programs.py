@@ -386,5 +386,5 @@ def test_parse_with_a_table_and_a_module():
     both = tvm.parser.parse('#[version = "0.0.5"]\ndef @main() { @f() }', "x", init_module=base)
     assert {v.name_hint for v in both.get_global_vars()} == {"f", "main"} and "main" not in base
     assert relay.create_executor("debug", mod=both).evaluate()().numpy() == 1
-    with pytest.raises(ValueError, match="metadata of its own"):
+    with pytest.raises(ValueError, match="its own metadata"):
         tvm.parser.parse(tvm.IRModule.from_expr(relay.const(np.zeros((9, 9)))).astext(), "x", None, table)

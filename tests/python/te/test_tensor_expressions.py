@@ -8,148 +8,212 @@ import baton as tvm
 from baton import te, tir, topi
 from baton.ir import IRModule
 
-
-def B(f, args, *arrays):
-    module = tvm.build(te.create_schedule(f.op), args, "llvm")
-    values = [tvm.nd.array(x) for x in arrays]
-    module(*values)
-    return values[-1].numpy()
+rng = np.random.default_rng(0)
 
 
-def run(s, args, *arrays):
-    values = [tvm.nd.array(a) for a in arrays]
-    tvm.build(s, args, "llvm")(*values)
-    return values[-1].numpy()
+def run(schedule, args, *arrays):
+    """The value of the last argument after a call of the schedule's code on arrays for the others."""
+    out = tvm.nd.array(np.zeros([int(d) for d in arrays[-1]], str(args[-1].dtype)))
+    tvm.build(schedule, args, "llvm")(*map(tvm.nd.array, arrays[:-1]), out)
+    return out.numpy()
 
 
-def test_addpragma():
-    n = te.var("n")
-    A = te.placeholder((n,), name="A")
-    C = te.compute(A.shape, lambda *i: A(*i) + 1.0, name="B")
-    s = te.create_schedule(C.op)
-    xo, xi = s[C].split(C.op.axis[0], 8)
-    s[C].pragma(xo, "unroll_explicit", True)
-    f = tvm.build(s, [A, C], "llvm")
-    a = tvm.nd.array(np.ones(19, "float32"))
-    b = tvm.nd.empty((19,))
-    f(a, b)
-    assert b.numpy().sum() == 38
+def f32(*shape):
+    return rng.random(shape, "float32")
 
 
-def test_varargs_compute():
-    A = te.placeholder((2, 3))
-    C = te.compute((2, 3), lambda *i: A(*i) * 2.0)
-    assert B(C, [A, C], np.ones((2, 3), "float32"), np.zeros((2, 3), "float32")).sum() == 12
+# ---- A tensor expression: the arguments, the tensor that is made of placeholders like them, its value
+
+ONES, FOUR, GRID, SQUARE, IMAGE, FILTER = np.ones(4, "float32"), f32(4) + 0.5, f32(2, 3), f32(8, 8), f32(8, 8), f32(3, 3)
+K = {n: te.reduce_axis((0, n), f"k{n}") for n in (3, 4, 8)}
+K2, M4, PRODUCT = te.reduce_axis((0, 3), "l"), te.reduce_axis((0, 4), "m"), te.comm_reducer(lambda x, y: x * y, lambda t: tir.const(1, dtype=t), name="prod")
 
 
-def test_named_loops():
-    A = te.placeholder((2, 3), name="A")
-    C = te.compute((2, 3), lambda y, x: A[y, x] + 1.0, name="C")
-    s = te.create_schedule(C.op)
-    assert [a.var.name for a in C.op.axis] == ["y", "x"]
-    t = str(tvm.lower(s, [A, C], simple_mode=True))
-    assert "y" in t and "for" in t
-    o, i = s[C].split(C.op.axis[0], 2)
-    assert o.var.name == "y.outer" and i.var.name == "y.inner"
-    f = s[C].fuse(o, i)
-    assert f.var.name == "y.outer.y.inner.fused" or "fused" in f.var.name
+def each(of):
+    return lambda a: te.compute(a.shape, lambda *i: of(a(*i)))
 
 
-def test_index_value_int32():
-    C = te.compute((4,), lambda i: i + 1)
-    assert C.dtype in ("int32", "int64")
+VALUES = {
+    "indices as one": ([GRID], each(lambda x: x * 2.0), GRID * 2),
+    "an index": ([], lambda: te.compute((4,), lambda i: i.astype("float32") * 2.0), [0, 2, 4, 6]),
+    "an index as int32": ([], lambda: te.compute((4,), lambda i: i.astype("int32") * 2), np.array([0, 2, 4, 6], "int32")),
+    "if_then_else": ([ONES], lambda a: te.compute((4,), lambda i: tir.if_then_else(i < 2, a[i], 0.0)), [1, 1, 0, 0]),
+    "Select": ([ONES], lambda a: te.compute((4,), lambda i: tir.Select(i >= 2, a[i], tir.const(0.0, "float32"))), [0, 0, 1, 1]),
+    "all": ([ONES], lambda a: te.compute((4,), lambda i: te.if_then_else(tir.all(i > 0, i < 3), a[i], tir.const(5, "float32"))), [5, 1, 1, 5]),
+    "exp": ([FOUR], each(te.exp), np.exp(FOUR)),
+    "log": ([FOUR], each(te.log), np.log(FOUR)),
+    "sqrt": ([FOUR], each(te.sqrt), np.sqrt(FOUR)),
+    "tanh": ([FOUR], each(te.tanh), np.tanh(FOUR)),
+    "floor": ([FOUR], each(te.floor), np.floor(FOUR)),
+    "sigmoid": ([FOUR], each(te.sigmoid), 1 / (1 + np.exp(-FOUR))),
+    "a sum where": ([SQUARE[0]], lambda a: te.compute((1,), lambda i: te.sum(a[K[8]], axis=K[8], where=K[8] < 4)), [SQUARE[0, :4].sum()]),
+    "a sum of two axes": ([SQUARE[:4, :4]], lambda a: te.compute((1,), lambda i: te.sum(a[K[4], M4], axis=[K[4], M4])), [SQUARE[:4, :4].sum()]),
+    "a sum without axes": ([SQUARE[0], np.float32(3)], lambda a, s: te.compute((), lambda: te.sum(a[K[8]] * s(), axis=K[8])), 3 * SQUARE[0].sum()),
+    "sums of rows": ([SQUARE], lambda a: te.compute((8,), lambda i: te.sum(a[i, K[8]], axis=K[8])), SQUARE.sum(1)),
+    "maxima of rows": ([SQUARE], lambda a: te.compute((8,), lambda i: te.max(a[i, K[8]], axis=K[8])), SQUARE.max(1)),
+    "minima of rows": ([SQUARE], lambda a: te.compute((8,), lambda i: te.min(a[i, K[8]], axis=K[8])), SQUARE.min(1)),
+    "products of rows": ([SQUARE], lambda a: te.compute((8,), lambda i: PRODUCT(a[i, K[8]], axis=K[8])), SQUARE.prod(1)),
+    "a convolution": ([IMAGE, FILTER], lambda a, w: te.compute((6, 6), lambda y, x: te.sum(a[y + K[3], x + K2] * w[K[3], K2], axis=[K[3], K2])),
+                      sum(IMAGE[y:y + 6, x:x + 6] * FILTER[y, x] for y in range(3) for x in range(3))),
+    **{f"{d} + 1": ([np.ones(4, d)], each(lambda x, d=d: x + tir.const(1, d)), np.full(4, 2, d)) for d in ("float64", "int32", "int64", "int8", "uint8", "float16")},
+    "operators of tensors": ([SQUARE], lambda a: a * (a + 1.0), SQUARE * (SQUARE + 1)),
+    "topi.sum": ([SQUARE], lambda a: topi.sum(a, axis=1), SQUARE.sum(1)),
+    "topi.nn.relu": ([SQUARE - 0.5], topi.nn.relu, np.maximum(SQUARE - 0.5, 0)),
+}  # fmt: skip
 
 
-def test_cast_index():
-    C = te.compute((4,), lambda i: i.astype("float32") * 2.0)
-    assert B(C, [C], np.zeros(4, "float32")).tolist() == [0, 2, 4, 6]
+@pytest.mark.parametrize("arrays, make, want", VALUES.values(), ids=VALUES)
+def test_value(arrays, make, want):
+    places = [te.placeholder(a.shape, str(a.dtype), name=f"p{i}") for i, a in enumerate(arrays)]
+    made = make(*places)
+    want = want if isinstance(want, np.ndarray) else np.asarray(want, made.dtype)
+    assert isinstance(made, te.Tensor) and [int(d) for d in made.shape] == list(want.shape) and made.dtype == str(want.dtype)
+    np.testing.assert_allclose(run(te.create_schedule(made.op), [*places, made], *arrays, want.shape), want, rtol=1e-3 if made.dtype == "float16" else 1e-4)
 
 
-def test_cast_index32():
-    C = te.compute((4,), lambda i: i.astype("int32") * 2)
-    assert C.dtype == "int32"
+def test_open_extents():
+    n, m = te.var("n"), te.var("m")
+    a = te.placeholder((n, m), name="A")
+    made = te.compute((m, n), lambda i, j: a[j, i])
+    assert run(te.create_schedule(made.op), [a, made], GRID, (3, 2)).tolist() == GRID.T.tolist()
 
 
-def test_select_ifthenelse():
-    A = te.placeholder((4,), name="A")
-    C = te.compute((4,), lambda i: tir.if_then_else(i < 2, A[i], 0.0))
-    assert B(C, [A, C], np.ones(4, "float32"), np.zeros(4, "float32")).tolist() == [1, 1, 0, 0]
-    D = te.compute((4,), lambda i: tir.Select(i >= 2, A[i], tir.const(0.0, "float32")))
-    assert B(D, [A, D], np.ones(4, "float32"), np.zeros(4, "float32")).tolist() == [0, 0, 1, 1]
-    E = te.compute((4,), lambda i: te.if_then_else(tir.all(i > 0, i < 3), A[i], tir.const(5, "float32")))
-    assert B(E, [A, E], np.ones(4, "float32"), np.zeros(4, "float32")).tolist() == [5, 1, 1, 5]
+def test_several_results():
+    a, b = te.placeholder((4,)), te.placeholder((4,))
+    x, y = te.compute((4,), lambda i: (a[i] + 2.0, b[i] * 3.0), name="B")
+    values = [tvm.nd.array(FOUR), tvm.nd.array(ONES), tvm.nd.empty((4,)), tvm.nd.empty((4,))]
+    tvm.build(te.create_schedule(x.op), [a, b, x, y], "llvm")(*values)
+    np.testing.assert_array_equal([v.numpy() for v in values[2:]], [FOUR + 2, ONES * 3])
 
 
-def test_te_math():
-    A = te.placeholder((4,), name="A")
-    for f, g in (
-        (te.exp, np.exp),
-        (te.log, np.log),
-        (te.sqrt, np.sqrt),
-        (te.tanh, np.tanh),
-        (te.floor, np.floor),
-        (te.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
-    ):
-        C = te.compute((4,), lambda i: f(A[i]))  # noqa: B023
-        a = np.random.rand(4).astype("float32") + 0.5
-        np.testing.assert_allclose(B(C, [A, C], a, np.zeros(4, "float32")), g(a), rtol=1e-5)
+# ---- Schedules of the same expression: its value stays
 
 
-def test_reduce_where_init():
-    k = te.reduce_axis((0, 8), "k")
-    A = te.placeholder((8,), name="A")
-    C = te.compute((1,), lambda i: te.sum(A[k], axis=k, where=k < 4))
-    assert B(C, [A, C], np.ones(8, "float32"), np.zeros(1, "float32"))[0] == 4
+def products(s, c):
+    """Tiles, a cache of results, an order of loops, parallel and vector loops."""
+    cache = s.cache_write(c, "global")
+    xo, yo, _, _ = s[c].tile(*c.op.axis, 8, 8)
+    s[cache].compute_at(s[c], yo)
+    xc, yc = s[cache].op.axis
+    ko, ki = s[cache].split(s[cache].op.reduce_axis[0], factor=4)
+    s[cache].reorder(ko, xc, ki, yc)
+    s[cache].unroll(ki)
+    s[cache].vectorize(yc)
+    s[c].parallel(xo)
 
 
-def test_two_reduce_axes():
-    A = te.placeholder((4, 4), name="A")
-    k, m = te.reduce_axis((0, 4), "k"), te.reduce_axis((0, 4), "m")
-    C = te.compute((1,), lambda i: te.sum(A[k, m], axis=[k, m]))
-    assert B(C, [A, C], np.ones((4, 4), "float32"), np.zeros(1, "float32"))[0] == 16
+@pytest.mark.parametrize("change", [lambda s, c: None, products], ids=["plain", "tiled"])
+def test_products(change):
+    a, w, k = te.placeholder((32, 32), name="A"), te.placeholder((32, 32), name="W"), te.reduce_axis((0, 32), "k")
+    c = te.compute((32, 32), lambda i, j: te.sum(a[i, k] * w[k, j], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    change(s, c)
+    x, y = f32(32, 32), f32(32, 32)
+    np.testing.assert_allclose(run(s, [a, w, c], x, y, (32, 32)), x @ y, rtol=1e-4)
 
 
-def test_conv_te():
-    n, kk = 8, 3
-    A = te.placeholder((n, n), name="A")
-    W = te.placeholder((kk, kk), name="W")
-    ry, rx = te.reduce_axis((0, kk)), te.reduce_axis((0, kk))
-    C = te.compute((n - kk + 1, n - kk + 1), lambda y, x: te.sum(A[y + ry, x + rx] * W[ry, rx], axis=[ry, rx]))
-    a = np.random.rand(n, n).astype("float32")
-    w = np.random.rand(kk, kk).astype("float32")
-    r = B(C, [A, W, C], a, w, np.zeros((6, 6), "float32"))
-    np.testing.assert_allclose(r[0, 0], (a[:3, :3] * w).sum(), rtol=1e-4)
+@pytest.mark.parametrize("how", [{"nparts": 3}, {"factor": 4}], ids=str)
+def test_a_split_that_leaves_a_rest(how):
+    a = te.placeholder((10,), name="A")
+    c = te.compute((10,), lambda i: a[i] + 1.0)
+    s = te.create_schedule(c.op)
+    s[c].split(c.op.axis[0], **how)
+    assert run(s, [a, c], np.ones(10, "float32"), (10,)).tolist() == [2] * 10
 
 
-def test_dtype_ops():
-    for d in ("float64", "int32", "int64", "int8", "uint8", "float16"):
-        A = te.placeholder((4,), dtype=d, name="A")
-        C = te.compute((4,), lambda i: A[i] + tir.const(1, d))  # noqa: B023
-        assert B(C, [A, C], np.ones(4, d), np.zeros(4, d)).tolist() == [2, 2, 2, 2]
+def test_rfactor():
+    a, k = te.placeholder((64,), name="A"), te.reduce_axis((0, 64), "k")
+    b = te.compute((1,), lambda i: te.sum(a[k], axis=k), name="B")
+    s = te.create_schedule(b.op)
+    s.rfactor(b, s[b].split(k, factor=8)[1])
+    x = f32(64)
+    np.testing.assert_allclose(run(s, [a, b], x, (1,)), [x.sum()], rtol=1e-4)
 
 
-def test_schedule_reorder_matmul():
-    N = 32
-    A = te.placeholder((N, N), name="A")
-    W = te.placeholder((N, N), name="W")
-    k = te.reduce_axis((0, N), "k")
-    C = te.compute((N, N), lambda i, j: te.sum(A[i, k] * W[k, j], axis=k), name="C")
-    s = te.create_schedule(C.op)
-    CC = s.cache_write(C, "global")
-    xo, yo, xi, yi = s[C].tile(C.op.axis[0], C.op.axis[1], 8, 8)
-    s[CC].compute_at(s[C], yo)
-    xc, yc = s[CC].op.axis
-    (kk,) = s[CC].op.reduce_axis
-    ko, ki = s[CC].split(kk, factor=4)
-    s[CC].reorder(ko, xc, ki, yc)
-    s[CC].unroll(ki)
-    s[CC].vectorize(yc)
-    s[C].parallel(xo)
-    f = tvm.build(s, [A, W, C], "llvm")
-    a, w = np.random.rand(N, N).astype("float32"), np.random.rand(N, N).astype("float32")
-    c = tvm.nd.empty((N, N))
-    f(tvm.nd.array(a), tvm.nd.array(w), c)
-    np.testing.assert_allclose(c.numpy(), a @ w, rtol=1e-4)
+def test_bounds_and_loops_of_a_schedule():
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: a[i] + 1.0, name="B")
+    s = te.create_schedule(b.op).normalize()
+    loops = te.schedule.ScheduleOps(s, te.schedule.InferBound(s))
+    found = []
+    tir.stmt_functor.post_order_visit(loops, lambda n: found.append(n) if isinstance(n, tir.For) else None)
+    assert [int(n.extent) for n in found] == [4] and len(te.create_schedule([b.op, topi.nn.relu(a).op]).outputs) == 2
+
+
+# ---- Nodes
+
+
+def test_expressions_of_variables():
+    a, b = te.var("a"), te.var("b")
+    assert (a + 1).a.same_as(a) and tir.Cast("float32", a).value.same_as(a) and isinstance(tir.Add(a, 1), tir.Add)
+    assert isinstance(tir.EQ(a, b), tir.EQ) and isinstance(a.equal(b), tir.EQ) and a == a and not a == b and bool(a != b) and a in {a: 1} and b not in {a: 1}
+    call = tir.call_intrin("int32", "tir.shift_left", 1, 2)
+    assert isinstance(call, tir.Call) and (len(call.args), call.op.name) == (2, "tir.shift_left")
+    assert tir.Call("int32", tvm.ir.Op.get("tir.shift_left"), [1, 2]).dtype == "int32"
+    buffer = tir.decl_buffer((4,), name="A")
+    assert tir.call_extern("int32", "foo", buffer.access_ptr("r"), 4).dtype == "int32"
+    assert (te.var("x", "float32x4") * 2.0).dtype == "float32x4" and (te.var("a", "int32") + te.var("b", "float32")).dtype == "float32"
+    assert (te.var("a", "int8") + te.var("b", "int32")).dtype == "int32"
+    with pytest.raises((tvm.TVMError, ValueError, TypeError)):
+        te.var("x", "float32x4") + te.var("y", "float32x8")
+
+
+def test_statements():
+    x, a = te.var("x"), tir.decl_buffer((4,), "float32", name="A")
+    mark = tir.AttrStmt(x, "stride", 10, tir.Evaluate(1))
+    assert (mark.attr_key, mark.value.value, mark.node) == ("stride", 10, x)
+    store, load = tir.BufferStore(a, tir.const(1.0, "float32"), [0]), tir.BufferLoad(a, [0])
+    assert (store.buffer, store.indices[0].value, load.dtype) == (a, 0, "float32")
+    assert (a.shape[0].value, a.name, a.scope(), a.data.dtype) == (4, "A", "global", "handle")
+    kinds = tir.ForKind
+    assert (kinds.SERIAL, kinds.PARALLEL, kinds.VECTORIZED, kinds.UNROLLED, kinds.THREAD_BINDING) == (0, 1, 2, 3, 4)
+    pointer = tir.Var("v", tvm.ir.PointerType(tvm.ir.PrimType("float32")))
+    assert pointer.type_annotation.element_type.dtype == "float32" and pointer.dtype == "handle"
+
+
+def test_a_reduction():
+    a, k = te.placeholder((4,), name="A"), te.reduce_axis((0, 4), "k")
+    c = te.compute((1,), lambda i: te.sum(a[k], axis=k))
+    reduce = c.op.body[0]
+    assert (
+        isinstance(reduce, tir.Reduce) and len(reduce.combiner.lhs) == 1 and reduce.axis[0].var.name == "k" and isinstance(reduce.source[0], tir.ProducerLoad)
+    )
+    assert reduce.value_index == 0 and int(reduce.condition) == 1 and c.op.reduce_axis[0] == k
+
+
+def test_axes():
+    for axis, name in ((tir.IterVar((0, 10), "i", 0), "i"), (te.reduce_axis((0, 10), name="k"), "k"), (te.thread_axis("threadIdx.x"), "threadIdx.x"),
+                       (te.thread_axis((0, 4), "blockIdx.x"), "blockIdx.x")):  # fmt: skip
+        assert axis.var.name == name
+    k = te.reduce_axis((0, 10), name="k")
+    assert (k.dom.min.value, k.dom.extent.value, k.iter_type) == (0, 10, tir.IterVar.CommReduce)
+
+
+# ---- Modules of functions
+
+
+def test_modules_of_functions():
+    f = tir.PrimFunc([te.var("x")], tir.Evaluate(0))
+    assert tvm.ir.structural_equal(IRModule.from_expr(f)["main"].body, f.body)
+    assert [v.name_hint for v in IRModule.from_expr(f.with_attr("global_symbol", "g")).get_global_vars()] == ["g"]
+
+
+def test_passes_that_remove_loops():
+    removed = tir.transform.RemoveNoOp()(IRModule.from_expr(tir.PrimFunc([], tir.For(te.var("i"), 0, 10, tir.ForKind.SERIAL, tir.Evaluate(0)))))
+    assert isinstance(removed["main"].body, (tir.Evaluate, tir.SeqStmt))
+    builder, buffer = tir.ir_builder.create(), tir.decl_buffer((8,), "int64")
+    a = builder.buffer_ptr(buffer)
+    with builder.for_range(0, 4, name="i", kind="unroll") as i:
+        a[i] = a[i] + 1
+    with tvm.transform.PassContext(config={"tir.UnrollLoop": {"auto_max_step": 16}}):
+        unrolled = tir.transform.UnrollLoop()(IRModule({"main": tir.PrimFunc([buffer], builder.get())}))["main"].body
+    assert isinstance(unrolled, tir.SeqStmt) and len(unrolled.seq) == 4
+
+
+def test_single_assignment():
+    x, y = te.var("x"), te.var("y")
+    assert tir.analysis.verify_ssa(tir.PrimFunc([x], tir.LetStmt(y, 1, tir.Evaluate(y))))
+    assert not tir.analysis.verify_ssa(tir.PrimFunc([], tir.SeqStmt([tir.LetStmt(y, n, tir.Evaluate(y)) for n in (1, 2)])))
 
 
 def test_wrong_args_runtime():
@@ -190,22 +254,6 @@ def test_primfunc_build_ib():
     m2(a, c)
 
 
-def test_expr_attr():
-    a = te.var("a")
-    x = tir.Cast("float32", a)
-    y = a + 1
-    assert (y.a.same_as(a), x.value.same_as(a), a.dtype) == (True, True, a.dtype)
-    assert isinstance(tir.Add(a, 1), tir.Add) and tir.Add(a, tir.const(1, "int32")) is not None
-
-
-def test_comparison_exprs():
-    a, b = te.var("a"), te.var("b")
-    assert isinstance(tir.EQ(a, b), tir.EQ) and isinstance(a.equal(b), tir.EQ)
-    assert (a == a) and not (a == b) and bool(a != b)
-    d = {a: 1}
-    assert a in d and b not in d
-
-
 def test_structural_tir():
     A = te.placeholder((4,), name="A")
     C = te.compute((4,), lambda i: A[i] + 1.0, name="C")
@@ -221,10 +269,6 @@ def test_structural_tir():
         and not tvm.ir.structural_equal(x + 1, y + 1)
         and tvm.ir.structural_equal(tir.For(x, 0, 4, tir.ForKind.SERIAL, tir.Evaluate(x)), tir.For(y, 0, 4, tir.ForKind.SERIAL, tir.Evaluate(y)))
     )
-
-
-def test_for_kinds():
-    assert (tir.ForKind.SERIAL, tir.ForKind.PARALLEL, tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED, tir.ForKind.THREAD_BINDING) == (0, 1, 2, 3, 4)
 
 
 def test_tir_pass_pipeline():
@@ -247,37 +291,6 @@ def test_tir_pass_pipeline():
     assert log and log[0] == "main"
 
 
-def test_from_expr_primfunc():
-    f = tir.PrimFunc([te.var("x")], tir.Evaluate(0))
-    m = IRModule.from_expr(f)
-    assert m["main"] is not None
-    m = IRModule.from_expr(f.with_attr("global_symbol", "g"))
-    assert "g" in [v.name_hint for v in m.get_global_vars()]
-
-
-def test_reduction_print():
-    k = te.reduce_axis((0, 4), "k")
-    A = te.placeholder((4,), name="A")
-    C = te.compute((1,), lambda i: te.sum(A[k], axis=k))
-    r = C.op.body[0]
-    assert (
-        isinstance(r, tir.Reduce)
-        and r.combiner is not None
-        and r.axis[0].var.name == "k"
-        and isinstance(r.source[0], tir.ProducerLoad)
-        and r.value_index == 0
-        and r.condition is not None
-        and isinstance(C.op.reduce_axis[0], tir.IterVar)
-    )
-
-
-def test_te_broadcast_any():
-    n, m = te.var("n"), te.var("m")
-    A = te.placeholder((n, m), name="A")
-    C = te.compute((m, n), lambda i, j: A[j, i])
-    assert B(C, [A, C], np.arange(6, dtype="float32").reshape(2, 3), np.zeros((3, 2), "float32")).tolist() == [[0, 3], [1, 4], [2, 5]]
-
-
 def test_extern_multi():
     A = te.placeholder((4,), name="A")
 
@@ -297,47 +310,12 @@ def test_extern_multi():
     assert x.numpy()[0] == 2 and y.numpy()[0] == 3
 
 
-def test_generic_tuple_ret():
-    f = tvm.get_global_func("runtime.GetDeviceAttr", True)
-    assert f is None or callable(f)
-
-
-def test_split_nonmultiple():
-    A = te.placeholder((10,), name="A")
-    C = te.compute((10,), lambda i: A[i] + 1.0)
-    s = te.create_schedule(C.op)
-    o, i = s[C].split(C.op.axis[0], nparts=3)
-    f = tvm.build(s, [A, C], "llvm")
-    a, c = tvm.nd.array(np.ones(10, "float32")), tvm.nd.empty((10,))
-    f(a, c)
-    assert c.numpy().sum() == 20
-
-
-def test_access_ptr_extern():
-    A = tir.decl_buffer((4,), name="A")
-    e = tir.call_extern("int32", "foo", A.access_ptr("r"), 4)
-    assert isinstance(e, tir.Call) and e.dtype == "int32"
-
-
 def test_simplify_module():
     i, n = te.var("i"), te.var("n")
     Ab = tir.decl_buffer((n,), "int64", name="A")
     s = tir.For(i, 0, n, tir.ForKind.SERIAL, tir.IfThenElse(i < n, tir.BufferStore(Ab, tir.const(1, "int64"), [i]), None))
     m = tir.transform.Simplify()(IRModule.from_expr(tir.PrimFunc([Ab, n], s)))
     assert isinstance(m["main"].body.body, tir.BufferStore)
-
-
-def test_remove_no_op():
-    i = te.var("i")
-    m = tir.transform.RemoveNoOp()(IRModule.from_expr(tir.PrimFunc([], tir.For(i, 0, 10, tir.ForKind.SERIAL, tir.Evaluate(0)))))
-    assert isinstance(m["main"].body, (tir.Evaluate, tir.SeqStmt))
-
-
-def test_verify_errors():
-    x = te.var("x")
-    y = te.var("y")
-    assert tir.analysis.verify_ssa(tir.PrimFunc([x], tir.LetStmt(y, 1, tir.Evaluate(y))))
-    assert not tir.analysis.verify_ssa(tir.PrimFunc([], tir.SeqStmt([tir.LetStmt(y, 1, tir.Evaluate(y)), tir.LetStmt(y, 2, tir.Evaluate(y))])))
 
 
 def test_const_errors():
@@ -349,27 +327,6 @@ def test_const_errors():
             pass
     with pytest.raises((ValueError, tvm.TVMError)):
         bool(x < te.var("y"))
-
-
-def test_attr_node():
-    x = te.var("x")
-    st = tir.AttrStmt(x, "stride", 10, tir.Evaluate(1))
-    assert st.attr_key == "stride" and st.value.value == 10 and st.node == x
-
-
-def test_buffer_stmts():
-    A = tir.decl_buffer((4,), "float32", name="A")
-    st = tir.BufferStore(A, tir.const(1.0, "float32"), [0])
-    ld = tir.BufferLoad(A, [0])
-    assert (
-        st.buffer == A
-        and ld.dtype == "float32"
-        and st.indices[0].value == 0
-        and A.shape[0].value == 4
-        and A.name == "A"
-        and A.scope() == "global"
-        and A.data.dtype == "handle"
-    )
 
 
 def test_primfunc():
@@ -438,51 +395,6 @@ def test_prim_func_pass():
     assert m["main"].attrs["k"] == "v"
 
 
-def test_unroll():
-    ib = tir.ir_builder.create()
-    Ab = tir.decl_buffer((8,), "int64")
-    A = ib.buffer_ptr(Ab)
-    with ib.for_range(0, 4, name="i", kind="unroll") as i:
-        A[i] = A[i] + 1
-    m = tvm.IRModule({"main": tir.PrimFunc([Ab], ib.get())})
-    with tvm.transform.PassContext(config={"tir.UnrollLoop": {"auto_max_step": 16}}):
-        r = tir.transform.UnrollLoop()(m)["main"].body
-    assert not isinstance(r, tir.For)
-
-
-def test_compute_binding():
-    for e in (tir.IterVar((0, 10), "i", 0), te.reduce_axis((0, 10), name="k"), te.thread_axis("threadIdx.x"), te.thread_axis((0, 4), "blockIdx.x")):
-        assert e.var.name
-    k = te.reduce_axis((0, 10), name="k")
-    assert k.dom.extent.value == 10 and k.dom.min.value == 0 and k.iter_type == tir.IterVar.CommReduce
-    r = tvm.ir.Range(0, 10)
-    assert r.extent.value == 10 and r.min.value == 0
-    r = tvm.ir.Range.from_min_extent(2, 3)
-    assert r.min.value == 2 and r.extent.value == 3
-    r = tvm.ir.Range(5)
-    assert r.min.value == 0 and r.extent.value == 5
-
-
-def test_vector_dtype():
-    with pytest.raises((tvm.TVMError, ValueError, TypeError)):
-        te.var("x", "float32x4") + te.var("y", "float32x8")
-    assert (te.var("x", "float32x4") * 2.0).dtype == "float32x4"
-    assert (te.var("a", "int32") + te.var("b", "float32")).dtype == "float32" and (te.var("a", "int8") + te.var("b", "int32")).dtype == "int32"
-
-
-def test_pointer_type():
-    p = tvm.ir.PointerType(tvm.ir.PrimType("float32"))
-    assert p.element_type.dtype == "float32"
-    v = tir.Var("v", p)
-    assert v.type_annotation.element_type.dtype == "float32" and v.dtype == "handle"
-
-
-def test_call_node():
-    c = tir.call_intrin("int32", "tir.shift_left", 1, 2)
-    assert isinstance(c, tir.Call) and len(c.args) == 2 and c.op.name == "tir.shift_left"
-    assert tir.Call("int32", tvm.ir.Op.get("tir.shift_left"), [1, 2]).dtype == "int32"
-
-
 def test_tensor():
     m, n, o = te.size_var("m"), te.size_var("n"), te.size_var("o")
     A = te.placeholder((m, o), name="A")
@@ -513,15 +425,6 @@ def test_tensor():
     assert str(A) == repr(A)
 
 
-def test_rank_zero():
-    m = te.size_var("m")
-    A = te.placeholder((m,), name="A")
-    s = te.placeholder((), name="s")
-    k = te.reduce_axis((0, m), name="k")
-    T = te.compute((), lambda: te.sum(A[k] * s(), axis=k))
-    assert tuple(T.shape) == ()
-
-
 def test_errors():
     A = te.placeholder((4, 4))
     with pytest.raises((ValueError, tvm.TVMError)):
@@ -530,21 +433,6 @@ def test_errors():
         te.compute((4,), lambda i, j: A[i, j])
     with pytest.raises((TypeError, ValueError, tvm.TVMError)):
         te.compute((4,), lambda i: "x")
-
-
-def test_reduce():
-    m = 8
-    A = te.placeholder((m, m), name="A")
-    k = te.reduce_axis((0, m), "k")
-    B = te.compute((m,), lambda i: te.sum(A[i, k], axis=k), name="B")
-    a = np.random.rand(m, m).astype("float32")
-    assert np.allclose(run(te.create_schedule(B.op), [A, B], a, np.zeros(m, "float32")), a.sum(1), rtol=1e-5)
-    for f, g in ((te.max, np.max), (te.min, np.min)):
-        C = te.compute((m,), lambda i: f(A[i, k], axis=k))  # noqa: B023
-        assert np.allclose(run(te.create_schedule(C.op), [A, C], a, np.zeros(m, "float32")), g(a, 1))
-    prod = te.comm_reducer(lambda x, y: x * y, lambda t: tir.const(1, dtype=t), name="prod")
-    C = te.compute((m,), lambda i: prod(A[i, k], axis=k))
-    assert np.allclose(run(te.create_schedule(C.op), [A, C], a, np.zeros(m, "float32")), a.prod(1), rtol=1e-4)
 
 
 def test_argmax():
@@ -564,28 +452,6 @@ def test_argmax():
     assert tvm.lower(s, [idx, val, T0, T1]) is not None
 
 
-def test_rfactor():
-    n = 64
-    A = te.placeholder((n,), name="A")
-    k = te.reduce_axis((0, n), "k")
-    B = te.compute((1,), lambda i: te.sum(A[k], axis=k), name="B")
-    s = te.create_schedule(B.op)
-    ko, ki = s[B].split(k, factor=8)
-    s.rfactor(B, ki)
-    a = np.random.rand(n).astype("float32")
-    assert np.allclose(run(s, [A, B], a, np.zeros(1, "float32")), a.sum(), rtol=1e-4)
-
-
-def test_tuple_compute():
-    A0, A1 = te.placeholder((4,)), te.placeholder((4,))
-    B0, B1 = te.compute((4,), lambda i: (A0[i] + 2.0, A1[i] * 3.0), name="B")
-    f = tvm.build(te.create_schedule(B0.op), [A0, A1, B0, B1], "llvm")
-    a = tvm.nd.array(np.ones(4, "float32"))
-    x, y = tvm.nd.empty((4,)), tvm.nd.empty((4,))
-    f(a, a, x, y)
-    assert x.numpy()[0] == 3 and y.numpy()[0] == 3
-
-
 def test_tag_and_attrs():
     with te.tag_scope(tag="n5"):
         B = te.compute((4,), lambda i: tir.const(1.0, "float32"))
@@ -600,27 +466,31 @@ def test_tag_and_attrs():
     assert f().op.tag == "deco"
 
 
-def test_debug():
-    A = te.placeholder((4,), name="A")
-    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
-    s = te.create_schedule(B.op)
-    s = s.normalize()
-    b = te.schedule.InferBound(s)
-    st = te.schedule.ScheduleOps(s, b)
-    assert isinstance(st, tir.Stmt)
+def test_addpragma():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    C = te.compute(A.shape, lambda *i: A(*i) + 1.0, name="B")
+    s = te.create_schedule(C.op)
+    xo, xi = s[C].split(C.op.axis[0], 8)
+    s[C].pragma(xo, "unroll_explicit", True)
+    f = tvm.build(s, [A, C], "llvm")
+    a = tvm.nd.array(np.ones(19, "float32"))
+    b = tvm.nd.empty((19,))
+    f(a, b)
+    assert b.numpy().sum() == 38
 
 
-def test_topi_like():
-    A = te.placeholder((4, 4), name="A")
-    B = A + 1.0
-    assert isinstance(B, te.Tensor)
-    C = topi.sum(A, axis=1)
-    D = A * B
-    assert isinstance(D, te.Tensor) and tuple(x.value for x in C.shape) == (4,)
-    E = topi.nn.relu(A)
-    s = te.create_schedule([C.op, E.op])
-    assert len(s.outputs) == 2
-    te.create_schedule(E.op)
+def test_named_loops():
+    A = te.placeholder((2, 3), name="A")
+    C = te.compute((2, 3), lambda y, x: A[y, x] + 1.0, name="C")
+    s = te.create_schedule(C.op)
+    assert [a.var.name for a in C.op.axis] == ["y", "x"]
+    t = str(tvm.lower(s, [A, C], simple_mode=True))
+    assert "y" in t and "for" in t
+    o, i = s[C].split(C.op.axis[0], 2)
+    assert o.var.name == "y.outer" and i.var.name == "y.inner"
+    f = s[C].fuse(o, i)
+    assert f.var.name == "y.outer.y.inner.fused" or "fused" in f.var.name
 
 
 @pytest.mark.parametrize("where", [False, True])

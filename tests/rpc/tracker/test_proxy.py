@@ -233,9 +233,9 @@ def test_other_wrong_arguments(gate, echo, tmp_path):
     with pytest.raises(RPCError, match="write HOST:PORT"):
         proxy.Link(gate.url, "9090")
     (tmp_path / "short").write_text("x")
-    with pytest.raises(RPCError, match="is no key file"):
+    with pytest.raises(RPCError, match="is not a key file"):
         proxy.Link(gate.url, echo.address, tmp_path / "short")
     with pytest.raises(TypeError, match="no argument colour"):
         proxy.Proxy(colour=1)
-    with pytest.raises(ProtocolError, match="no proxy of Baton's"):
+    with pytest.raises(ProtocolError, match="not a proxy of Baton's"):
         raise proxy._error(b"HTTP/1.1 400 Bad Request")

@@ -310,8 +310,8 @@ def test_epochs_never_fall(desk):
 # Words of clients.
 
 BAD = [
-    (b"", "no JSON"), (b"\xff\xfe", "no JSON"), (b"[1]", "an object, not list"), (b"{}", "type 'None'"), (b'{"type":["register"]}', "of type"),
-    (b'{"type":"granted"}', "of type 'granted'"), (b'{"type":"cancel","id":1,"id":2}', "stands twice"), (b'{"type":"cancel","id":NaN}', "no number of JSON"),
+    (b"", "not JSON"), (b"\xff\xfe", "not JSON"), (b"[1]", "an object, not list"), (b"{}", "type 'None'"), (b'{"type":["register"]}', "of type"),
+    (b'{"type":"granted"}', "of type 'granted'"), (b'{"type":"cancel","id":1,"id":2}', "is there twice"), (b'{"type":"cancel","id":NaN}', "is not a number of JSON"),
     (b'{"type":"cancel"}', "`cancel` lacks `id`"), (b'{"type":"cancel","id":true}', "`id` of `cancel`"), (b'{"type":"cancel","id":-1}', "`id` of `cancel`"),
     (b'{"type":"cancel","id":1e3}', "`id` of `cancel`"), (b'{"type":"cancel","id":99999999999999999999}', "`id` of `cancel`"),
     (b'{"type":"request","id":1,"key":"a b"}', "`key` of `request`"), (b'{"type":"request","id":1,"key":"../../x"}', "`key` of `request`"),
@@ -321,7 +321,7 @@ BAD = [
     (b'{"type":"register","key":"k","port":0}', "`port` of `register`"), (b'{"type":"register","key":"k","port":65536}', "`port` of `register`"),
     (b'{"type":"register","key":"k","socket":"../x"}', "`socket` of `register`"), (b'{"type":"register","key":"k"}', "names one of"),
     (b'{"type":"register","key":"k","port":1,"socket":"x"}', "names one of"),
-    (b"[" * 60000, "no JSON"), (b'{"type":"cancel","id":' + b"9" * 60000 + b"}", ""), (b"x" * 70000, "70000 bytes"),
+    (b"[" * 60000, "not JSON"), (b'{"type":"cancel","id":' + b"9" * 60000 + b"}", ""), (b"x" * 70000, "70000 bytes"),
 ]  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def tensors_of(kind):
     if isinstance(kind, TupleType):
         return [t for field in kind.fields for t in tensors_of(field)]
     if not isinstance(kind, TensorType) or not all(isinstance(d, int) or hasattr(d, "value") for d in kind.shape):
-        raise UnsupportedGraph("a value is no tensor, or its shape is not known")
+        raise UnsupportedGraph("a value is not a tensor, or its shape is not known")
     return [kind]
 
 
@@ -76,7 +76,7 @@ def in_order(root):
         elif isinstance(expr, (Var, Constant)):
             below = []
         else:
-            raise UnsupportedGraph(f"a {type(expr).__name__} is no node of a graph")
+            raise UnsupportedGraph(f"a {type(expr).__name__} is not a node of a graph")
         work.append((expr, True))
         work.extend((e, False) for e in reversed(below))
     return out
@@ -189,7 +189,7 @@ def graph_json(func, mod_name="default"):
     for expr in in_order(func.body):
         if isinstance(expr, Var):
             if expr.handle not in entries:
-                raise UnsupportedGraph(f"{expr.name_hint} is no parameter of the function")
+                raise UnsupportedGraph(f"{expr.name_hint} is not a parameter of the function")
         elif isinstance(expr, Constant):
             name = f"p{len(params)}"
             params[name] = expr.data

@@ -563,7 +563,7 @@ def _place_of(name, what):
         return operator(name)(data, axis=axis, keepdims=keepdims, exclude=exclude, select_last_index=select_last_index, dtype=dtype)
 
     call.__name__ = name
-    call.__doc__ = f"Where the {what} element along axes stands; the first of equal ones, or the last."
+    call.__doc__ = f"Index of the {what} element along axes; the first of equal ones, or the last."
     SUGAR[name] = call
 
 

@@ -71,12 +71,12 @@ SCHEMA = {
 def _unique(pairs):
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a field stands twice")
+        raise ValueError("a field is there twice")
     return found
 
 
 def _no_constant(name):
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 _decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
@@ -90,7 +90,7 @@ def parse(raw: bytes) -> dict:
     try:
         message = _decoder.decode(raw.decode())
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"a message is no JSON: {str(error)[:80]}") from None
+        raise ProtocolError(f"a message is not JSON: {str(error)[:80]}") from None
     if not isinstance(message, dict):
         raise ProtocolError(f"a message is an object, not {type(message).__name__}")
     kind = message.get("type")

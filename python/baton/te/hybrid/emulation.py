@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a script calls when it runs in Python, on NumPy's arrays."""
+"""Functions that a script calls when it runs in Python, on NumPy's arrays."""
 
 import types
 
@@ -34,7 +34,7 @@ def names():
 
 
 def run(function, args):
-    """What a script gives for arrays."""
+    """Returns the results of a script for arrays."""
     args = [a.numpy() if hasattr(a, "numpy") else a for a in args]
     known = {**names(), **function.__globals__}
     known.update({k: v for k, v in names().items() if k not in function.__globals__})

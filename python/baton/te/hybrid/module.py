@@ -69,7 +69,7 @@ class _Decorators:
 
 
 def build(sch, inputs, outputs, name="hybrid_func"):
-    """What a schedule computes as a HybridModule: a script of `inputs`, tensors and variables of sizes, that returns `outputs`."""
+    """Returns a schedule's computation as a HybridModule: a script of `inputs`, tensors and variables of sizes, that returns `outputs`."""
     return HybridModule(written(sch, list(inputs), list(outputs), name), name)
 
 

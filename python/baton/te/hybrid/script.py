@@ -84,7 +84,7 @@ class _Script:
     # Statements
 
     def run(self, statements):
-        """Reads statements; what stands behind a `return` is not read."""
+        """Reads statements; statements after a `return` are not read."""
         for s in statements:
             getattr(self, type(s).__name__, self.other)(s)
 
@@ -100,7 +100,7 @@ class _Script:
             self.builder.emit(self.value(node.value))
 
     def Assert(self, node):  # noqa: N802
-        """What is known is checked now, the rest when the program comes to it."""
+        """Checks what is known now, the rest when the program comes to it."""
         test, said = self.value(node.test), self.value(node.msg) if node.msg is not None else ast.unparse(node.test)
         if isinstance(test, PrimExpr):
             self.builder.emit(lambda body: tir.AssertStmt(test, tir.StringImm(str(said)), body))
@@ -159,7 +159,7 @@ class _Script:
     def write(self, node, buffer, index, value):
         """Stores one element."""
         if not hasattr(buffer, "shape"):
-            self.fail(node, "what is indexed is no tensor")
+            self.fail(node, "what is indexed is not a tensor")
         value = tir.const(value, str(buffer.dtype)) if _literal(value) else value
         if str(value.dtype) != str(buffer.dtype):
             value = value.astype(str(buffer.dtype))
@@ -215,7 +215,7 @@ class _Script:
     # Expressions
 
     def value(self, node):
-        """What an expression gives: numbers, expressions of TIR, buffers, tuples."""
+        """Returns the value of an expression: numbers, expressions of TIR, buffers, tuples."""
         kind = type(node)
         if kind is ast.Constant:
             return node.value

@@ -16,7 +16,7 @@ _CALLS = {"pow": "power", "fabs": "abs"} | {n: n for n in "exp log sqrt rsqrt ta
 
 
 class _Writer:
-    """Writes one function; each variable and buffer has a name of its own."""
+    """Writes one function; each variable and buffer has its own name."""
 
     def __init__(self):
         self.lines, self.names, self.used, self.depth = [], {}, set(), 1

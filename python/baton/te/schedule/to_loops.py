@@ -11,8 +11,8 @@ from .schedule import Schedule
 
 
 def schedule_to_prim_func(schedule, args, name="main", buffers=None):
-    """One PrimFunc that computes as the schedule says; its parameters are `args`: tensors, variables of sizes, buffers. `buffers`: of each
-    argument, or None for one of its own."""
+    """One PrimFunc that computes as the schedule says; its parameters are `args`: tensors, variables of sizes, buffers. `buffers`: one for
+    each argument, or None for a new one."""
     if not isinstance(schedule, Schedule):
         raise TypeError(f"a schedule is made by te.create_schedule, this is a {type(schedule).__name__}")
     for a in args:
@@ -64,7 +64,7 @@ def VerifyCompactBuffer(stmt):
 
 
 def AutoInlineInjective(schedule):
-    """Inlines all operations that read elements and are no reductions."""
+    """Inlines all operations that read elements and are not reductions."""
     _ffi_api.AutoInline(schedule, 0)
 
 
@@ -74,7 +74,7 @@ def AutoInlineElemWise(schedule):
 
 
 def AutoInlineBroadcast(schedule):
-    """Inlines operations that read elements at some of their own indices, in order."""
+    """Inlines operations that read elements at some of their axes, in order."""
     _ffi_api.AutoInline(schedule, 2)
 
 

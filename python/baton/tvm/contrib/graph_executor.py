@@ -66,7 +66,7 @@ class GraphModule:
         """Whether a key is a constant's name as `get_params()` of what `relay.build` gives has them, and no input's. Says so once."""
         if not (isinstance(key, str) and _WEIGHT.fullmatch(key)) or key in self.get_input_names():
             return False
-        warnings.warn("`p0` and the like are no inputs: weights are part of the code, and stay as relay.build had them", stacklevel=3)
+        warnings.warn("`p0` and the like are not inputs: weights are part of the code, and stay as relay.build had them", stacklevel=3)
         return True
 
     def _fitted(self, key, value):

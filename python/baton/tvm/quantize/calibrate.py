@@ -88,7 +88,7 @@ def _reaches(mod, calls, dataset, config):
 def _weight_reach(call, config):
     weight = call.args[0]
     if not isinstance(weight, Constant):
-        raise errors.CompileError("calibrate: a weight is no constant; give its value as a parameter: quantize(mod, params)")
+        raise errors.CompileError("calibrate: a weight is not a constant; give its value as a parameter: quantize(mod, params)")
     return (scales.power2_scale if config.weight_scale == "power2" else scales.max_scale)(weight.data.numpy())
 
 

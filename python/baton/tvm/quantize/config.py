@@ -23,7 +23,7 @@ _WORDS = {QAnnotateKind.INPUT: "input", QAnnotateKind.WEIGHT: "weight", QAnnotat
 def kind2str(kind):
     """The word for a QAnnotateKind, as "weight"."""
     if kind not in _WORDS:
-        raise errors.ValueError(f"{kind!r} is no QAnnotateKind")
+        raise errors.ValueError(f"{kind!r} is not a QAnnotateKind")
     return _WORDS[kind]
 
 
@@ -132,7 +132,7 @@ def qconfig(**kwargs):
     debug_enabled_ops: names of the operators that may be quantized; None: all.
     calibrate_chunk_by: values collected at once, in numbers of operands; -1: all.
     partition_conversions: "enabled" makes functions of the conversion to integers, the network between and the conversion back;
-    "fully_integral" also raises an error where something between is no integer; "disabled": one function.
+    "fully_integral" also raises an error where something between is not an integer; "disabled": one function.
 
         with relay.quantize.qconfig(calibrate_mode="percentile", weight_scale="max", skip_conv_layers=[]):
             quantized = relay.quantize.quantize(mod, params, dataset)

@@ -46,7 +46,7 @@ class _Realize(Walk):
         if kind == QAnnotateKind.IDENTITY:
             return data
         if not all(isinstance(a, Constant) for a in args[1:]):
-            raise errors.CompileError("realize: a simulated_quantize has a scale or bound that is no constant; calibrate the program first")
+            raise errors.CompileError("realize: a simulated_quantize has a scale or bound that is not a constant; calibrate the program first")
         scale, low, high = (float(a.data.numpy()) for a in args[1:])
         if not scale > 0:
             raise errors.CompileError(f"realize: a simulated_quantize has the scale {scale}, which is not above 0")
