@@ -2,6 +2,7 @@
 """WGSL as text, run by the package `wgpu` on a device of this machine (Debian's lavapipe is one on the CPU)."""
 
 import functools
+import json
 
 import numpy as np
 import pytest
@@ -219,3 +220,43 @@ def test_a_program_of_relay_has_the_text_of_its_kernels():
     x, w = relay.var("x", shape=(1, 64)), relay.var("w", shape=(32, 64))
     lib = relay.build(baton.IRModule.from_expr(relay.Function([x, w], relay.nn.softmax(relay.nn.dense(x, w)))), target="webgpu")
     assert lib.get_source("wgsl").count("@compute") >= 2
+
+
+def operators(lib):
+    """The operators of a program's kernels, by the type of their device."""
+    program = json.loads(json.loads(lib.get_source("json"))["program"])
+    types = [d[0] for d in program["devices"]]
+    found = {}
+    for k in program["kernels"]:
+        found.setdefault(types[k.get("device", 0)], []).append(k["operators"])
+    return found
+
+
+@pytest.mark.parametrize("target", ["webgpu", "metal"])
+def test_operators_of_types_that_the_language_lacks_run_on_the_host(target):
+    x = relay.var("x", shape=(4, 64))
+    y = relay.exp(relay.cast(relay.nn.softmax(x), "float64"))
+    mod = baton.IRModule.from_expr(relay.Function([x], relay.tanh(relay.cast(relay.add(y, relay.const(1.0, "float64")), "float32"))))
+    lib = relay.build(mod, target=target)
+    by_device = operators(lib)
+    number = {"webgpu": 15, "metal": 8}[target]
+    assert any("softmax" in o for o in by_device[number]) and not any("add" in o or "cast" in o for o in by_device[number])
+    assert any("add" in o for o in by_device[1])
+    assert ("@compute" if target == "webgpu" else "kernel void") in lib.get_source(target)
+
+
+def test_annotated_parts_are_for_the_device():
+    x, w = relay.var("x", shape=(4, 64)), relay.var("w", shape=(32, 64))
+    y = relay.on_device(relay.nn.dense(x, w), baton.webgpu(0))
+    mod = baton.IRModule.from_expr(relay.Function([x, w], relay.add(y, relay.const(1.0))))
+    lib = relay.build(mod, target={"cpu": "llvm", "webgpu": "webgpu"})
+    assert operators(lib) == {1: ["add"], 15: ["nn.dense"]}
+
+
+def test_running_a_model_says_that_the_device_is_not_there(tmp_path):
+    x = relay.var("x", shape=(4, 64))
+    lib = relay.build(baton.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))), target="webgpu")
+    lib.export_library(tmp_path / "m.so")
+    for module in (lib, baton.runtime.load_module(str(tmp_path / "m.so"))):
+        with pytest.raises(baton.error.RuntimeError, match=r"compiled for cpu and webgpu: device `webgpu\(0\)` is not available"):
+            module["default"](baton.webgpu(0))
