@@ -154,7 +154,9 @@ ABOUT = {
     "src/relay/transform/alter_op_layout.cpp": {"nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc", "nn.bias_add"},
     "src/relay/transform/fake_quantization_to_integer.cpp": {"qnn.quantize", "qnn.dequantize"},
     "src/relay/transform/fold_scale_axis.cpp": {"multiply", "add", "nn.bias_add"},
+    "src/relay/transform/byte_tables.cpp": {"qnn.quantize", "qnn.dequantize"},
     "src/relay/transform/integer_products.cpp": {
+        "qnn.table",
         "qnn.quantize",
         "qnn.dequantize",
         "nn.dense",

@@ -43,9 +43,10 @@ const std::vector<Cpu>& Cpus() {
       {"znver3", kAvx2},
       {"skylake-avx512", kAvx512},
       {"cascadelake", More(kAvx512, {"avx512vnni"})},
-      {"icelake-server", More(kAvx512, {"avx512vnni"})},
-      {"znver4", More(kAvx512, {"avx512vnni", "avx512bf16"})},
-      {"sapphirerapids", More(kAvx512, {"avx512vnni", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16", "amx-int8"})},
+      {"icelake-server", More(kAvx512, {"avx512vnni", "avx512vbmi"})},
+      {"znver4", More(kAvx512, {"avx512vnni", "avx512vbmi", "avx512bf16"})},
+      {"sapphirerapids",
+       More(kAvx512, {"avx512vnni", "avx512vbmi", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16", "amx-int8"})},
       {"generic", {}},
   };
   return cpus;
