@@ -39,8 +39,9 @@ transform::Pass DecomposeAll() {
 }
 const transform::RegisterPass<DecomposeAll> registered_decompose;
 
-/// `plan`: the device of what no annotation decides, in a program for several devices.
-Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
+/// `plan`: the device of what no annotation decides, in a program for several devices; `lacks`: the dtypes that it
+/// lacks.
+Array<transform::Pass> RelayPasses(std::optional<int64_t> plan, const Array<runtime::String>& lacks = {}) {
   using namespace relay::transform;  // NOLINT: passes
   // Types are inferred where a pass needs them and something made expressions without; see `baton
   // explain-pipeline`.
@@ -72,6 +73,12 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
     // is run, from the start, on each region that LowerToTIR finds.
     add(FoldConstant());
     add(InferType());
+    // From here on a device without some dtypes has no operators of them.
+    if (!lacks.empty()) {
+      add(baton::transform::GetPass("KeepDTypesOnHost",
+                                    {{"dtypes", runtime::Any(lacks)}, {"device", runtime::Any(*plan)}}));
+      add(InferType());
+    }
     add(PlanDevices(*plan));
     return passes;
   }
@@ -126,7 +133,13 @@ transform::Pass DefaultPipeline() {
 
 transform::Pass RelayPipeline(const Targets& targets) {
   if (!targets.planned()) return DefaultPipeline();
-  return transform::Sequential(RelayPasses(FallbackDevice(targets.devices)), "DevicePipeline");
+  const int64_t fallback = FallbackDevice(targets.devices);
+  Array<runtime::String> lacks;
+  for (const DeviceTarget& t : targets.devices) {
+    if (t.type != fallback) continue;
+    for (const std::string& dtype : codegen::BackendOf(t.target).lacks) lacks.push_back(runtime::String(dtype));
+  }
+  return transform::Sequential(RelayPasses(fallback, lacks), "DevicePipeline");
 }
 
 transform::Pass TIRPipeline(const Targets& targets, bool by_name) {

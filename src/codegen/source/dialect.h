@@ -62,6 +62,8 @@ struct Syntax {
   const char* forever;  ///< the head of a loop without an end
   /// NaN or an infinity.
   std::string (*not_finite)(double value, const std::string& type, Needs* needs);
+  /// Whether a float is not 0, as NaN is.
+  std::string (*truth)(const std::string& value);
   /// The name of a function of mathematics for a dtype.
   std::string (*math)(const std::string& name, DataType t, Needs* needs);
   bool wraps;  ///< sums of integers with signs wrap, and truth values are not numbers

@@ -165,7 +165,7 @@ std::string Printer::Convert(const std::string& v, DataType from, DataType to) {
   if (IsHalf(to)) {
     return fmt::format("{}({})", Builtin(to.is_bfloat16() ? "f32_to_bf16" : "f32_to_f16"), Convert(v, from, f32));
   }
-  if (to.is_bool()) return fmt::format("({} != 0)", v);
+  if (to.is_bool()) return from.is_floating() ? dialect_.syntax->truth(v) : fmt::format("({} != 0)", v);
   const std::string type = Type(to);
   if (from.is_floating() && !to.is_floating()) {
     // NumPy wraps narrow types through wider ones.

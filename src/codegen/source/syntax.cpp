@@ -30,6 +30,7 @@ std::string NotFinite(double value, const std::string& type, Needs*) {
   const char* text = std::isnan(value) ? "NAN" : value < 0 ? "(-INFINITY)" : "INFINITY";
   return type.empty() ? text : Cast(type, text);
 }
+std::string Truth(const std::string& value) { return fmt::format("({} != 0)", value); }
 std::string Math(const std::string& name, DataType, Needs*) { return name; }
 std::string MathSuffixed(const std::string& name, DataType t, Needs*) { return t.bits() == 32 ? name + "f" : name; }
 
@@ -43,6 +44,7 @@ constexpr Syntax Family(decltype(Syntax::math) math) {
           .when = When,
           .forever = "while (1) {",
           .not_finite = NotFinite,
+          .truth = Truth,
           .math = math,
           .wraps = false};
 }

@@ -20,10 +20,6 @@ constexpr const char* kFloats[][2] = {
      "fn baton_max_f32(a: f32, b: f32) -> f32 {\n"
      "  if ((bitcast<u32>(b) & 0x7fffffffu) > 0x7f800000u) { return b; }\n"
      "  if ((bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u) { return a; }\n  return select(b, a, a > b);\n}\n"},
-    {"fmod_f32", "fn baton_fmod_f32(a: f32, b: f32) -> f32 { return a % b; }\n"},
-    {"floormod_f32",
-     "fn baton_floormod_f32(a: f32, b: f32) -> f32 {\n  let r = a % b;\n"
-     "  return select(r, r + b, r != 0.0f && (r < 0.0f) != (b < 0.0f));\n}\n"},
     {"round_f32",
      "fn baton_round_f32(x: f32) -> f32 {\n  let r = trunc(x);\n"
      "  return select(r, r + sign(x), abs(x - r) >= 0.5f);\n}\n"},
@@ -33,10 +29,25 @@ constexpr const char* kFloats[][2] = {
      "  return x * bitcast<f32>((h + 127) << 23u) * bitcast<f32>((n - h + 127) << 23u);\n}\n"},
     // The sign of a power of a negative number is that of an odd exponent; another exponent than an integer gives NaN.
     {"pow_f32",
-     "fn baton_pow_f32(x: f32, y: f32) -> f32 {\n  if (y == 0.0f) { return 1.0f; }\n  let p = pow(abs(x), y);\n"
-     "  if (x >= 0.0f) { return p; }\n  if (trunc(y) != y) {\n    var bits = 0x7fc00000u;\n"
+     "fn baton_pow_f32(x: f32, y: f32) -> f32 {\n  if (y == 0.0f || x == 1.0f) { return 1.0f; }\n"
+     "  let whole = trunc(y) == y;\n  let odd = whole && abs(y) < 16777216.0f && (i32(y) & 1) == 1;\n  var p: f32;\n"
+     "  if (x == 0.0f) {\n    var bits = select(0u, 0x7f800000u, y < 0.0f);\n    p = bitcast<f32>(bits);\n"
+     "  } else {\n    p = pow(abs(x), y);\n  }\n  if (x < 0.0f && !whole) {\n    var bits = 0x7fc00000u;\n"
      "    return bitcast<f32>(bits);\n  }\n"
-     "  return select(p, -p, abs(y) < 16777216.0f && (i32(y) & 1) == 1);\n}\n"},
+     "  return select(p, -p, odd && (bitcast<u32>(x) & 0x80000000u) != 0u);\n}\n"},
+    // A polynomial up to 1/2, and that of the half angle beyond.
+    {"asin_f32",
+     "fn baton_asin_f32(x: f32) -> f32 {\n  let a = abs(x);\n  let s = select(0.5f * (1.0f - a), x * x, a <= 0.5f);\n"
+     "  let t = select(sqrt(s), a, a <= 0.5f);\n"
+     "  let p = t + t * s * (0.16666752422f + s * (0.074953002686f + s * (0.045470025998f + s * (0.024181311049f + s * "
+     "0.042163199048f))));\n"
+     "  return select(1.0f, -1.0f, x < 0.0f) * select(1.57079633f - 2.0f * p, p, a <= 0.5f);\n}\n"},
+    {"acos_f32",
+     "fn baton_acos_f32(x: f32) -> f32 {\n  let a = abs(x);\n  let s = select(0.5f * (1.0f - a), x * x, a <= 0.5f);\n"
+     "  let t = select(sqrt(s), x, a <= 0.5f);\n"
+     "  let p = t + t * s * (0.16666752422f + s * (0.074953002686f + s * (0.045470025998f + s * (0.024181311049f + s * "
+     "0.042163199048f))));\n"
+     "  if (a <= 0.5f) { return 1.57079633f - p; }\n  return select(2.0f * p, 3.14159265f - 2.0f * p, x < 0.0f);\n}\n"},
     // Near 0 by series, whose errors are relative.
     {"tanh_f32",
      "fn baton_tanh_f32(x: f32) -> f32 {\n  let s = x * x;\n"
@@ -72,6 +83,20 @@ constexpr const char* kFloats[][2] = {
      "fn baton_sat_u32_f32(x: f32) -> u32 {\n  if (!(x > 0.0f)) { return 0u; }\n"
      "  if (x >= 4294967296.0f) { return 4294967295u; }\n  return u32(x);\n}\n"},
 };
+
+// NAME(a, b): the exact remainder, which the language's own is not. Multiples of b by powers of two are taken off, the
+// largest first.
+constexpr const char* kRemainder =
+    "fn NAME(a: f32, b: f32) -> f32 {\n  let d = abs(b);\n  var r = abs(a);\n"
+    "  if (bitcast<u32>(r) >= 0x7f800000u || bitcast<u32>(d) > 0x7f800000u || bitcast<u32>(d) < 0x00800000u) {\n"
+    "    var bits = 0x7fc00000u;\n    return bitcast<f32>(bits);\n  }\n"
+    "  if (bitcast<u32>(d) == 0x7f800000u) { return a; }\n  loop {\n    if (r < d) { break; }\n"
+    "    let k = (bitcast<u32>(r) >> 23u) - (bitcast<u32>(d) >> 23u);\n"
+    "    var t = bitcast<f32>(bitcast<u32>(d) + (k << 23u));\n    if (t > r) { t = t * 0.5f; }\n    r = r - t;\n  }\n"
+    "  return select(r, -r, (bitcast<u32>(a) & 0x80000000u) != 0u);\n}\n";
+constexpr const char* kFloorMod =
+    "fn baton_floormod_f32(a: f32, b: f32) -> f32 {\n  let r = baton_remainder_f32(a, b);\n"
+    "  return select(r, r + b, r != 0.0f && (r < 0.0f) != (b < 0.0f));\n}\n";
 
 // S: the suffix of names, T: the type. Division by zero gives 0, and the smallest value by -1 wraps; a shift by the
 // width or more gives 0, or the sign.
@@ -112,6 +137,12 @@ const std::map<std::string, std::string>& Builtins() {
   static const std::map<std::string, std::string> all = [] {
     std::map<std::string, std::string> made;
     for (const auto& row : kFloats) made[row[0]] = row[1];
+    const auto remainder = [](const std::string& name) {
+      std::string text = kRemainder;
+      return text.replace(text.find("NAME"), 4, name);
+    };
+    made["fmod_f32"] = remainder("baton_fmod_f32");
+    made["floormod_f32"] = remainder("baton_remainder_f32") + kFloorMod;
     for (const char* suffix : {"i32", "i64"}) {
       for (const auto& row : kSigned) made[fmt::format("{}_{}", row[0], suffix)] = Filled(row[1], suffix, "i32");
     }

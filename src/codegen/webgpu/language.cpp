@@ -35,10 +35,12 @@ std::string NotFinite(double value, const std::string& /*type*/, Needs* needs) {
   needs->builtins.insert(name);
   return value < 0 ? "(-baton_" + name + "())" : "baton_" + name + "()";
 }
+/// By its bits: compilers may take it that there is no NaN.
+std::string Truth(const std::string& value) { return fmt::format("((bitcast<u32>({}) & 0x7fffffffu) != 0u)", value); }
 std::string Math(const std::string& name, DataType, Needs* needs) {
   if (name == "fabs") return "abs";
   if (name == "rint") return "round";  // to even
-  for (const char* own : {"fmod", "round", "pow", "tanh", "erf", "log10", "log1p"}) {
+  for (const char* own : {"fmod", "round", "pow", "asin", "acos", "tanh", "erf", "log10", "log1p"}) {
     if (name != own) continue;
     needs->builtins.insert(name + "_f32");
     return "baton_" + name + "_f32";
@@ -55,6 +57,7 @@ const source::Syntax kSyntax = {.cast = Cast,
                                 .when = When,
                                 .forever = "loop {",
                                 .not_finite = NotFinite,
+                                .truth = Truth,
                                 .math = Math,
                                 .wraps = true};
 

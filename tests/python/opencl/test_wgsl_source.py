@@ -2,6 +2,7 @@
 """WGSL as text, run by the package `wgpu` on a device of this machine (Debian's lavapipe is one on the CPU)."""
 
 import functools
+import json
 
 import numpy as np
 import pytest
@@ -131,6 +132,10 @@ EACH = {
     "least and most with NaN": (floats(), lambda x: tir.max(tir.min(x, tir.const(2, "float32")), tir.const(-2, "float32")), lambda x: np.clip(x, -2, 2)),
     "roundings": (floats(), lambda x: tir.floor(x) + tir.ceil(x) + tir.trunc(x) + tir.round(x) + tir.nearbyint(x), lambda x: np.floor(x) + np.ceil(x) + np.trunc(x) + np.trunc(x + np.copysign(np.float32(0.5), x)) + np.rint(x)),
     "functions": (np.abs(np.nan_to_num(floats(), posinf=1, neginf=1)), lambda x: tir.exp(-x) + tir.log(x + 1) + tir.tanh(x) + tir.erf(x) + tir.sqrt(x) + tir.sin(x) + tir.cos(x), None),
+    "inverse functions": (np.random.default_rng(0).uniform(-1, 1, (7, 33)).astype("float32"), lambda x: tir.asin(x) + 3 * tir.acos(x) + 5 * tir.atan(x), lambda x: np.arcsin(x) + 3 * np.arccos(x) + 5 * np.arctan(x)),
+    "remainders": (np.array([[1, 7.5, -7.5, 1e30, 5, -0.0, 3, np.inf, 1, 6]] * 2, "float32"), lambda x: tir.fmod(x, tir.const(0.1, "float32")) + tir.floormod(x, tir.const(-2.5, "float32")), lambda x: np.fmod(x, np.float32(0.1)) + np.mod(x, np.float32(-2.5))),
+    "NaN is true": (floats(), lambda x: tir.Select(x.astype("bool"), tir.const(2, "float32"), tir.const(3, "float32")), lambda x: np.where(x != 0, 2, 3).astype("float32")),
+    "powers of any sign": (np.array([[0, -0.0, 0, -0.0, 1, -2, -2, 4, 5, -1]] * 2, "float32"), lambda x: tir.pow(x, tir.const(-1, "float32")) + tir.pow(x, tir.const(0, "float32")), lambda x: 1 / x + 1),
     "powers": (np.nan_to_num(floats(), posinf=1, neginf=1), lambda x: tir.pow(x, tir.const(3, "float32")), lambda x: x**3),
     "truth": (floats(), lambda x: tir.all(x > 0, x < 2), lambda x: (x > 0) & (x < 2)),
     "of truth": (floats() > 0, lambda x: tir.Select(x, tir.const(2, "float32"), tir.const(3, "float32")), lambda x: np.where(x, 2, 3).astype("float32")),
@@ -152,7 +157,7 @@ def test_expressions(name, adapter):
         want = (meaning or meaning_of_functions)(x)
     text = of_expression(same(f), str(x.dtype), x.shape)
     out = np.zeros(x.shape, "float32" if name == "functions" else want.dtype)
-    tolerance = {"half floats": 2e-3, "functions": 1e-5}.get(name, 1e-6)
+    tolerance = {"half floats": 2e-3, "functions": 1e-5, "inverse functions": 2e-6}.get(name, 1e-6)
     np.testing.assert_allclose(run(adapter, text, x, out), want, rtol=tolerance, atol=1e-6 if name == "functions" else 0)
 
 
@@ -215,3 +220,43 @@ def test_a_program_of_relay_has_the_text_of_its_kernels():
     x, w = relay.var("x", shape=(1, 64)), relay.var("w", shape=(32, 64))
     lib = relay.build(baton.IRModule.from_expr(relay.Function([x, w], relay.nn.softmax(relay.nn.dense(x, w)))), target="webgpu")
     assert lib.get_source("wgsl").count("@compute") >= 2
+
+
+def operators(lib):
+    """The operators of a program's kernels, by the type of their device."""
+    program = json.loads(json.loads(lib.get_source("json"))["program"])
+    types = [d[0] for d in program["devices"]]
+    found = {}
+    for k in program["kernels"]:
+        found.setdefault(types[k.get("device", 0)], []).append(k["operators"])
+    return found
+
+
+@pytest.mark.parametrize("target", ["webgpu", "metal"])
+def test_operators_of_types_that_the_language_lacks_run_on_the_host(target):
+    x = relay.var("x", shape=(4, 64))
+    y = relay.exp(relay.cast(relay.nn.softmax(x), "float64"))
+    mod = baton.IRModule.from_expr(relay.Function([x], relay.tanh(relay.cast(relay.add(y, relay.const(1.0, "float64")), "float32"))))
+    lib = relay.build(mod, target=target)
+    by_device = operators(lib)
+    number = {"webgpu": 15, "metal": 8}[target]
+    assert any("softmax" in o for o in by_device[number]) and not any("add" in o or "cast" in o for o in by_device[number])
+    assert any("add" in o for o in by_device[1])
+    assert ("@compute" if target == "webgpu" else "kernel void") in lib.get_source(target)
+
+
+def test_annotated_parts_are_for_the_device():
+    x, w = relay.var("x", shape=(4, 64)), relay.var("w", shape=(32, 64))
+    y = relay.on_device(relay.nn.dense(x, w), baton.webgpu(0))
+    mod = baton.IRModule.from_expr(relay.Function([x, w], relay.add(y, relay.const(1.0))))
+    lib = relay.build(mod, target={"cpu": "llvm", "webgpu": "webgpu"})
+    assert operators(lib) == {1: ["add"], 15: ["nn.dense"]}
+
+
+def test_running_a_model_says_that_the_device_is_not_there(tmp_path):
+    x = relay.var("x", shape=(4, 64))
+    lib = relay.build(baton.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))), target="webgpu")
+    lib.export_library(tmp_path / "m.so")
+    for module in (lib, baton.runtime.load_module(str(tmp_path / "m.so"))):
+        with pytest.raises(baton.error.RuntimeError, match=r"compiled for cpu and webgpu: device `webgpu\(0\)` is not available"):
+            module["default"](baton.webgpu(0))

@@ -61,6 +61,8 @@ extern BATON_DLL const Op on_device, device_copy, stop_fusion, checkpoint, vm_sh
 inline const OnDeviceAttrs* AsOnDevice(const ObjectRef& op, const Attrs& attrs) {
   return op.same_as(op::on_device) ? &AttrsAs<OnDeviceAttrs>(attrs) : nullptr;
 }
+/// `e`, which runs on a device of this type.
+BATON_DLL Expr OnDevice(const Expr& e, int64_t device);
 /// The same of device_copy.
 inline const DeviceCopyAttrs* AsDeviceCopy(const ObjectRef& op, const Attrs& attrs) {
   return op.same_as(op::device_copy) ? &AttrsAs<DeviceCopyAttrs>(attrs) : nullptr;

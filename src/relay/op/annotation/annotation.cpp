@@ -61,6 +61,16 @@ const Op cast_hint =
 
 }  // namespace
 
+Expr OnDevice(const Expr& e, int64_t device) {
+  auto attrs = runtime::make_object<OnDeviceAttrs>();
+  attrs->device_type = device;
+  CallNode call;
+  call.op = op::on_device;
+  call.args.push_back(e);
+  call.attrs = Attrs(attrs);
+  call.span = e->span;
+  return Call(std::move(call));
+}
 const Op op::on_device = Define("on_device", "data, which runs on a device.", TypeOf<OnDeviceAttrs>, OnDeviceRel);
 const Op op::device_copy =
     Define("device_copy", "data on another device.", TypeOf<DeviceCopyAttrs>, DeviceCopyRel,
