@@ -126,7 +126,7 @@ def demo(args, rest):
     """Builds all that the command `baton` needs, no tests, and runs the demo."""
     needs("python/baton/demo", "demo")
     machine.setup()
-    build(targets=("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_rpc", "baton_rpc_server"))
+    build(targets=("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_cuda", "baton_rpc", "baton_rpc_server"))
     say("demo", "python -m baton.demo")
     code = python(["-m", "baton.demo", *args.question, *rest], python_environment())
     if code == 0:
@@ -331,7 +331,7 @@ def bench(args, rest):
     if args.name not in names:
         raise StepFailed(f"bench: no benchmark {args.name}", None, f"one of: {', '.join(names) or '(none yet)'}")
     machine.setup()
-    build(targets=("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_rpc", "baton_rpc_server"))
+    build(targets=("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_cuda", "baton_rpc", "baton_rpc_server"))
     return python([str(names[args.name]), *rest], python_environment())
 
 
