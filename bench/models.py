@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import mobile
 import numpy as np
 
 os.environ.setdefault("BATON_CACHE", "0")  # what is measured is made anew
@@ -33,6 +34,7 @@ LIGHT = (
     "zfnet512",
 )
 RANDOM = ("resnet50", "squeezenet", "shufflenet", "bvlc_alexnet", "densenet121", "inception_v2")
+MOBILE = ("mobilenet_v2", "mobilenet_v3", "efficientnet", "detector")
 HEADLINE = ("minilm", "resnet50", "squeezenet")  # the geometric mean that the project is held to
 _FORMAT = 2  # raise it when a written model changes
 
@@ -281,47 +283,9 @@ def _convs(name: str, shape: tuple[int, ...], layers: list[tuple[int, int, int]]
     return Model(name, _write(name, functools.partial(_conv_stack, shape, layers)), {"x": x})
 
 
-def _mobilenet():
-    """MobileNet-v2 (Sandler et al., 2018, table 2) as exporters write it: batch normalisation folded, ReLU6 as Clip."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    rng, nodes, weights = np.random.default_rng(0), [], []
-
-    def const(array) -> str:
-        weights.append(numpy_helper.from_array(np.asarray(array, np.float32), f"w{len(weights)}"))
-        return weights[-1].name
-
-    def op(kind, *inputs, **attrs) -> str:
-        nodes.append(helper.make_node(kind, inputs, [f"v{len(nodes)}"], **attrs))
-        return nodes[-1].output[0]
-
-    zero, six = const(0), const(6)
-
-    def conv(x, channels, out, edge=1, stride=1, group=1, clip=True):
-        shape = (out, channels // group, edge, edge)
-        w, b = const(rng.normal(0, np.sqrt(2 / np.prod(shape[1:])), shape)), const(rng.normal(0, 0.05, out))
-        y = op("Conv", x, w, b, kernel_shape=[edge] * 2, strides=[stride] * 2, pads=[edge // 2] * 4, group=group)
-        return op("Clip", y, zero, six) if clip else y
-
-    x, channels = conv("x", 3, 32, 3, 2), 32
-    for wider, out, count, stride in [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]:
-        for i in range(count):
-            step, inner = stride if i == 0 else 1, wider * channels
-            y = conv(x, channels, inner) if wider > 1 else x
-            y = conv(conv(y, inner, inner, 3, step, inner), inner, out, clip=False)
-            x, channels = op("Add", x, y) if step == 1 and channels == out else y, out
-    x = op("Flatten", op("GlobalAveragePool", conv(x, channels, 1280)))
-    op("Gemm", x, const(rng.normal(0, 0.1 * np.sqrt(2 / 1280), (1000, 1280))), const(np.zeros(1000)), transB=1)
-    nodes[-1].output[0] = "y"
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 224, 224))]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 1000))]
-    graph = helper.make_graph(nodes, "mobilenet_v2", inputs, outputs, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
-def _mobilenet_v2() -> Model:
-    path = _write("mobilenet_v2", _mobilenet)
-    return Model("mobilenet_v2", path, _image_inputs(path))
+def _image_net(name: str) -> Model:
+    path = _write(name, getattr(mobile, name))
+    return Model(name, path, _image_inputs(path))
 
 
 def _with_open_sides(path: Path):
@@ -358,7 +322,7 @@ _BUILDERS: dict[str, Callable[[], Model]] = {
     "minilm": functools.partial(_minilm, 128),
     "minilm16": functools.partial(_minilm, 16),
     "bert": _bert,
-    "mobilenet_v2": _mobilenet_v2,
+    **{name: functools.partial(_image_net, name) for name in MOBILE},
     **{name: functools.partial(_random_light, name) for name in RANDOM},
     "conv1d": functools.partial(_convs, "conv1d", (1, 64, 1000), [(128, 5, 1), (128, 5, 2), (256, 3, 1), (256, 3, 2)]),
     "conv3d": functools.partial(_convs, "conv3d", (1, 3, 8, 56, 56), [(32, 3, 1), (64, 3, 2), (64, 3, 1), (128, 3, 2)]),

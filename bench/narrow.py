@@ -221,6 +221,8 @@ CONVOLUTIONS = {
     "conv 128 28 depthwise": lambda: convolution(128, 28, 3, 128),
 }
 NETWORKS = {name: lambda name=name: network(name) for name in ("resnet50", "squeezenet", "mobilenet_v2")}
+# Functions between layers, gates, and values that two operators read.
+GATED = {name: lambda name=name: network(name) for name in ("mobilenet_v3", "efficientnet", "detector")}
 TRANSFORMERS = {name: lambda name=name: network(name) for name in ("minilm", "bert")}
 
 
@@ -234,7 +236,7 @@ def rows() -> list[Row]:
     out = [Row(f"float16 {name}", make, in_half, half, 1.2, 0.6) for name, make in (PRODUCTS | CONVOLUTIONS | NETWORKS).items()]
     out += [Row(f"integer {name}", make, integer_product, _bytes, 1.0, 0.3) for name, make in PRODUCTS.items()]
     out += [Row(f"integer {name}", make, integer_convolution, _bytes, 1.0, 0.3) for name, make in CONVOLUTIONS.items()]
-    out += [Row(f"QDQ {name}", make, quantized, same, 1.0, peer_bar=0.75) for name, make in NETWORKS.items()]
+    out += [Row(f"QDQ {name}", make, quantized, same, 1.0, peer_bar=0.75) for name, make in (NETWORKS | GATED).items()]
     out += [Row(f"dynamic {name}", make, dynamic, same, 1.0, peer_bar=0.8) for name, make in TRANSFORMERS.items()]
     return out
 

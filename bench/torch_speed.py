@@ -247,7 +247,11 @@ class Engine:
     """The process of an engine."""
 
     def __init__(self, kind, name, engine, cache):
-        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", "OMP_NUM_THREADS": str(THREADS)}
+        environment = {
+            **os.environ,
+            **{"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"},
+            **{"BATON_CACHE_DIR": os.path.join(cache, "baton"), "OMP_NUM_THREADS": str(THREADS)},
+        }
         command = [sys.executable, os.path.abspath(__file__), "--serve", kind, name, engine]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.found = json.loads(self._line())

@@ -30,7 +30,7 @@ from devtool import places  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 
 RULES = {
-    "layer": "includes point one way: support <- runtime <- host <- device <- opencl <- cuda <- rpc <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
+    "layer": "includes point one way: support <- runtime <- host <- device <- opencl, cuda, dnnl <- rpc <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
     "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
     "python-layer": "modules of python/baton ask one way, in functions and by name too: _ffi <- runtime <- ir <- target <- tir <- arith <- te <- "
     "relay <- driver <- rpc <- tools <- baton <- programs (tools/python_layers.py)",
@@ -75,6 +75,7 @@ ORDER = [
     "device",
     "opencl",
     "cuda",
+    "dnnl",
     "rpc",
     "vm",
     "ir",
@@ -155,7 +156,9 @@ ABOUT = {
     "src/relay/transform/alter_op_layout.cpp": {"nn.contrib_conv2d_NCHWc", "nn.contrib_depthwise_conv2d_NCHWc", "nn.bias_add"},
     "src/relay/transform/fake_quantization_to_integer.cpp": {"qnn.quantize", "qnn.dequantize"},
     "src/relay/transform/fold_scale_axis.cpp": {"multiply", "add", "nn.bias_add"},
+    "src/relay/transform/byte_tables.cpp": {"qnn.quantize", "qnn.dequantize"},
     "src/relay/transform/integer_products.cpp": {
+        "qnn.table",
         "qnn.quantize",
         "qnn.dequantize",
         "nn.dense",

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "driver/archive.h"
+#include "driver/c_functions.h"
 #include "driver/changing_weights.h"
 #include "driver/save_imports.h"
 #include "driver/step_functions.h"
@@ -130,8 +131,7 @@ class CompiledModule : public runtime::ModuleNode {
         host_(std::move(host)),
         made_(stages_.lowering.defined() ? stages_.lowering.Made() : nullptr) {
     if (!made_) return;
-    if (runs_here()) code_ = codegen::LoadObjects(stages_.objects);
-    if (code_.defined() && !is_program()) FindsHere(code_);  // its executors keep this module
+    if (runs_here()) LoadCode();
     constants_ = PackConstants(made_->host.constants, WeightsChange() ? &remade_ : nullptr);
     desc_ = made_->desc;
     if (desc_.target.empty()) desc_.target = host_.str();
@@ -157,6 +157,7 @@ class CompiledModule : public runtime::ModuleNode {
 
   const char* type_key() const override { return is_program() ? "vm" : made_ ? "aot" : "llvm"; }
   void* GetSymbol(const char* name) override {
+    LoadWaiting();
     if (const runtime::Module& code = Code(); code.defined()) return code->GetSymbol(name);
     CheckCode();
     if (!made_) return nullptr;
@@ -186,6 +187,21 @@ class CompiledModule : public runtime::ModuleNode {
   void CheckCode() const {
     if (!stages_.objects.missing.empty())
       throw UnsupportedError("the module is source alone: " + stages_.objects.missing);
+  }
+  /// Loads a model's code, unless it calls a C function that is not there yet: it can be saved all the same.
+  void LoadCode() {
+    absent_ = AbsentCFunction(stages_.tir);
+    if (!absent_.empty()) return;
+    code_ = codegen::LoadObjects(stages_.objects);
+    if (!is_program()) FindsHere(code_);  // its executors keep this module
+    if (executable_) executable_->code = code_;
+  }
+  /// Loads what waits for a C function. Throws RuntimeError where that is not there yet.
+  void LoadWaiting() {
+    std::lock_guard lock(mutex_);
+    if (absent_.empty()) return;
+    LoadCode();
+    ThrowIfAbsent(absent_);
   }
   /// A program's functions are loaded when the first of them is asked for: what they call may come with a library
   /// later, and their source shows before.
@@ -244,7 +260,8 @@ class CompiledModule : public runtime::ModuleNode {
   NDArray constants_;
   std::vector<RemadeConstant> remade_;  // of weights that change
   runtime::ExecutableDesc desc_;
-  std::shared_ptr<const vm::Executable> executable_;  // of a program
+  std::string absent_;                          // a C function that code waits for
+  std::shared_ptr<vm::Executable> executable_;  // of a program
 };
 
 /// The executor's factory comes from the runtime, which asks for GetExecutable.
@@ -259,6 +276,7 @@ PackedFunc CompiledModule::OfProgram(std::string_view name, const ObjectPtr<Obje
   if (name == "default") {
     return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
       CheckCode();
+      LoadWaiting();
       if (!stages_.tir->functions.empty() && !code_.defined()) {
         throw RuntimeError("the program was compiled for " + host_.str() + ", which is not this machine");
       }

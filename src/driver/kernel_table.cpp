@@ -6,6 +6,7 @@
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/tir/lower.h>
+#include <baton/tir/op.h>
 
 #include "driver/compiled_graph.h"
 #include "driver/debug_source.h"
@@ -117,11 +118,11 @@ Map<GlobalVar, BaseFunc> KernelTable::Lower(const Target& target, DebugSource* d
   constexpr int64_t kOnStack = 64 << 10;
   Map<GlobalVar, BaseFunc> functions = LowerTir(IRModule(Loops(target, debug)), target)->functions;
   for (const auto& [var, func] : functions_) {
-    tir::PrimFunc moved = tir::WorkspaceToParameter(Downcast<tir::PrimFunc>(functions.at(var)));
-    int64_t bytes = moved->GetAttr<int64_t>(tir::attr::kWorkspaceBytes, 0);
-    if (bytes <= kOnStack) continue;
+    const tir::PrimFunc moved = tir::WorkspaceToParameter(Downcast<tir::PrimFunc>(functions.at(var)), kOnStack);
+    const PrimExpr bytes = tir::WorkspaceBytes(moved);
+    if (tir::is_zero(bytes)) continue;
     functions.Set(var, moved);
-    workspace_[var.get()] = static_cast<uint64_t>(bytes);
+    workspace_[var.get()] = bytes;
   }
   return functions;
 }

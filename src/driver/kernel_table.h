@@ -35,10 +35,10 @@ class KernelTable {
   Map<GlobalVar, BaseFunc> Lower(const Target& target, DebugSource* debug);
   /// The loops that they are before any lowering.
   Map<GlobalVar, BaseFunc> Loops(const Target& target, DebugSource* debug);
-  /// Bytes that a kernel takes as its last parameter, 0 for none. Known after Lower.
-  uint64_t Workspace(const GlobalVar& kernel) const {
+  /// Bytes that a kernel takes as its last parameter, by its SizeVars; null for none. Known after Lower.
+  PrimExpr Workspace(const GlobalVar& kernel) const {
     auto it = workspace_.find(kernel.get());
-    return it == workspace_.end() ? 0 : it->second;
+    return it == workspace_.end() ? PrimExpr() : it->second;
   }
   /// Variables of its shapes, which a kernel takes as arguments behind its tensors. Known after Lower.
   const std::vector<tir::Var>& SizeVars(const GlobalVar& kernel) const { return size_vars_.at(kernel.get()); }
@@ -48,7 +48,7 @@ class KernelTable {
   std::unordered_map<uint64_t, std::vector<std::pair<relay::Function, GlobalVar>>> kernels_;
   std::vector<std::pair<GlobalVar, relay::Function>> functions_;
   std::set<std::string> names_;
-  std::unordered_map<const Object*, uint64_t> workspace_;
+  std::unordered_map<const Object*, PrimExpr> workspace_;
   std::unordered_map<const Object*, std::vector<tir::Var>> size_vars_;
   std::unordered_map<const Object*, std::vector<std::string>> origins_;
 };

@@ -107,6 +107,7 @@ struct Step {
   std::vector<TensorPlace> in, out;
   Bytes bytes;  // of a copy
   Span span;
+  size_t workspace = 0;  // its buffer in `sizes_`, of a dynamic graph
 };
 /// A buffer in the arena: steps that write it and read it last.
 struct Lifetime {
@@ -453,18 +454,24 @@ class GraphLowerer {
     return calls;
   }
 
-  /// Workspace of kernels comes behind the planned buffers. They run one after the other, so one place serves all.
+  /// Workspace of kernels. In a static graph one place behind the planned buffers serves all, since kernels run one
+  /// after the other; in a dynamic one each is a buffer that lives for its step.
   void PlaceWorkspace() {
     uint64_t most = 0;
-    for (const Step& s : steps_) most = std::max(most, s.kernel.defined() ? kernels_->Workspace(s.kernel) : 0);
-    if (!most) return;
-    if (dynamic_) {
-      const auto last = static_cast<int32_t>(steps_.size()) - 1;
-      workspace_ = sizes_.AddBuffer(0, last, sizes_.Bytes(static_cast<int64_t>(most)));
-    } else {
-      workspace_ = (desc_.arena_bytes + 63) / 64 * 64;
-      desc_.arena_bytes = workspace_ + most;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      Step& s = steps_[i];
+      const PrimExpr bytes = s.kernel.defined() ? kernels_->Workspace(s.kernel) : PrimExpr();
+      if (!bytes.defined()) continue;
+      if (dynamic_) {
+        const auto step = static_cast<int32_t>(i);
+        s.workspace = sizes_.AddBuffer(step, step, sizes_.Bytes(bytes));
+      } else {
+        most = std::max(most, static_cast<uint64_t>(*tir::as_const_int(bytes)));
+      }
     }
+    if (!most) return;
+    workspace_ = (desc_.arena_bytes + 63) / 64 * 64;
+    desc_.arena_bytes = workspace_ + most;
   }
 
   tir::PrimFunc MakeEntry(DebugSource* debug) {
@@ -494,7 +501,7 @@ class GraphLowerer {
         for (const TensorPlace& p : s.in) args.push_back(pointer(p));
         for (const TensorPlace& p : s.out) args.push_back(pointer(p));
         for (const tir::Var& v : kernels_->SizeVars(s.kernel)) args.push_back(sizes_.LoadVar(sizes, v));
-        if (kernels_->Workspace(s.kernel)) args.push_back(in_arena(workspace_, workspace_));
+        if (kernels_->Workspace(s.kernel).defined()) args.push_back(in_arena(workspace_, s.workspace));
         stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), s.kernel, args)));
       } else {
         const PrimExpr bytes =
@@ -520,7 +527,7 @@ class GraphLowerer {
   std::vector<Lifetime> buffers_;
   bool dynamic_ = false;
   SizeWords sizes_;
-  uint64_t workspace_ = 0;  // of all kernels: its offset, or of a dynamic graph its buffer
+  uint64_t workspace_ = 0;  // of all kernels of a static graph: its offset
   std::vector<Step> steps_, copies_;
   std::unordered_map<int, TensorPlace> redirect_;  // buffers that lie elsewhere
   std::unordered_map<int, AppendedTo> states_;

@@ -108,6 +108,8 @@ Array<transform::Pass> RelayPasses(std::optional<int64_t> plan) {
   add(StateToBuffers());
   add(PackDense());
   add(PackFewBits());
+  // From here on memory between kernels holds bytes where these are what is restored.
+  add(RepeatWidening());
   add(SplitArgs());  // code of functions with thousands of parameters takes the square of them to make
   add(FoldConstant());
   add(NarrowWeights());

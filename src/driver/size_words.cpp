@@ -174,6 +174,8 @@ int32_t SizeWords::WordOf(const PrimExpr& extent) {
   return word;
 }
 
+int32_t SizeWords::Bytes(const PrimExpr& formula) { return Formula(arith::CanonicalExtent(formula)); }
+
 PrimExpr SizeWords::BytesFormula(const TensorType& t) {
   PrimExpr n = PrimExpr(int64_t{t->dtype.bytes()});
   for (const PrimExpr& d : t->shape) n = n * cast(DataType::Int(64), d);

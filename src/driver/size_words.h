@@ -50,7 +50,8 @@ class SizeWords {
   /// The word with the bytes of a tensor.
   int32_t BytesOf(const TensorType& t) { return Formula(BytesFormula(t)); }
   static PrimExpr BytesFormula(const TensorType& t);
-  int32_t Bytes(int64_t literal) { return Formula(PrimExpr(literal)); }
+  /// The word with a number of bytes.
+  int32_t Bytes(const PrimExpr& formula);
   /// An input or an output, in their order.
   runtime::TensorInfo AddTensor(const std::string& name, const TensorType& t);
   /// A buffer in the arena: its index.

@@ -43,9 +43,10 @@ const std::vector<Cpu>& Cpus() {
       {"znver3", kAvx2},
       {"skylake-avx512", kAvx512},
       {"cascadelake", More(kAvx512, {"avx512vnni"})},
-      {"icelake-server", More(kAvx512, {"avx512vnni"})},
-      {"znver4", More(kAvx512, {"avx512vnni", "avx512bf16"})},
-      {"sapphirerapids", More(kAvx512, {"avx512vnni", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16", "amx-int8"})},
+      {"icelake-server", More(kAvx512, {"avx512vnni", "avx512vbmi"})},
+      {"znver4", More(kAvx512, {"avx512vnni", "avx512vbmi", "avx512bf16"})},
+      {"sapphirerapids",
+       More(kAvx512, {"avx512vnni", "avx512vbmi", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16", "amx-int8"})},
       {"generic", {}},
   };
   return cpus;
@@ -145,9 +146,7 @@ constexpr Kind kNamesAlone[] = {
     {"nvptx", kDLCUDA, kOfNvidia},
     {"rocm", kDLROCM, kOfNvidia},
     {"vulkan", kDLVulkan, kOfVulkan},
-    {"metal", kDLMetal, ""},
     {"hexagon", kDLHexagon, "mcpu mtriple mattr llvm-options vtcm-capacity num-cores"},
-    {"webgpu", kDLWebGPU, ""},
     {"ext_dev", kDLExtDev, ""},
     {"aocl", kDLOpenCL, ""},
     {"aocl_sw_emu", kDLOpenCL, ""},

@@ -100,6 +100,7 @@ Sha256::Sha256(bool portable)
       portable_(portable) {}
 
 void Sha256::Update(const void* data, size_t size) {
+  if (size == 0) return;  // `data` may be null
   const uint8_t* p = static_cast<const uint8_t*>(data);
   const size_t held = total_ % 64;
   total_ += size;

@@ -16,6 +16,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "vm/json_plugin.h"
+
 namespace baton::vm {
 namespace {
 
@@ -94,6 +96,7 @@ Module LoadRow(const SavedImport& row) {
   if (row.key == kLibraryKey) return LoadLibrary(row.data);
   const std::string name = "runtime.module.loadbinary_" + row.key;
   const PackedFunc* load = runtime::Registry::Get(name);
+  if (!load && LoadShippedPlugin(row.key)) load = runtime::Registry::Get(name);
   if (!load) {
     throw RuntimeError(Cat("no function `", name, "` is registered; load the library, or import the package, of `",
                            row.key, "` first"));

@@ -12,6 +12,7 @@
 #include <baton/support/json.h>
 #include <baton/support/text.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -21,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "vm/json_plugin.h"
 #include "vm/saved_arrays.h"
 
 namespace baton::vm {
@@ -311,8 +313,16 @@ std::vector<NDArray> Dense(const Array<NDArray>& arrays) {
   return out;
 }
 
+/// The path of libbaton_plugin_KEY.so beside this library; "" where there is none.
+std::string ShippedPlugin(const std::string& key) {
+  Dl_info self{};
+  if (!IsName(key.c_str()) || !dladdr(reinterpret_cast<const void*>(&IsName), &self) || !self.dli_fname) return "";
+  const std::string own = self.dli_fname, path = own.substr(0, own.rfind('/') + 1) + "libbaton_plugin_" + key + ".so";
+  return access(path.c_str(), R_OK) == 0 ? path : "";
+}
+
 /// Loads a plug-in and registers what makes its modules. Returns its key.
-BATON_REGISTER_GLOBAL("vm.LoadJsonPlugin").set_body_typed([](std::string path) {
+String LoadPlugin(const std::string& path) {
   const BatonJsonPlugin* plugin = PluginOf(path);
   const std::string key = plugin->key;
   runtime::Registry::Register("runtime.module.loadbinary_" + key, true).set_body_typed([plugin](runtime::Bytes data) {
@@ -327,7 +337,17 @@ BATON_REGISTER_GLOBAL("vm.LoadJsonPlugin").set_body_typed([](std::string path) {
       .set_body_typed(
           [plugin](std::string json, Array<NDArray> constants) { return Takes(plugin, json, Dense(constants)); });
   return String(key);
-});
+}
+BATON_REGISTER_GLOBAL("vm.LoadJsonPlugin").set_body_typed([](std::string path) { return LoadPlugin(path); });
+/// (key): the path of the library of a plug-in that comes with Baton, or "".
+BATON_REGISTER_GLOBAL("vm.ShippedPlugin").set_body_typed([](std::string key) { return String(ShippedPlugin(key)); });
 
 }  // namespace
+
+bool LoadShippedPlugin(const std::string& key) {
+  const std::string path = ShippedPlugin(key);
+  if (!path.empty()) LoadPlugin(path);
+  return !path.empty();
+}
+
 }  // namespace baton::vm

@@ -127,6 +127,26 @@ def test_no_debian_is_told_what_to_install(monkeypatch):
         machine.packages()
 
 
+def test_tests_run_without_emulators(monkeypatch, capsys):
+    """Root gets those that Debian has; the others are named, and nothing fails."""
+    asked = []
+
+    def run(name, message, argv, **more):
+        asked.append(argv[-1])
+        if argv[-1] == "qemu-user":
+            raise step.StepFailed("packages: no such package", None, more["mend"])
+
+    monkeypatch.setattr(machine, "seen", lambda mark: mark != "qemu-aarch64" and mark != "arm-none-eabi-gcc")
+    monkeypatch.setattr(machine, "has_apt", lambda: True)
+    monkeypatch.setattr(machine, "run", run)
+    for user, want in ((1000, []), (0, ["qemu-user", "gcc-arm-none-eabi"])):
+        monkeypatch.setattr(machine.os, "geteuid", lambda user=user: user)
+        asked.clear()
+        machine.emulators()
+        said = capsys.readouterr().out
+        assert asked == want and "--no-install-recommends qemu-user" in said and ("gcc-arm-none-eabi" in said) == (user != 0)
+
+
 def test_set_up_makes_baton_a_command(tmp_path, monkeypatch):
     """The command finds the checkout from any folder, takes nothing from that folder, and leaves one that pip installed alone."""
     (tmp_path / "venv with space" / "bin").mkdir(parents=True)

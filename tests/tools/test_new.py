@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./dev new op` and `./dev new pass`: what they write, where, and what they refuse."""
+"""`./dev new op`, `./dev new pass` and `./dev new target`: files that they write, and names that they refuse."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,42 @@ def test_passes_go_to_transform(tree):
     assert (tree / "tests/relay/transform/fold_foo.relay").read_text().startswith("// RUN: InferType, FoldFoo\n")
 
 
+TARGETS = """constexpr Kind kNamesAlone[] = {
+    {"nvptx", kDLCUDA, kOfNvidia},
+    {"metal", kDLMetal, ""},
+    {"ext_dev", kDLExtDev, ""},
+};"""
+
+
+@pytest.fixture
+def targets(tree):
+    """The tree with a table of targets that are names alone."""
+    (tree / "src/ir").mkdir()
+    (tree / "src/ir/target.cpp").write_text(TARGETS)
+    return tree
+
+
+def test_a_target_is_a_folder(targets):
+    """Two files outside of it may name it; none has to."""
+    scaffold.new("target", "metal")
+    made = [p for p in written(targets) if p != "src/ir/target.cpp"]
+    assert made == [*(f"src/codegen/metal/{n}" for n in ("README.md", "backend.cpp", "builtins.cpp", "intrinsics.cpp", "language.cpp", "metal.h")),
+                    "tests/codegen/metal/README.md", "tests/codegen/metal/test_source.py"]  # fmt: skip
+    texts = {p: (targets / p).read_text() for p in made}
+    assert not any(re.search(r"@\w+@", text) for text in texts.values())
+    assert '.name = "metal"' in texts["src/codegen/metal/backend.cpp"] and "kDLMetal" in texts["src/codegen/metal/backend.cpp"]
+    compile(texts["tests/codegen/metal/test_source.py"], "test_source.py", "exec")
+    with pytest.raises(step.StepFailed, match="is there already"):
+        scaffold.new("target", "metal")
+
+
+@pytest.mark.parametrize("name", ["nvptx", "ext_dev", "metals", "Metal", "../x", ""])
+def test_targets_that_will_not_do(targets, name):
+    with pytest.raises(step.StepFailed, match="is not a name for a target") as caught:
+        scaffold.new("target", name)
+    assert "metal" in str(caught.value.__dict__) and written(targets) == ["src/ir/target.cpp"]
+
+
 @pytest.mark.parametrize(
     "kind, name",
     [
@@ -105,7 +142,7 @@ def test_passes_go_to_transform(tree):
     ],
 )
 def test_names_that_will_not_do(tree, kind, name):
-    with pytest.raises(step.StepFailed, match="is no name for"):
+    with pytest.raises(step.StepFailed, match="is not a name for"):
         scaffold.new(kind, name)
     assert written(tree) == []
 
@@ -173,7 +210,7 @@ def test_what_the_compiler_has_is_taken(kind, build):
 
 
 def test_the_build_decides_what_a_string_means(build):
-    """`"axis"` stands in many operators' files and is no operator."""
+    """`"axis"` stands in many operators' files and is not an operator."""
     assert scaffold.source_of("op", "axis") and scaffold.registered("op", "axis") is False and scaffold.taken("op", "axis") is None
 
 

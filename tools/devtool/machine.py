@@ -28,13 +28,26 @@ REQUIRED = {
 # The build works without these, only slower.
 FASTER = {"mold": "mold", "ccache": "ccache"}
 # Artifacts are linked in process; lld is the fall-back and lets a developer link by hand. The explorer's page is tested in a
-# browser, OpenCL devices on OpenCL for the CPU; without them those tests are skipped.
+# browser, OpenCL devices on OpenCL for the CPU, WGSL on Vulkan for the CPU, regions for oneDNN with it; without them those tests are skipped.
 USEFUL = {
     "lld-19": "ld.lld-19",
     "chromium": "chromium",
     "fonts-dejavu-core": "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
     "ocl-icd-libopencl1": None,
     "pocl-opencl-icd": "/etc/OpenCL/vendors/pocl.icd",
+    "mesa-vulkan-drivers": "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
+    "libdnnl2": None,
+}
+# `./dev test` of everything asks for these: compilers for other machines, and emulators that run their code. Where one cannot be installed its
+# tests are skipped.
+FOR_TESTS = {
+    "g++-aarch64-linux-gnu": "aarch64-linux-gnu-g++",
+    "g++-riscv64-linux-gnu": "riscv64-linux-gnu-g++",
+    "g++-arm-linux-gnueabihf": "arm-linux-gnueabihf-g++",
+    "qemu-user": "qemu-aarch64",
+    "gcc-arm-none-eabi": "arm-none-eabi-gcc",
+    "libnewlib-arm-none-eabi": "/usr/lib/arm-none-eabi/newlib/nano.specs",
+    "qemu-system-arm": "qemu-system-arm",
 }
 
 REQUIREMENTS = ROOT / "tools" / "requirements.txt"
@@ -115,6 +128,24 @@ def missing_things():
     return must, [p for p, mark in {**FASTER, **USEFUL}.items() if not seen(mark)]
 
 
+APT = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3"]
+
+
+def emulators():
+    """Step: compilers for other machines and emulators, each by itself. One that cannot be installed is named, and its tests are skipped."""
+    lacking = [p for p, mark in FOR_TESTS.items() if not seen(mark)]
+    if lacking and has_apt() and os.geteuid() == 0:
+        for package in list(lacking):
+            try:
+                get = [*APT, "install", "--no-install-recommends", package]
+                run("packages", f"apt-get installs {package}", get, env={"DEBIAN_FRONTEND": "noninteractive"}, mend="the tests run without it")
+                lacking.remove(package)
+            except StepFailed:
+                continue
+    if lacking:
+        say("packages", f"not there, tests of other machines are skipped: apt-get install --no-install-recommends {' '.join(lacking)}")
+
+
 def packages():
     """Step: the Debian packages. Installs them as root, else says exactly what to install."""
     must, nice = missing_things()
@@ -134,8 +165,7 @@ def packages():
         )
     wanted = must + nice
     env = {"DEBIAN_FRONTEND": "noninteractive"}
-    apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3"]
-    get = [*apt, "install", "--no-install-recommends", *wanted]
+    get = [*APT, "install", "--no-install-recommends", *wanted]
     mend = "see that the machine reaches a Debian mirror (`apt-get update` must end without errors), then repeat"
     if any(Path("/var/lib/apt/lists").glob("*_Packages*")):
         try:
@@ -143,7 +173,7 @@ def packages():
             return
         except StepFailed:
             say("packages", "not with the package lists as they are: fetching new ones")
-    run("packages", "fetches Debian's package lists", [*apt, "update"], env=env, mend=mend)
+    run("packages", "fetches Debian's package lists", [*APT, "update"], env=env, mend=mend)
     run("packages", f"apt-get installs {' '.join(wanted)}", get, env=env, mend=mend)
 
 

@@ -57,10 +57,10 @@ def parser():
     sub.add_argument("name", nargs="?")
     sub = command("fuzz", "feed mutated files to the readers, with sanitizers; what follows goes to tests/fuzz/run.py", fuzz)
     sub.add_argument("suite", nargs="?", choices=["rpc", "calls"], help="the parsers of remote sessions instead, or calls of open models")
-    sub = command("new", "write the files of a new operator or pass, with a test that passes", new)
-    sub.add_argument("kind", choices=["op", "pass"])
-    sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape")
-    sub = command("wheel", "build the wheel into dist/ and try it in a virtual environment of its own", wheel)
+    sub = command("new", "write the files of a new operator, pass or target, with a test that passes", new)
+    sub.add_argument("kind", choices=["op", "pass", "target"])
+    sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape, for a target like metal")
+    sub = command("wheel", "build the wheel into dist/ and try it in its own virtual environment", wheel)
     sub.add_argument(
         "--portable", action="store_true", help="for any Linux with glibc 2.28 and CPython 3.10 to 3.13, with LLVM inside; to try it: tools/try_wheel.py"
     )
@@ -198,6 +198,7 @@ def test(args, rest):
         files += more_files
     machine.setup()
     if not args.paths:
+        machine.emulators()
         machine.optional_packages()
     folder = build(args.sanitize)
     failed = []
@@ -376,5 +377,5 @@ def show_places(args, rest):
 
 
 def new(args, rest):
-    """Writes an operator or a pass and its test from templates."""
+    """Writes an operator, a pass or a target and its test from templates."""
     scaffold.new(args.kind, args.name)

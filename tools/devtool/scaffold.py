@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./dev new op NAME` and `./dev new pass NAME`: a source file and its tests that compile and pass as they are."""
+"""`./dev new op NAME`, `./dev new pass NAME` and `./dev new target NAME`: source files and tests that compile and pass as they are."""
 
 import re
 
@@ -19,18 +19,39 @@ def snake(name):
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
+def devices_without_code():
+    """Returns {a name of a device that no backend makes code for: its type in DLPack}, from the table of targets that are names alone."""
+    table = ROOT / "src/ir/target.cpp"
+    rows = re.findall(r'\{"(\w+)", (kDL\w+), ', table.read_text(encoding="utf-8")) if table.exists() else []
+    have = {path.name for path in (ROOT / "src/codegen").glob("*") if path.is_dir()}
+    return {name: device for name, device in rows if device not in ("kDLCPU", "kDLCUDA", "kDLOpenCL", "kDLExtDev") and name not in have}
+
+
 def plan(kind, name):
-    """(where to write -> template, words to put in) for a new operator or pass; raises StepFailed for a name that will not do."""
+    """(where to write -> template, words to put in) for a new operator, pass or target; raises StepFailed for a name that will not do."""
+    if kind == "target":
+        devices = devices_without_code()
+        if name not in devices and not (ROOT / f"src/codegen/{name}").is_dir():
+            raise StepFailed(
+                f"new: `{name}` is not a name for a target",
+                None,
+                f"a device without code yet: {', '.join(sorted(devices))}; another needs a type of DLPack first",
+            )
+        folder = ROOT / f"src/codegen/{name}"
+        files = {folder / f"{part}.cpp": f"target_{part}.cpp.txt" for part in ("backend", "language", "intrinsics", "builtins")}
+        files |= {folder / f"{name}.h": "target.h.txt", folder / "README.md": "target_README.md"}
+        files[ROOT / f"tests/codegen/{name}/test_source.py"] = "target_test.py.txt"
+        return files, {"name": name, "Camel": camel(name), "device": devices.get(name, "")}
     if kind == "op":
         if not re.fullmatch(r"[a-z]\w*(\.[a-z]\w*)?", name) or name != name.lower():
             raise StepFailed(
-                f"new: `{name}` is no name for an operator", None, "lower case with underscores, perhaps behind a family: `nn.leaky_relu`, `cumsum`"
+                f"new: `{name}` is not a name for an operator", None, "lower case with underscores, perhaps behind a family: `nn.leaky_relu`, `cumsum`"
             )
         family, _, short = name.rpartition(".")
         place, words = f"relay/op/{family or 'tensor'}/{short}", {"name": name, "snake": short, "Camel": camel(name)}
     else:
         if not re.fullmatch(r"([A-Z][a-z0-9]*)+", name):
-            raise StepFailed(f"new: `{name}` is no name for a pass", None, "a verb phrase in upper camel case: `FoldConstant`")
+            raise StepFailed(f"new: `{name}` is not a name for a pass", None, "a verb phrase in upper camel case: `FoldConstant`")
         place, words = f"relay/transform/{snake(name)}", {"Camel": name, "snake": snake(name)}
     files = {ROOT / f"src/{place}.cpp": f"{kind}.cpp", ROOT / f"tests/{place}.relay": f"{kind}.relay"}
     if kind == "op":
@@ -116,7 +137,7 @@ def list_operator(name):
 def new(kind, name):
     """Writes the source file and the test; READMEs where a folder is new."""
     files, words = plan(kind, name)
-    there = taken(kind, name) or next((shown(path) for path in files if path.exists()), None)
+    there = (kind != "target" and taken(kind, name)) or next((shown(path) for path in files if path.exists()), None)
     if there:
         raise StepFailed(f"new: {name} is there already: {there}", None, "choose another name, or change what is there")
     for path, template in files.items():
@@ -125,13 +146,15 @@ def new(kind, name):
             text = text.replace(f"@{word}@", value)
         path.parent.mkdir(parents=True, exist_ok=True)
         readme = path.parent / "README.md"
-        if not readme.exists():
-            what = "Tests of" if path.suffix == ".relay" else "Operators of the family"
+        if not readme.exists() and readme not in files:
+            what = "Tests of" if path.is_relative_to(ROOT / "tests") else "Operators of the family"
             readme.write_text(f"{what} `{path.parent.name}`, a file each.\n", encoding="utf-8")
             say("new", f"wrote {shown(readme)}; say there what belongs in the folder")
         path.write_text(text, encoding="utf-8")
         say("new", f"wrote {shown(path)}")
     if kind == "op":
         list_operator(name)
-    source = shown(next(iter(files)))
+    source = shown(next(iter(files)) if kind != "target" else ROOT / f"tests/codegen/{name}")
     say("new", f"it compiles and its test passes as it is: ./dev test {source}")
+    if kind == "target":
+        say("new", "no file outside of these folders has to name it; docs/guides/add_target.md says what to change next")

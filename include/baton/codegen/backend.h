@@ -49,6 +49,9 @@ struct Backend {
   std::vector<std::string> formats;
   std::string (*print)(const IRModule& mod, const Target& target, const std::string& format, DebugLevel debug);
 
+  /// Dtypes that its code has no values of: where such a device has the host beside it, their operators run there.
+  std::vector<std::string> lacks = {};
+
   /// The object file of such a text, as "code.c" of a `.tar` holds it; null: it is not taken. Throws UnsupportedError
   /// where there is no compiler.
   std::string (*compile)(const std::string& text, const Target& target) = nullptr;

@@ -49,7 +49,7 @@ enum class Values : int32_t {
 enum class LayoutRule : int32_t {
   kDefault = 0,     ///< by pattern and operands: kKeeps, kBroadcasts or kNone
   kNone = 1,        ///< takes its operands in the plain order
-  kKeeps = 2,       ///< element by element: the result has the operand's order
+  kKeeps = 2,       ///< element by element: the result has the first operand's order
   kBroadcasts = 3,  ///< NumPy broadcasting: all operands in one order
   kAxis = 4,        ///< works along the attribute `axis` of the first operand
   kAxisParts = 5,   ///< the same with a tuple as result; its first fields have the operand's rank

@@ -197,6 +197,7 @@ inline constexpr const char* kState = "state";
 inline constexpr const char* kStateInputs = "state_inputs";
 BATON_DLL Pass StateToBuffers();
 BATON_DLL Pass NarrowWeights();
+BATON_DLL Pass RepeatWidening();
 BATON_DLL Pass LiftWeightScales();
 /// float32 in place of half floats, in which processors do not compute.
 struct WidenHalfFloatsOptions : PassOptions<WidenHalfFloatsOptions> {

@@ -4,6 +4,7 @@
 
 #include <baton/ir/module.h>
 #include <baton/runtime/ndarray.h>
+#include <baton/tir/race.h>
 #include <baton/tir/stmt.h>
 
 #include <vector>
@@ -28,6 +29,7 @@ struct InterpretOptions {
   Threads threads = Threads::kTogether;
   IRModule mod;  ///< whose functions can be called; null: none
   int64_t max_steps = 0;
+  std::vector<Race>* races = nullptr;  ///< gets the races of kernels and parallel loops; null: none are looked for
 };
 BATON_DLL void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, const InterpretOptions& options);
 

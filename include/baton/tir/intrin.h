@@ -168,6 +168,7 @@ struct IntrinDef {
   /// Where calls end that no code generator sees, as "MakePackedAPI"; null: each says in its column what they become.
   const char* ends_in = nullptr;
   bool shows_dtype = false;  ///< texts show the dtype of the result, which the arguments do not say
+  bool calls_c = false;      ///< its first argument names a C function, which code finds when it is loaded
 
   int number = 0;  ///< in order of definition; DefineIntrin counts
 };

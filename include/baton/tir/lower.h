@@ -43,9 +43,12 @@ BATON_DLL IRModule LowerPipeline(const IRModule& mod, const Target& target);
 /// Throws UnsupportedError for the mark "thread_extent", for code generators that take parallel loops.
 BATON_DLL void CheckNoThreadAxes(const AttrStmtNode* mark);
 
-/// The arena of a planned function as a parameter: a function that allocates nothing, with one more handle parameter
-/// (the last) and the attribute "tir.workspace_bytes". A function without workspace is given back as it is.
-BATON_DLL PrimFunc WorkspaceToParameter(const PrimFunc& f);
+/// The workspace of a planned function as one more handle parameter, the last: its arena, and allocations of more than
+/// `least` bytes, or of a size that the parameters give, outside of branches and parallel loops. Returns a function
+/// without such workspace as it is.
+BATON_DLL PrimFunc WorkspaceToParameter(const PrimFunc& f, int64_t least = 0);
+/// Bytes that such a function takes as its last parameter, by its other parameters; 0 for none.
+BATON_DLL PrimExpr WorkspaceBytes(const PrimFunc& f);
 
 /// A function and the way to call it from a PackedFunc.
 struct PackedApi {
@@ -72,7 +75,6 @@ namespace attr {
 constexpr const char* kPackedOf = "packed_of";        ///< PrimFunc: what this caller calls
 constexpr const char* kNumRequired = "num_required";  ///< int: arguments that a call must have
 constexpr const char* kResultKind = "result_kind";    ///< int: kBatonParamInt or kBatonParamFloat; without, no result
-constexpr const char* kWorkspaceBytes = "tir.workspace_bytes";
 constexpr const char* kDisplayName = "display_name";  ///< String: what a profiler shows, as "nn.conv2d + nn.relu"
 }  // namespace attr
 

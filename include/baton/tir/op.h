@@ -80,6 +80,8 @@ BATON_DLL bool is_one(const PrimExpr& e);
 // Further intrinsics, for generators of code.
 namespace baton::tir {
 /// `load` (a BufferLoad) in the lanes where `mask` is true, zero in the others; nothing is read there.
+/// The vector of uint8 that an index widens, which is therefore below 256; null for other indices.
+BATON_DLL PrimExpr BytesOfIndex(const PrimExpr& index);
 BATON_DLL PrimExpr masked_load(PrimExpr load, PrimExpr mask);
 /// Stores `value` at the place that `address` (a BufferLoad) names, in the lanes where `mask` is true. For Evaluate.
 BATON_DLL PrimExpr masked_store(PrimExpr address, PrimExpr value, PrimExpr mask);

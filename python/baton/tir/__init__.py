@@ -52,6 +52,7 @@ from .expr import (
 from .function import PrimFunc
 from .op import *  # noqa: F403
 from .op import __all__ as _ops
+from .races import Race, RaceCheck, find_races
 from .stmt import (
     Allocate,
     AssertStmt,
@@ -121,6 +122,8 @@ __all__ = [
     "ProducerLoad",
     "Ramp",
     "Range",
+    "Race",
+    "RaceCheck",
     "Reduce",
     "Select",
     "SeqStmt",
@@ -136,6 +139,7 @@ __all__ = [
     "bijective_layout",
     "decl_buffer",
     "expr",
+    "find_races",
     "function",
     "ir_builder",
     "layout",

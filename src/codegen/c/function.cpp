@@ -14,13 +14,18 @@ using namespace tir;  // NOLINT: every node kind is named below
 
 const source::Dialect kDialect = {
     .language = "C",
+    .syntax = &source::kSyntaxSuffixed,
     .ints = {"int8_t", "int16_t", "int32_t", "int64_t"},
     .uints = {"uint8_t", "uint16_t", "uint32_t", "uint64_t"},
+    .floats = {"uint16_t", "uint16_t", "float", "double"},
+    .truth = "uint8_t",
+    .mend = nullptr,
     .wide = {"INT64_C(", ")"},
     .unsigned_wide = {"UINT64_C(", ")"},
     .least = {"INT32_MIN", "INT64_MIN"},
     .most = {"INT32_MAX", "INT64_MAX", "UINT32_MAX", "UINT64_MAX"},
     .suffixed = true,
+    .narrow = false,
     .intrin = OwnText,
     .builtins = Builtins,
 };

@@ -236,6 +236,10 @@ class Cutter {
     w->String(p->name_hint.str());
     w->Key("dtype");
     w->String(DataType2String(b->dtype));
+    if (b->dtype.is_bool() && maker_.wide_truth) {  // not a byte
+      w->Key("memory");
+      w->String("uint32");
+    }
     w->Key("shape");
     w->BeginArray();
     const FormulaWriter formulas(sizes_);
@@ -394,10 +398,15 @@ std::string EmitText(const Language& language, const IRModule& mod) {
   const Program program = CutProgram(
       {language.dialect.language,
        [&](const KernelBody& k, const std::vector<Var>& sizes, const std::string& function,
-           std::vector<const Object*>* args) { return EmitKernel(language, k, sizes, function, &needs, args); }},
+           std::vector<const Object*>* args) { return EmitKernel(language, k, sizes, function, &needs, args); },
+       language.wide_truth},
       mod);
   std::string out = fmt::format("// baton-{} {{\"needs\":[", language.device);
-  if (needs.fp64 && language.fp64) out += fmt::format("\"{}\"", language.fp64);
+  std::string extensions;
+  for (const char* extension : {needs.fp64 ? language.fp64 : nullptr, needs.fp16 ? language.fp16 : nullptr}) {
+    if (extension) extensions += fmt::format("{}\"{}\"", extensions.empty() ? "" : ",", extension);
+  }
+  out += extensions;
   out += "],\"functions\":" + program.functions + "}\n" + language.prelude(needs);
   return out + "\n" + language.dialect.Definitions(needs.builtins) + program.text;
 }

@@ -5,6 +5,7 @@
 #include <baton/tir/lower.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "codegen/source/printer.h"
@@ -22,45 +23,44 @@ class KernelPrinter final : public source::Printer {
 
   std::string Kernel(const KernelBody& k, const std::vector<Var>& sizes, std::vector<const Object*>* args) {
     indent_ = 1;
+    if (language_.global_names) prefix_ = k.name + "_";
     std::vector<std::string> given;
     for (const Var& v : sizes) {
       given.push_back(Fresh(v->name_hint.str()));
       names_[v.get()] = given.back();
       if (v.dtype() == DataType::Int(64)) continue;
       names_[v.get()] = Fresh(v->name_hint.str());
-      Line(fmt::format("const {} {} = ({}){};", Type(v.dtype()), names_.at(v.get()), Type(v.dtype()), given.back()));
+      Constant(v.dtype(), names_.at(v.get()), dialect_.syntax->cast(Type(v.dtype()), given.back()));
     }
     for (const KernelAxis& axis : k.axes) Define(axis);
     if (k.index.defined()) {
       const std::string i = Fresh(k.index->name_hint.str());
       names_[k.index.get()] = i;
-      Line(fmt::format("const {} {} = {};", Type(DataType::Int(64)), i, language_.item));
-      Line(fmt::format("if ({} >= {}) return;", i, Position(k.items)));
+      Constant(DataType::Int(64), i, language_.item);
+      Line(dialect_.syntax->when(fmt::format("{} >= {}", i, Position(k.items)), "return;"));
     }
-    for (const auto& [var, value] : k.lets) Define(var, VisitExpr(value));
+    for (const auto& [var, value] : k.lets) DefineValue(var, value);
     VisitStmt(k.body);
-    std::string head = fmt::format("{}{}void {}(", language_.kernel, BlockSize(k.axes), k.name), pointers;
-    const std::string byte = dialect_.uints[0], number = "const " + Type(DataType::Int(64));
-    for (size_t i = 0; i < buffers_.size(); ++i) {
-      const BufferUse& u = used_.at(buffers_[i]);
-      head += fmt::format("{}{}{}* a{}, {} o{}", i ? ", " : "", language_.memory, byte, i, number, i);
-      const std::string type = fmt::format("{}{}{}*", language_.memory, u.written ? "" : "const ", u.type);
-      pointers += fmt::format("  {} {} {} = ({})(a{} + o{});\n", type, language_.restricted, u.name, type, i, i);
-    }
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      head += fmt::format("{}{} {}", i || !buffers_.empty() ? ", " : "", number, given[i]);
+    KernelHead head{
+        .name = k.name, .block_size = BlockSize(k.axes), .sizes = given, .shared = shared_, .items = k.axes.empty()};
+    for (const Object* b : buffers_) {
+      const BufferUse& u = used_.at(b);
+      head.buffers.push_back({u.name, u.type, u.written});
     }
     *args = buffers_;
-    return head + ") {\n" + pointers + shared_ + text_ + "}\n";
+    return language_.head(language_, head) + text_ + "}\n";
   }
 
  private:
   using Printer::Define;
+  void Constant(DataType t, const std::string& name, const std::string& value) {
+    Line(dialect_.syntax->constant(Type(t), name, value) + ";");
+  }
   void Define(const KernelAxis& axis) {
     const std::string name =
         Fresh(fmt::format("{}Idx_{}", IsBlockAxis(axis.axis) ? "block" : "thread", "xyz"[axis.axis % 3]));
     const DataType type = axis.vars[0]->dtype;
-    Line(fmt::format("const {} {} = ({}){};", Type(type), name, Type(type), language_.axes[axis.axis]));
+    Constant(type, name, dialect_.syntax->cast(Type(type), language_.axes[axis.axis]));
     for (const VarNode* v : axis.vars) names_[v] = name;
   }
   std::string BlockSize(const std::vector<KernelAxis>& axes) const {
@@ -77,6 +77,7 @@ class KernelPrinter final : public source::Printer {
 
   struct BufferUse {
     std::string name, type;
+    size_t number = 0;
     bool written = false;
   };
 
@@ -90,13 +91,22 @@ class KernelPrinter final : public source::Printer {
     return language_.float_to_int(v, from, to, Type(to), needs_);
   }
   std::string Element(const Buffer& b, const std::string& index, bool write) final {
-    return fmt::format("{}[{}]", Pointer(b, write), index);
+    const std::string name = Pointer(b, write);
+    const auto used = used_.find(b->data.get());
+    if (!language_.global_names || used == used_.end()) return fmt::format("{}[{}]", name, index);
+    return fmt::format("{}[o{} + {}]", name, used->second.number, index);
   }
   std::string Pointer(const Buffer& b, bool write) {
     if (auto it = names_.find(b->data.get()); it != names_.end()) return it->second;  // private
     auto [it, fresh] = used_.try_emplace(b->data.get());
     if (fresh) {
-      it->second.name = Fresh(b->name.str());
+      int64_t elements = 1;
+      for (const PrimExpr& d : b->shape) elements *= as_const_int(d) ? *as_const_int(d) : 1;
+      if (dialect_.narrow && elements > INT32_MAX) {
+        No(fmt::format("buffer `{}` has {} elements, and its indices have 32 bits", b->name.str(), elements));
+      }
+      it->second.name = prefix_ + Fresh(b->name.str());
+      it->second.number = buffers_.size();
       it->second.type = dialect_.MemoryTypeName(b->dtype.element_of(), needs_);
       buffers_.push_back(b->data.get());
     }
@@ -122,13 +132,15 @@ class KernelPrinter final : public source::Printer {
       No(fmt::format("buffer `{}` of {} bytes in a loop is too large for a work-item", b->name.str(),
                      count * b->dtype.bytes()));
     }
-    const std::string name = Fresh(b->name.str());
-    const std::string array =
-        fmt::format("{} {}[{}];", dialect_.MemoryTypeName(b->dtype.element_of(), needs_), name, count > 0 ? count : 1);
+    const std::string name = (shared ? prefix_ : "") + Fresh(b->name.str());
+    const std::string type = dialect_.MemoryTypeName(b->dtype.element_of(), needs_);
+    const int64_t elements = std::max<int64_t>(count, 1);
     if (shared && language_.shared_first) {
-      shared_ += std::string("  ") + language_.shared + array + "\n";
+      shared_ += language_.shared_array(language_, type, name, elements);
+    } else if (shared) {
+      Line(language_.shared + dialect_.syntax->array(type, name, elements) + ";");
     } else {
-      Line((shared ? language_.shared : "") + array);
+      Line(dialect_.syntax->array(type, name, elements) + ";");
     }
     names_[b->data.get()] = name;
     VisitStmt(op->body);
@@ -148,6 +160,7 @@ class KernelPrinter final : public source::Printer {
 
   const Language& language_;
   std::string shared_;  // declarations of memory that a block shares
+  std::string prefix_;  // of names of the whole program
   std::unordered_map<const Object*, BufferUse> used_;
   std::vector<const Object*> buffers_;
 };
@@ -166,6 +179,25 @@ std::string BarrierOf(const CallNode* op, const Barriers& barriers) {
   }
   throw UnsupportedError(fmt::format("tvm_storage_sync: threads wait for each other in the scopes {}{}", names,
                                      scope ? ", not in \"" + scope->value.str() + "\"" : std::string()));
+}
+
+std::string HeadC(const Language& language, const KernelHead& head) {
+  std::string text = fmt::format("{}{}void {}(", language.kernel, head.block_size, head.name), pointers;
+  const std::string byte = language.dialect.uints[0], number = fmt::format("const {}", language.dialect.ints[3]);
+  for (size_t i = 0; i < head.buffers.size(); ++i) {
+    const KernelHead::Buffer& b = head.buffers[i];
+    text += fmt::format("{}{}{}* a{}, {} o{}", i ? ", " : "", language.memory, byte, i, number, i);
+    const std::string type = fmt::format("{}{}{}*", language.memory, b.written ? "" : "const ", b.type);
+    pointers += fmt::format("  {} {} {} = ({})(a{} + o{});\n", type, language.restricted, b.name, type, i, i);
+  }
+  for (size_t i = 0; i < head.sizes.size(); ++i) {
+    text += fmt::format("{}{} {}", i || !head.buffers.empty() ? ", " : "", number, head.sizes[i]);
+  }
+  return text + ") {\n" + pointers + head.shared;
+}
+
+std::string SharedArrayC(const Language& language, const std::string& type, const std::string& name, int64_t count) {
+  return fmt::format("  {}{};\n", language.shared, language.dialect.syntax->array(type, name, count));
 }
 
 std::string EmitKernel(const Language& language, const KernelBody& kernel, const std::vector<Var>& sizes,

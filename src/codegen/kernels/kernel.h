@@ -39,6 +39,7 @@ struct KernelMaker {
   std::function<std::string(const KernelBody& kernel, const std::vector<tir::Var>& sizes, const std::string& function,
                             std::vector<const Object*>* args)>
       make;
+  bool wide_truth = false;  ///< a bool takes four bytes of memory
 };
 /// The functions of a module as rows of kernels.
 struct Program {
@@ -54,8 +55,8 @@ std::string EmitKernel(const Language& language, const KernelBody& kernel, const
                        const std::string& function, Needs* needs, std::vector<const Object*>* args);
 
 /// The passes from PrimFuncs as schedules leave them to those that `EmitText` takes. The device's compiler unrolls and
-/// vectorises.
-baton::transform::Pass Pipeline(const char* name);
+/// vectorises. `strict`: its sums are computed as they are written, so that elementary functions may be polynomials.
+baton::transform::Pass Pipeline(const char* name, bool strict = true);
 
 /// The program of PrimFuncs as the backend's pipeline leaves them; shapes follow from sizes that are parameters, or
 /// that stand alone in a shape. A function becomes a row of kernels: one for each parallel loop at its top, whose

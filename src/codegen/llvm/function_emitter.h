@@ -70,6 +70,8 @@ class Emitter : protected ValueBuilder,
   LLVMValueRef Address(const tir::Buffer& b, LLVMValueRef index);
   unsigned Align(const tir::Buffer& b);
   LLVMValueRef Load(const tir::Buffer& b, const PrimExpr& index);
+  /// Elements at places that vectors of uint8 name.
+  LLVMValueRef TableLoad(const tir::Buffer& b, const PrimExpr& bytes, DataType t);
   LLVMValueRef AlignedLoad(const tir::Buffer& b, LLVMTypeRef type, LLVMValueRef index);
   /// Elements at a literal distance: whole vectors and a shuffle where that touches nothing but the elements asked for
   /// and the elements between them, else one load a lane at a literal offset.

@@ -57,6 +57,7 @@ LLVMValueRef Emitter::Load(const Buffer& b, const PrimExpr& index) {
   if (const auto* c = index.as<BroadcastNode>()) return Splat(Load(b, c->value), t.lanes());
   if (const auto* r = index.as<RampNode>(); r && as_const_int(r->stride))
     return StridedLoad(b, r, *as_const_int(r->stride), t);
+  if (const PrimExpr bytes = tir::BytesOfIndex(index); bytes.defined() && t.lanes() > 1) return TableLoad(b, bytes, t);
   LLVMValueRef idx = VisitExpr(index);
   if (t.is_scalar()) {
     LLVMValueRef v = LLVMBuildLoad2(builder_, MemoryType(ctx_, t), Address(b, idx), "");
@@ -69,6 +70,39 @@ LLVMValueRef Emitter::Load(const Buffer& b, const PrimExpr& index) {
                                     Address(b, LLVMBuildExtractElement(builder_, idx, Int32(i), "")), "");
     LLVMSetAlignment(v, Align(b));
     out = LLVMBuildInsertElement(builder_, out, v, Int32(i), "");
+  }
+  return FromMemory(out, t);
+}
+
+LLVMValueRef Emitter::TableLoad(const Buffer& b, const PrimExpr& bytes, DataType t) {
+  const auto lanes = static_cast<unsigned>(t.lanes());
+  LLVMValueRef at = VisitExpr(bytes);
+  const int64_t* extent = b->shape.size() == 1 ? as_const_int(b->shape[0]) : nullptr;
+  constexpr unsigned kRow = 64;
+  if (t.bits() == 8 && lanes <= kRow && extent && *extent >= 256 && target_->Has("avx512vbmi")) {
+    LLVMTypeRef row = LLVMVectorType(LLVMInt8TypeInContext(ctx_), kRow);
+    std::vector<LLVMValueRef> wide, narrow;
+    for (unsigned i = 0; i < kRow; ++i) wide.push_back(Int32(static_cast<int>(std::min(i, lanes))));
+    for (unsigned i = 0; i < lanes; ++i) narrow.push_back(Int32(static_cast<int>(i)));
+    auto shuffle = [&](LLVMValueRef v, LLVMValueRef other, std::vector<LLVMValueRef>& order) {
+      return LLVMBuildShuffleVector(builder_, v, other,
+                                    LLVMConstVector(order.data(), static_cast<unsigned>(order.size())), "");
+    };
+    // A permutation of two rows reads the lower seven bits of a byte.
+    LLVMValueRef index = lanes == kRow ? at : shuffle(at, LLVMConstNull(LLVMTypeOf(at)), wide);
+    auto half = [&](int first) {
+      LLVMValueRef low = AlignedLoad(b, row, Int64(first)), high = AlignedLoad(b, row, Int64(first + kRow));
+      return Intrinsic("llvm.x86.avx512.vpermi2var.qi.512", {}, {low, index, high});
+    };
+    LLVMValueRef upper = LLVMBuildICmp(builder_, LLVMIntSLT, index, LLVMConstNull(row), "");
+    LLVMValueRef v = LLVMBuildSelect(builder_, upper, half(128), half(0), "");
+    return FromMemory(lanes == kRow ? v : shuffle(v, LLVMGetPoison(row), narrow), t);
+  }
+  LLVMValueRef out = LLVMGetUndef(MemoryType(ctx_, t));
+  for (unsigned i = 0; i < lanes; ++i) {
+    LLVMValueRef lane = Int32(static_cast<int>(i));
+    LLVMValueRef place = LLVMBuildZExt(builder_, LLVMBuildExtractElement(builder_, at, lane, ""), i64_, "");
+    out = LLVMBuildInsertElement(builder_, out, AlignedLoad(b, MemoryType(ctx_, t.element_of()), place), lane, "");
   }
   return FromMemory(out, t);
 }

@@ -19,8 +19,8 @@ const std::vector<Processor>& Processors() {
        "",
        "f16c",
        false,
-       {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni", "avx512bf16", "amx-tile",
-        "amx-bf16", "amx-int8"}},
+       {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi", "avx512vnni", "avx512bf16",
+        "amx-tile", "amx-bf16", "amx-int8"}},
       {"aarch64", "", "", true, {"fullfp16", "dotprod", "lse", "sve", "sve2", "i8mm", "bf16"}},
       {"riscv64", "+m,+a,+f,+d,+c", "zfhmin", true, {"v"}},
       // ARMv7 without NEON, whose floats are not IEEE's: results below the smallest normal number are 0.

@@ -15,8 +15,9 @@ namespace baton::codegen::source {
 
 /// The needs of a text beyond the language's core: extensions, and functions that are defined before it.
 struct Needs {
-  bool fp64 = false;
+  bool fp64 = false, fp16 = false;
   std::set<std::string> builtins;
+  std::string function = {};  ///< that is written now, for errors
 };
 
 struct Dialect;
@@ -45,25 +46,55 @@ struct IntrinText {
   std::string (*written)(Printer& printer, const tir::CallNode* op) = nullptr;
 };
 
+/// How a language writes what all have. The functions that end in C are those of C's family.
+struct Syntax {
+  std::string (*cast)(const std::string& type, const std::string& value);
+  std::string (*choose)(const std::string& condition, const std::string& yes, const std::string& no);
+  /// The definition of a name that keeps its value.
+  std::string (*constant)(const std::string& type, const std::string& name, const std::string& value);
+  /// That of a variable; `value`: "" for none.
+  std::string (*variable)(const std::string& type, const std::string& name, const std::string& value);
+  std::string (*array)(const std::string& type, const std::string& name, int64_t count);
+  /// A variable becomes one more.
+  std::string (*step)(const std::string& name);
+  /// A statement under a condition.
+  std::string (*when)(const std::string& condition, const std::string& statement);
+  const char* forever;  ///< the head of a loop without an end
+  /// NaN or an infinity.
+  std::string (*not_finite)(double value, const std::string& type, Needs* needs);
+  /// The name of a function of mathematics for a dtype.
+  std::string (*math)(const std::string& name, DataType t, Needs* needs);
+  bool wraps;  ///< sums of integers with signs wrap, and truth values are not numbers
+};
+/// `suffixed`: functions of float32 end in f.
+extern const Syntax kSyntaxC, kSyntaxSuffixed;
+
 struct Dialect {
-  const char* language;          ///< in errors
-  const char* ints[4];           ///< of 8 to 64 bits
-  const char* uints[4];          ///< the same without a sign; the first is a bool in memory, the second a half float
+  const char* language;  ///< in errors
+  const Syntax* syntax;
+  const char* ints[4];           ///< of 8 to 64 bits; null: the language has none
+  const char* uints[4];          ///< the same without a sign
+  const char* floats[4];         ///< float16 and bfloat16, whose bits they may be, float32 and float64
+  const char* truth;             ///< a bool in memory
+  const char* mend;              ///< what to do about a dtype that it lacks
   const char* wide[2];           ///< what is around a literal of int64
   const char* unsigned_wide[2];  ///< of uint64
   const char* least[2];          ///< the smallest int32 and int64
   const char* most[4];           ///< the largest int32, int64, uint32 and uint64, for AddPlainBuiltins
-  bool suffixed;                 ///< functions of float32 end in f, and no function is overloaded
+  bool suffixed;                 ///< no function is overloaded
+  bool narrow;                   ///< the type of int64 has 32 bits: indices and sizes alone are of it
   /// Own intrinsics; null for those that all languages have, and for unknown ones.
   const IntrinText* (*intrin)(const tir::IntrinDef* row);
   /// Definitions of builtins by name.
   const std::map<std::string, std::string>& (*builtins)();
 
-  /// "float" for a scalar in a register; bool is a bool, a half float its bits. Throws UnsupportedError for a dtype
-  /// that the language has no values of.
+  /// "float" for a scalar in a register; bool is a bool. Throws UnsupportedError for a dtype that the language has no
+  /// values of.
   std::string TypeName(runtime::DataType t, Needs* needs) const;
-  /// The same in memory, where bool is a byte.
+  /// The same in memory. Throws for int64 too where it is narrow.
   std::string MemoryTypeName(runtime::DataType t, Needs* needs) const;
+  /// Throws UnsupportedError.
+  [[noreturn]] void Lack(runtime::DataType t, const Needs& needs) const;
   /// Null where there is no such intrinsic.
   const IntrinText* TextOf(const tir::IntrinDef* row) const;
   /// The definitions of functions, in an order in which each comes after what it calls.

@@ -23,7 +23,7 @@ std::string TextCall::Of(const std::string& function) const {
   return s + ")";
 }
 std::string TextCall::OfMath(const std::string& function) const {
-  return Of(dialect.suffixed && op->dtype.bits() == 32 ? function + "f" : function);
+  return Of(dialect.syntax->math(function, op->dtype, needs));
 }
 std::string TextCall::OfBuiltin(const std::string& name) const {
   needs->builtins.insert(name);
@@ -34,21 +34,26 @@ std::string Dialect::TypeName(DataType t, Needs* needs) const {
   if (t.is_bool()) return "bool";
   if (t.is_handle() && suffixed) return "void*";
   if (t.is_floating()) {
-    if (t.bits() == 16) return uints[1];
-    if (t.bits() == 32) return "float";
-    if (t.bits() == 64) {
-      needs->fp64 = true;
-      return "double";
-    }
+    const char* name = floats[t.bits() == 16 ? t.is_bfloat16() : t.bits() == 32 ? 2 : 3];
+    needs->fp64 |= name && t.bits() == 64;
+    needs->fp16 |= name && t == DataType::Float(16);
+    if (name) return name;
   } else if (t.is_int() || t.is_uint()) {
     for (int i = 0; i < 4; ++i) {
-      if (t.bits() == 8 << i) return (t.is_uint() ? uints : ints)[i];
+      const char* name = t.bits() == 8 << i ? (t.is_uint() ? uints : ints)[i] : nullptr;
+      if (name) return name;
     }
   }
-  throw UnsupportedError(fmt::format("{} has no values of dtype {}", language, DataType2String(t)));
+  Lack(t, *needs);
+}
+void Dialect::Lack(DataType t, const Needs& needs) const {
+  throw UnsupportedError(fmt::format("{}{} has no values of dtype {}{}{}",
+                                     needs.function.empty() ? "" : "`" + needs.function + "`: ", language,
+                                     DataType2String(t), mend ? "; " : "", mend ? mend : ""));
 }
 std::string Dialect::MemoryTypeName(DataType t, Needs* needs) const {
-  return t.is_bool() ? uints[0] : TypeName(t, needs);
+  if (narrow && t == DataType::Int(64)) Lack(t, *needs);
+  return t.is_bool() ? truth : TypeName(t, needs);
 }
 const IntrinText* Dialect::TextOf(const IntrinDef* row) const {
   const IntrinText* own = intrin(row);
@@ -78,11 +83,11 @@ std::string Rsqrt(const TextCall& c) {
 std::string IsNan(const TextCall& c) { return fmt::format("({} != {})", c.args[0], c.args[0]); }
 std::string Test(const TextCall& c) { return fmt::format("({}({}) != 0)", IntrinOf(c.op)->name, c.args[0]); }
 std::string Not(const TextCall& c) {
-  return c.op->dtype.is_bool() ? "(!" + c.args[0] + ")" : fmt::format("({})(~{})", c.Type(), c.args[0]);
+  return c.op->dtype.is_bool() ? "(!" + c.args[0] + ")" : c.dialect.syntax->cast(c.Type(), "(~" + c.args[0] + ")");
 }
 template <char kOperator>
 std::string Bitwise(const TextCall& c) {
-  return fmt::format("({})({} {} {})", c.Type(), c.args[0], kOperator, c.args[1]);
+  return c.dialect.syntax->cast(c.Type(), fmt::format("({} {} {})", c.args[0], kOperator, c.args[1]));
 }
 template <Chars kName>
 std::string Shift(const TextCall& c) {

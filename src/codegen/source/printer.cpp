@@ -30,7 +30,9 @@ int Log2(const PrimExpr& e) {
 }  // namespace
 
 Printer::Printer(const Dialect& dialect, std::string function, Needs* needs)
-    : dialect_(dialect), function_(std::move(function)), needs_(needs) {}
+    : dialect_(dialect), function_(std::move(function)), needs_(needs) {
+  needs_->function = function_;
+}
 
 std::string Printer::HalfLiteral(double, DataType) { No("a literal of a half float"); }
 std::string Printer::CallFunction(const tir::CallNode*) { No("it calls functions of the host"); }
@@ -65,14 +67,24 @@ std::string Printer::Name(const VarNode* v) {
 void Printer::Define(const Var& v, const std::string& value) {
   const std::string name = Fresh(v->name_hint.str()), type = Type(v.dtype());
   Line(v.dtype().is_handle() ? fmt::format("{} const {} = {};", type, name, value)
-                             : fmt::format("const {} {} = {};", type, name, value));
+                             : dialect_.syntax->constant(type, name, value) + ";");
   if (IsUnused(v)) Line(fmt::format("(void){};", name));
   names_[v.get()] = name;
+}
+bool Printer::HoldsData(const PrimExpr& e) const {
+  bool data = false;
+  tir::PostOrderVisitExpr(e, [&](const PrimExpr& x) { data = data || x.as<BufferLoadNode>() || data_.count(x.get()); });
+  return data;
+}
+void Printer::DefineValue(const Var& v, const PrimExpr& value) {
+  if (dialect_.narrow && v.dtype() == DataType::Int(64) && HoldsData(value)) data_.insert(v.get());
+  Define(v, VisitExpr(value));
 }
 
 std::string Printer::Index(const Buffer& b, const Array<PrimExpr>& indices) {
   if (indices.size() != 1) throw InternalError("buffer `" + b->name.str() + "` is not flat in " + function_);
-  return Position(indices[0]);
+  const std::string at = Position(indices[0]);
+  return dialect_.narrow && !indices[0].dtype().is_int() ? dialect_.syntax->cast(dialect_.ints[2], at) : at;
 }
 std::string Printer::Position(const PrimExpr& e) {
   const bool outer = std::exchange(index_, true);
@@ -107,7 +119,10 @@ std::string Printer::VisitExpr_(const IntImmNode* op) {
   const char* const* around = t.is_uint() ? dialect_.unsigned_wide : dialect_.wide;
   const auto wide = [&](const std::string& digits) { return around[0] + digits + around[1]; };
   if (t.is_uint() && t.bits() == 64) return wide(fmt::format("{}", static_cast<uint64_t>(op->value)));
-  if (t.is_uint()) return fmt::format("({}){}u", Type(t), static_cast<uint64_t>(op->value));
+  if (dialect_.narrow && t == DataType::Int(64) && (op->value < -INT32_MAX || op->value > INT32_MAX)) {
+    No(fmt::format("the number {} is beyond 32 bits", op->value));
+  }
+  if (t.is_uint()) return dialect_.syntax->cast(Type(t), fmt::format("{}u", static_cast<uint64_t>(op->value)));
   if (op->value == INT64_MIN) return dialect_.least[1];
   if (t.bits() == 64) {
     const std::string digits = wide(fmt::format("{}", op->value));
@@ -115,28 +130,23 @@ std::string Printer::VisitExpr_(const IntImmNode* op) {
   }
   if (op->value == INT32_MIN) return dialect_.least[0];
   const std::string digits = op->value < 0 ? fmt::format("({})", op->value) : fmt::format("{}", op->value);
-  return t.bits() == 32 ? digits : fmt::format("({}){}", Type(t), digits);
+  return t.bits() == 32 ? digits : dialect_.syntax->cast(Type(t), digits);
 }
 
 std::string Printer::VisitExpr_(const FloatImmNode* op) {
   const DataType t = op->dtype;
   const bool wide = t.bits() == 64;
   if (IsHalf(t)) return HalfLiteral(op->value, t);
-  std::string s;
-  if (std::isnan(op->value)) {
-    s = "NAN";
-  } else if (std::isinf(wide ? op->value : static_cast<float>(op->value))) {
-    s = op->value < 0 ? "(-INFINITY)" : "INFINITY";
-  } else {
-    s = wide ? fmt::format("{:.17g}", op->value) : fmt::format("{:.9g}", static_cast<float>(op->value));
-    if (s.find_first_of(".e") == s.npos) s += ".0";
-    if (!wide) s += "f";
-    return op->value < 0 || std::signbit(op->value) ? "(" + s + ")" : s;
+  if (!std::isfinite(wide ? op->value : static_cast<float>(op->value))) {
+    return dialect_.syntax->not_finite(op->value, wide ? Type(t) : "", needs_);
   }
-  return wide ? "(" + Type(t) + ")" + s : s;
+  std::string s = wide ? fmt::format("{:.17g}", op->value) : fmt::format("{:.9g}", static_cast<float>(op->value));
+  if (s.find_first_of(".e") == s.npos) s += ".0";
+  if (!wide) s += "f";
+  return op->value < 0 || std::signbit(op->value) ? "(" + s + ")" : s;
 }
 std::string Printer::VisitExpr_(const tir::LetNode* op) {
-  Define(op->var, VisitExpr(op->value));
+  DefineValue(op->var, op->value);
   return VisitExpr(op->body);
 }
 std::string Printer::VisitExpr_(const BufferLoadNode* op) {
@@ -159,16 +169,16 @@ std::string Printer::Convert(const std::string& v, DataType from, DataType to) {
   const std::string type = Type(to);
   if (from.is_floating() && !to.is_floating()) {
     // NumPy wraps narrow types through wider ones.
-    if (to.bits() < 32) return fmt::format("({}){}", type, FloatToInt(v, from, DataType::Int(32)));
+    if (to.bits() < 32) return dialect_.syntax->cast(type, FloatToInt(v, from, DataType::Int(32)));
     return FloatToInt(v, from, to);
   }
-  return fmt::format("({})({})", type, v);
+  return dialect_.syntax->cast(type, "(" + v + ")");
 }
 std::string Printer::VisitExpr_(const CastNode* op) {
   return Convert(VisitExpr(op->value), op->value.dtype().element_of(), op->dtype.element_of());
 }
 std::string Printer::ToMemory(const std::string& value, DataType t) const {
-  return t.is_bool() ? fmt::format("({})({} ? 1 : 0)", dialect_.uints[0], value) : value;
+  return t.is_bool() ? dialect_.syntax->cast(dialect_.truth, dialect_.syntax->choose(value, "1", "0")) : value;
 }
 
 std::string Printer::InBrackets(const std::string& condition) const {
@@ -186,10 +196,14 @@ std::string Printer::Arithmetic(const PrimExpr& ea, const PrimExpr& eb, char op)
   const DataType t = ea.dtype();
   const std::string type = Type(t);
   const bool plain = index_ && t.bits() == 64 && !t.is_floating();
+  // Sizes and indices fit in 32 bits, data of int32 as well; sums and products of data may not.
+  if (dialect_.narrow && t == DataType::Int(64) && !index_ && (HoldsData(ea) || HoldsData(eb)))
+    dialect_.Lack(t, *needs_);
   const std::string a = plain && IsVariable(eb) ? Beside(ea) : VisitExpr(ea),
                     b = plain && IsVariable(ea) ? Beside(eb) : VisitExpr(eb);
+  if (t.is_bool() && dialect_.syntax->wraps) return fmt::format("({} {} {})", a, op == '*' ? "&&" : "!=", b);
   if (t.is_bool()) return fmt::format("(({} {} {}) & 1)", a, op, b);
-  if (t.is_floating() || plain) return fmt::format("({} {} {})", a, op, b);
+  if (t.is_floating() || plain || dialect_.syntax->wraps) return fmt::format("({} {} {})", a, op, b);
   const std::string u = dialect_.TypeName(DataType::UInt(t.bits() < 32 ? 32 : t.bits()), needs_);
   return fmt::format("({})(({}){} {} ({}){})", type, u, a, op, u, b);
 }
@@ -201,15 +215,13 @@ std::string Printer::Call(const std::string& f, const PrimExpr& a, const PrimExp
   const std::string x = VisitExpr(a), y = VisitExpr(b);
   return fmt::format("{}({}, {})", f, x, y);
 }
-std::string Printer::Math(const char* name, DataType t) const {
-  return dialect_.suffixed && t.bits() == 32 ? std::string(name) + "f" : name;
-}
+std::string Printer::Math(const char* name, DataType t) const { return dialect_.syntax->math(name, t, needs_); }
 std::string Printer::Divide(const PrimExpr& a, const PrimExpr& b, const char* name, char op) {
   const DataType t = a.dtype();
   const std::string type = Type(t);
   if (Plain(b)) {
     const std::string x = VisitExpr(a), y = IsVariable(a) ? Beside(b) : VisitExpr(b);
-    return fmt::format("({})({} {} {})", type, x, op, y);
+    return dialect_.syntax->cast(type, fmt::format("({} {} {})", x, op, y));
   }
   return Call(Builtin(std::string(name) + "_" + SuffixOf(t)), a, b);
 }
@@ -262,13 +274,13 @@ std::string Printer::VisitExpr_(const OrNode* op) { return Binary(op->a, op->b, 
 std::string Printer::VisitExpr_(const NotNode* op) { return "(!" + VisitExpr(op->a) + ")"; }
 std::string Printer::VisitExpr_(const SelectNode* op) {
   const std::string c = VisitExpr(op->condition), t = VisitExpr(op->true_value), f = VisitExpr(op->false_value);
-  return fmt::format("({} ? {} : {})", c, t, f);
+  return dialect_.syntax->choose(c, t, f);
 }
 
 /// Only the branch that is taken is evaluated: the other may read outside of a buffer.
 std::string Printer::IfThenElse(const tir::CallNode* op) {
   const std::string c = VisitExpr(op->args[0]), name = Fresh("chosen");
-  Line(fmt::format("{} {};", Type(op->dtype), name));
+  Line(dialect_.syntax->variable(Type(op->dtype), name, "") + ";");
   for (int branch : {1, 2}) {
     Line(branch == 1 ? fmt::format("if ({}) {{", InBrackets(c)) : "} else {");
     ++indent_;
@@ -319,13 +331,14 @@ void Printer::VisitStmt_(const ForNode* op) {
   const std::string type = Type(op->loop_var.dtype());
   names_[op->loop_var.get()] = i;
   const std::string end = is_zero(op->min) ? extent : fmt::format("{} + {}", begin, extent);
-  Line(fmt::format("for ({} {} = {}; {} < {}; ++{}) {{", type, i, begin, i, end, i));
+  Line(fmt::format("for ({}; {} < {}; {}) {{", dialect_.syntax->variable(type, i, begin), i, end,
+                   dialect_.syntax->step(i)));
   Block(op->body);
 }
 void Printer::VisitStmt_(const tir::WhileNode* op) {
-  Line("while (1) {");
+  Line(dialect_.syntax->forever);
   ++indent_;
-  Line(fmt::format("if (!({})) break;", VisitExpr(op->condition)));
+  Line(dialect_.syntax->when(fmt::format("!({})", VisitExpr(op->condition)), "break;"));
   --indent_;
   Block(op->body);
 }
@@ -345,7 +358,7 @@ void Printer::VisitStmt_(const EvaluateNode* op) {
   if (HasSideEffect(op->value)) Line(VisitExpr(op->value) + ";");
 }
 void Printer::VisitStmt_(const LetStmtNode* op) {
-  Define(op->var, VisitExpr(op->value));
+  DefineValue(op->var, op->value);
   VisitStmt(op->body);
 }
 void Printer::VisitStmt_(const AttrStmtNode* op) {

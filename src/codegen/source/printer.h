@@ -8,6 +8,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "codegen/source/dialect.h"
 
@@ -43,6 +44,7 @@ class Printer : public tir::ExprFunctor<std::string(const PrimExpr&)>, public ti
   std::string Builtin(const std::string& name);
   std::string Name(const tir::VarNode* v);
   void Define(const tir::Var& v, const std::string& value);
+  void DefineValue(const tir::Var& v, const PrimExpr& value);
   void Block(const tir::Stmt& body);
   std::string Index(const tir::Buffer& b, const Array<PrimExpr>& indices);
   /// A number that does not come near the limits of its type.
@@ -105,6 +107,8 @@ class Printer : public tir::ExprFunctor<std::string(const PrimExpr&)>, public ti
 
  private:
   std::string Beside(const PrimExpr& e);
+  /// Whether a value follows from elements of buffers, for languages where int64 is narrow.
+  bool HoldsData(const PrimExpr& e) const;
   std::string Arithmetic(const PrimExpr& a, const PrimExpr& b, char op);
   std::string Binary(const PrimExpr& a, const PrimExpr& b, const char* op);
   std::string Call(const std::string& f, const PrimExpr& a, const PrimExpr& b);
@@ -114,7 +118,8 @@ class Printer : public tir::ExprFunctor<std::string(const PrimExpr&)>, public ti
   std::string IfThenElse(const tir::CallNode* op);
 
   int counter_ = 0;
-  bool index_ = false;  // inside of an index or a loop's bound
+  bool index_ = false;                               // inside of an index or a loop's bound
+  std::unordered_set<const runtime::Object*> data_;  // variables of int64 that hold data
 };
 
 }  // namespace baton::codegen::source

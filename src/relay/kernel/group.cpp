@@ -162,7 +162,7 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
   Array<PrimExpr> Merge(const te::Tensor& t, Array<PrimExpr> at) const {
     if (site_.merged < 2) return at;
     int64_t n = Rank(at), rank = Rank(at_), used = 0;
-    for (const PrimExpr& x : at) used += x.dtype().lanes() > 1 || HasMerged(x);
+    for (const PrimExpr& x : at) used += (x.dtype().lanes() > 1 && !tir::BytesOfIndex(x).defined()) || HasMerged(x);
     if (used == 0) return at;
     if (n < site_.merged || tir::is_one(g_.extents_.back())) throw NoVectorForm{};
     for (int64_t i = 1; i <= site_.merged; ++i) {
@@ -197,7 +197,7 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
       } else if (const auto* c = x.as<tir::BroadcastNode>()) {
         base = base + c->value * stride;
       } else if (x.dtype().lanes() > 1) {
-        PrimExpr w = x * tir::broadcast_to(stride, x.dtype().lanes());
+        PrimExpr w = tir::is_one(stride) ? x : x * tir::broadcast_to(stride, x.dtype().lanes());
         wide = wide.defined() ? wide + w : w;
       } else {
         base = base + x * stride;
@@ -206,8 +206,12 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     }
     if (wide.defined()) {
       if (step) wide = wide + PrimExpr(tir::Ramp(I(0), I(step), site_.lanes));
-      PrimExpr load = tir::BufferLoad(b, {wide + base});
-      return site_.mask.defined() ? tir::masked_load(load, site_.mask) : load;
+      if (!tir::is_zero(base)) wide = wide + base;
+      PrimExpr load = tir::BufferLoad(b, {wide});
+      // A table has an element for each byte, also where the lane has no place in the output.
+      const int64_t* extent = tir::as_const_int(b->shape[0]);
+      const bool whole_table = tir::BytesOfIndex(wide).defined() && extent && *extent >= 256;
+      return site_.mask.defined() && !whole_table ? tir::masked_load(load, site_.mask) : load;
     }
     if (step == 0) return Read(b, base);
     if (step == 1) return ReadMasked(b, base, site_.lanes, site_.mask);

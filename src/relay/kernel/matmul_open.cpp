@@ -134,7 +134,7 @@ class OpenMatmulWriter : public MatmulTiles {
     if (p_.packed) {
       panel_buffer_ = p_.b_buffer;
       panel_row_ = I(PanelLine(p_.panel_columns));
-      panel_base_ = (panel_ * p_.k + k0_) * panel_row_;
+      panel_base_ = (panel_ * I(width_ / p_.panel_columns) * p_.k + k0_) * panel_row_;
     } else if (pack_) {
       packed = Buffer::Make({block_limit_ * I(vectors_ * lanes_)}, dtype_, "packed");
       steps.Add(Pack(packed, k0_, count));
@@ -158,7 +158,7 @@ class OpenMatmulWriter : public MatmulTiles {
       PrimExpr tile = Hold(&steps, "tile", first_ + t);
       PrimExpr rows = Hold(&steps, "rows", low_ + tir::Select(tile < high_, I(1), I(0)));
       PrimExpr m0 = Hold(&steps, "m0", tile * low_ + min(tile, high_));
-      int64_t lowest = 1, highest = plan_.rows;
+      int64_t lowest = plan_.least_rows, highest = plan_.rows;
       if (const int64_t m = Known(p_.m); m >= 0) {
         lowest = m / CeilDiv(m, plan_.rows);
         highest = lowest + (m % CeilDiv(m, plan_.rows) ? 1 : 0);
@@ -191,8 +191,29 @@ class OpenMatmulWriter : public MatmulTiles {
 
 }  // namespace
 
+/// Panels of a product of one row that are added side by side: a multiply-add waits for the one before it in the same
+/// vector, so that the vectors of one panel alone leave the processor idle.
+int64_t PanelsOfARow(const Matmul& p, const OpenMatmulPlan& plan, const Machine& mc) {
+  constexpr int64_t kVectors = 8;  // two multiply-adds a cycle, which take four
+  if (!p.packed || Known(p.n) < 0 || Known(p.k) < 0 || Known(p.m) >= 0) return 1;
+  const int64_t panels = CeilDiv(Known(p.n), p.panel_columns);
+  int64_t side = std::min(panels, kVectors / plan.vectors);
+  while (side > 1 && CeilDiv(panels, side) < std::min<int64_t>(panels, mc.cores)) --side;
+  return std::max<int64_t>(side, 1);
+}
+
 Stmt WriteOpenMatmul(const Group& g, const Matmul& p, const Machine& mc) {
-  const OpenMatmulPlan plan = PlanOpenMatmul(mc, p.panel_columns);
+  OpenMatmulPlan plan = PlanOpenMatmul(mc, p.panel_columns);
+  if (const int64_t side = PanelsOfARow(p, plan, mc); side > 1) {
+    OpenMatmulPlan of_row = plan;
+    of_row.rows = 1, of_row.vectors *= side;
+    plan.least_rows = 2;  // tiles of one row occur where there is no other
+    Matmul row = p;
+    row.m = I(1);
+    const Stmt one = OpenMatmulWriter(g, row, of_row, mc, false).Write();
+    const Stmt more = OpenMatmulWriter(g, p, plan, mc, false).Write();
+    return If(equal(p.m, I(1)), one, more);
+  }
   const Stmt many = OpenMatmulWriter(g, p, plan, mc, false).Write();
   // One tile of rows reads each element of B once: a copy of it would only cost.
   if (!p.few_rows || !tir::is_one(p.b.column)) return many;

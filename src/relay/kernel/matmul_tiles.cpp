@@ -34,6 +34,11 @@ PrimExpr MatmulTiles::Mask(int64_t v) const {
   return tir::Ramp(I(0), I(1), lanes_) < PrimExpr(tir::Broadcast(columns_ - I(v * lanes_), lanes_));
 }
 
+PrimExpr MatmulTiles::PanelVector(int64_t v) const {
+  const int64_t in_panel = p_.packed ? std::max<int64_t>(1, p_.panel_columns / lanes_) : vectors_;
+  return I(v / in_panel) * p_.k * panel_row_ + I(v % in_panel * PanelLine(lanes_));
+}
+
 Stmt MatmulTiles::Pack(const Buffer& packed, const PrimExpr& k0, const PrimExpr& count) {
   const PrimExpr &along_k = p_.b.row, &across = p_.b.column;
   PrimExpr from = b_base_ + k0 * along_k + n0_ * across;
@@ -155,7 +160,7 @@ MatmulTiles::TileSums MatmulTiles::Sums(const PrimExpr& m0, int64_t rows, const 
     // A panel's lines are padded; B in place is not.
     bool in_place = !p_.packed && !pack_;
     for (int64_t v = 0; v < vectors_; ++v) {
-      PrimExpr at = b0 + k * panel_row_ + I(v * PanelLine(lanes_));
+      PrimExpr at = b0 + k * panel_row_ + PanelVector(v);
       PrimExpr x = p_.terms > 1 ? Read(panel_buffer_, at, PanelLine(lanes_))
                                 : As(dtype_, ReadMasked(panel_buffer_, at, lanes_, in_place ? Mask(v) : PrimExpr()));
       b.push_back(s.Let("b", x));

@@ -32,10 +32,11 @@ BATON_DLL MatmulPlan PlanMatmul(const Machine& m, const MatmulShape& s, int64_t 
 
 /// Tiles of a product whose rows are counted at run time.
 struct OpenMatmulPlan {
-  int64_t rows = 1;       ///< of the highest register tile
-  int64_t vectors = 1;    ///< of a panel
-  int64_t k_block = 1;    ///< of the sum, where there are many rows: what of a panel stays in the first cache
-  int64_t many_rows = 1;  ///< from so many rows on the sum is taken in blocks
+  int64_t rows = 1;        ///< of the highest register tile
+  int64_t least_rows = 1;  ///< of the lowest one
+  int64_t vectors = 1;     ///< of a panel
+  int64_t k_block = 1;     ///< of the sum, where there are many rows: what of a panel stays in the first cache
+  int64_t many_rows = 1;   ///< from so many rows on the sum is taken in blocks
 };
 /// `columns` > 0: the panels' width is given.
 BATON_DLL OpenMatmulPlan PlanOpenMatmul(const Machine& m, int64_t columns = 0);

@@ -130,7 +130,9 @@ class LayoutMutator : public MixedModeMutator {
     if (call->op == op::bias_add) return BiasAdd(pre, post, shape);
     if (def->traits.layout == LayoutRule::kBlocks) return Blocks(call, post, shape);
     if (def->traits.layout == LayoutRule::kJoins) return Concatenate(pre, post, shape);
-    if (def->pattern == OpPattern::kElemWise && call->args.size() == 1) return Unary(call, post, shape);
+    if (def->traits.layout == LayoutRule::kReduces) return Reduce(call, post, shape);
+    if (def->traits.layout == LayoutRule::kKeeps || (def->pattern == OpPattern::kElemWise && call->args.size() == 1))
+      return ByElement(call, post, shape);
     if (def->pattern == OpPattern::kBroadcast && call->args.size() == 2 && !call->attrs.defined())
       return Binary(pre, call, post, shape);
     return post;
@@ -247,9 +249,22 @@ class LayoutMutator : public MixedModeMutator {
     return Plain(Add(b->value, Reshape(call->args[1], PerChannel(out, b->size))), b->size, out, post->span);
   }
 
-  Expr Unary(const CallNode* call, const Expr& post, const Ints& out) {
+  Expr ByElement(const CallNode* call, const Expr& post, const Ints& out) {
     const Block* b = Find(call->args[0]);
     if (!b) return post;
+    Array<Expr> args = call->args;
+    args.Set(0, b->value);
+    return Plain(MakeCall(Downcast<Op>(call->op), args, call->attrs), b->size, out, post->span);
+  }
+
+  /// A reduction of each channel's pixels, whose dimensions are where they were.
+  Expr Reduce(const CallNode* call, const Expr& post, const Ints& out) {
+    const Block* b = Find(call->args[0]);
+    const auto* a = call->attrs.as<ReduceAttrs>();
+    if (!b || !a || !a->keepdims || a->exclude || !a->axis.defined() || a->axis.empty()) return post;
+    for (int64_t axis : a->axis) {
+      if (axis < 2) return post;
+    }
     return Plain(MakeCall(Downcast<Op>(call->op), {b->value}, call->attrs), b->size, out, post->span);
   }
 

@@ -206,6 +206,13 @@ std::vector<bool> Gone(const CallNode* pre, const Attrs& attrs, size_t rank) {
   return gone;
 }
 
+/// The call with another first argument.
+Expr OfFirst(const CallNode* call, const Expr& value) {
+  Array<Expr> args = call->args;
+  args.Set(0, value);
+  return MakeCall(Downcast<Op>(call->op), args, call->attrs);
+}
+
 /// Values exist in their plain layout and, if an operator produced them in another layout, in that one too. Each user
 /// takes the form that it supports. Unused layout transforms are not part of the result.
 class Converter : public MixedModeMutator {
@@ -282,7 +289,7 @@ class Converter : public MixedModeMutator {
   Expr Follow(LayoutRule rule, const CallNode* pre, const CallNode* call, const Expr& post, const Form& first) {
     switch (rule) {
       case LayoutRule::kKeeps:
-        return Plain(MakeCall(Downcast<Op>(call->op), {first.value}, call->attrs), first.order, post->span);
+        return Plain(OfFirst(call, first.value), first.order, post->span);
       case LayoutRule::kBlocks:
         return WithLayout(call, post, first.value, first.order);
       case LayoutRule::kPads:

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "relay/kernel/dots.h"
+#include "relay/transform/byte_tables.h"
 #include "relay/transform/byte_weights.h"
 #include "relay/transform/convert_layout.h"
 #include "relay/transform/quantized_sums.h"
@@ -239,6 +240,7 @@ class QuantizedValues {
   static DataType DtypeMade(const Expr& e) {
     if (const CallNode* c = CallOf(e, op::qnn::quantize)) return AttrsAs<QuantizeAttrs>(c->attrs).out_dtype;
     if (const CallNode* c = CallOf(e, op::cast)) return runtime::GetField(c->attrs.get(), "dtype").As<DataType>();
+    if (const CallNode* c = CallOf(e, op::qnn::table)) return DtypeMade(c->args[1]);
     const auto* c = e.as<CallNode>();
     const OpDef* def = c ? DefOf(c->op) : nullptr;
     if (def && def->traits.values >= Values::kSelects && c->args.size() == 1) return DtypeOf(c->args[0]);
@@ -268,7 +270,7 @@ class QuantizedValues {
 
 class Maker : public MixedModeMutator {
  public:
-  Maker(const Function& f, Target target) : values_(f), target_(std::move(target)) {}
+  Maker(const Function& f, const Target& target) : values_(f), tables_(target), target_(target) {}
 
  private:
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
@@ -279,14 +281,32 @@ class Maker : public MixedModeMutator {
     return out;
   }
   Expr Rewritten(const CallNode* pre, const CallNode& call, const Expr& post) {
-    if (call.op == op::qnn::quantize) return values_.Quantized(pre, call, post);
+    if (call.op == op::qnn::quantize) {
+      tables_.Note(pre);
+      const Expr bytes = tables_.BytesOf(pre);
+      return bytes.defined() ? ByTable(pre, bytes) : values_.Quantized(pre, call, post);
+    }
     if (call.op == op::qnn::dequantize) return values_.Dequantized(pre, call, post);
+    if (const Expr mean = Mean(pre, call); mean.defined()) return mean;
     const auto* out = pre->checked_type_.as<TensorTypeNode>();
     if (!out) return post;
     const std::optional<Product> product = ProductOf(pre);
     if (!product) return post;
     if (out->dtype == kFloat32) return OfRestored(pre, call, *product, post);
     return out->dtype == kInt32 ? OfIntegers(pre, call, *product, post) : post;
+  }
+
+  /// qnn.quantize of a function of `bytes`.
+  Expr ByTable(const CallNode* pre, const Expr& bytes) {
+    const Expr results = tables_.Results(pre, values_.BecomesUnsigned(bytes));
+    const bool moved = values_.BecomesUnsigned(GetRef<Expr>(pre));
+    return MakeCall(op::qnn::table, {VisitExpr(bytes), moved ? ToUnsigned(results) : results});
+  }
+  /// The mean of each channel of restored bytes; null for other calls.
+  static Expr Mean(const CallNode* pre, const CallNode& call) {
+    const CallNode* restored = call.args.size() == 1 ? CallOf(call.args[0], op::qnn::dequantize) : nullptr;
+    const std::optional<double> zero = restored ? NumberOf(restored->args[2]) : std::nullopt;
+    return zero ? MeanOfBytes(pre, restored->args[0], *zero) : Expr();
   }
 
   // ---- Products
@@ -626,6 +646,7 @@ class Maker : public MixedModeMutator {
   }
 
   QuantizedValues values_;
+  ByteTables tables_;
   Target target_;
 };
 

@@ -60,22 +60,38 @@ bool CanInterpret(const PrimFunc& func) {
   return !look.found;
 }
 
+namespace {
+
+Threads ThreadsOf(const String& text) {
+  if (text == "together") return Threads::kTogether;
+  if (text == "apart") return Threads::kApart;
+  if (text == "apart backwards") return Threads::kApartBackwards;
+  throw runtime::ValueError("threads run together, apart or apart backwards, not \"" + text.str() + "\"");
+}
+
+}  // namespace
+
 /// The same for front ends: (function, arrays as a list, which the function writes to, how threads run: "together",
 /// "apart" or "apart backwards", module whose functions can be called or null); the last two may be left out.
 BATON_REGISTER_GLOBAL("tir.Interpret").set_body([](runtime::Args args, runtime::RetValue*) {
   const auto arrays = args[1].As<Array<NDArray>>();
   InterpretOptions options;
   if (args.size() > 2) {
-    const String threads = args[2].As<String>();
-    if (threads != "together" && threads != "apart" && threads != "apart backwards") {
-      throw runtime::ValueError("threads run together, apart or apart backwards, not \"" + threads.str() + "\"");
-    }
-    options.threads = threads == "together" ? Threads::kTogether
-                      : threads == "apart"  ? Threads::kApart
-                                            : Threads::kApartBackwards;
+    options.threads = ThreadsOf(args[2].As<String>());
   }
   if (args.size() > 3 && !args[3].is_null()) options.mod = args[3].As<IRModule>();
   Interpret(args[0].As<PrimFunc>(), std::vector<NDArray>(arrays.begin(), arrays.end()), options);
 });
+
+BATON_REGISTER_GLOBAL("tir.analysis.can_interpret").set_body_typed([](PrimFunc f) { return CanInterpret(f); });
+/// (function, arrays, how threads run, module or null) -> the races; arrays are written to.
+BATON_REGISTER_GLOBAL("tir.analysis.find_races")
+    .set_body_typed([](PrimFunc f, Array<NDArray> arrays, String threads, ObjectRef mod) {
+      std::vector<Race> races;
+      InterpretOptions options{.threads = ThreadsOf(threads), .races = &races};
+      if (mod.defined()) options.mod = Downcast<IRModule>(mod);
+      Interpret(f, std::vector<NDArray>(arrays.begin(), arrays.end()), options);
+      return Array<Race>(races.begin(), races.end());
+    });
 
 }  // namespace baton::tir

@@ -9,12 +9,14 @@
 #include <baton/tir/intrin.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "tir/interpreter/races.h"
 #include "tir/thread_axes.h"
 
 namespace baton::tir::interpreter {
@@ -27,6 +29,9 @@ struct Memory {
   int64_t offset = 0;  // bytes, of a part of an arena
   int64_t first = 0;   // element of the array that is element 0
   bool raw = false;    // not typed yet
+  /// The threads that it belongs to: all of them; those of a block, by the variable `root`; one.
+  enum class Of { kAll, kBlock, kThread } of = Of::kAll;
+  const Object* root = nullptr;
 };
 
 inline int64_t WrapInt(int64_t v, DataType t) {
@@ -48,7 +53,11 @@ struct OutOfSteps {};
 class Interpreter final : public Machine {
  public:
   Interpreter(const PrimFunc& f, const std::vector<NDArray>& args, const InterpretOptions& options);
-  explicit Interpreter(const InterpretOptions& options) : options_(options), max_steps_(options.max_steps) {}
+  explicit Interpreter(const InterpretOptions& options) : options_(options), max_steps_(options.max_steps) {
+    if (!options.races) return;
+    own_races_ = std::make_unique<RaceFinder>(options.races);
+    races_ = own_races_.get();
+  }
   void Run(const Stmt& s) { Exec(s); }
 
   Scalar Eval(const PrimExpr& e, int lane) override {
@@ -71,6 +80,7 @@ class Interpreter final : public Machine {
     std::unordered_map<const Object*, Scalar> vars;
     std::unordered_map<const Object*, std::vector<Scalar>> vectors;  // bound by statements
     std::unordered_map<const Object*, Memory> memory;
+    int64_t thread = 0;  // of the block
   };
   using Team = std::vector<State*>;
 
@@ -123,6 +133,7 @@ class Interpreter final : public Machine {
     Memory& m = MemoryOf(b);
     CheckBounds(b, m, at);
     at += m.first;
+    if (races_) Note(b, m, at, false);
     if (IsFloat(b->dtype)) return {0, m.array.GetDouble(at)};
     return {m.array.GetInt(at), 0};
   }
@@ -130,6 +141,7 @@ class Interpreter final : public Machine {
     Memory& m = MemoryOf(b);
     CheckBounds(b, m, at);
     at += m.first;
+    if (races_) Note(b, m, at, true);
     DataType t = b->dtype;
     if (IsFloat(t)) {
       m.array.SetDouble(at, v.f);
@@ -170,9 +182,12 @@ class Interpreter final : public Machine {
   void Write(const Buffer& b, const Stores& stores);
   Memory Allocated(const Buffer& b);
   void Check(const AssertStmtNode* a);
+  /// Tells the finder of races of an access of an array's element.
+  void Note(const Buffer& b, const Memory& m, int64_t at, bool writes);
 
   void Exec(const Stmt& s) {
     Step();
+    place_ = s.get();
     support::WithStack([&] { ExecNode(s); });
   }
   void ExecNode(const Stmt& s);
@@ -220,6 +235,11 @@ class Interpreter final : public Machine {
   size_t block_ = 0;                      // threads of a block
   const AttrStmtNode* reduce_ = nullptr;  // the mark that says how values are combined
   std::unordered_set<const Object*> waits_;
+  std::unordered_map<const Object*, Memory> of_block_;  // arrays of scope "shared"
+  bool in_parallel_ = false;                            // within the outermost parallel loop
+  std::unique_ptr<RaceFinder> own_races_;
+  RaceFinder* races_ = nullptr;    // null: races are not looked for
+  const Object* place_ = nullptr;  // the statement that runs
 };
 
 }  // namespace baton::tir::interpreter

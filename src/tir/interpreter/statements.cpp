@@ -8,7 +8,7 @@
 namespace baton::tir::interpreter {
 
 Interpreter::Interpreter(const PrimFunc& f, const std::vector<NDArray>& args, const InterpretOptions& options)
-    : options_(options), max_steps_(options.max_steps) {
+    : Interpreter(options) {
   if (f->params.size() != args.size()) {
     throw RuntimeError("the function takes " + std::to_string(f->params.size()) + " arrays, got " +
                        std::to_string(args.size()));
@@ -68,9 +68,33 @@ void Interpreter::Write(const Buffer& b, const Stores& stores) {
 Memory Interpreter::Allocated(const Buffer& b) {
   std::vector<int64_t> shape;
   for (const PrimExpr& d : b->shape) shape.push_back(Int(d));
+  const bool shared = in_kernel_ && b->scope() == kShared;
+  if (auto it = of_block_.find(b->data.get()); shared && it != of_block_.end()) {
+    if (it->second.array.shape() == shape) return it->second;
+  }
   NDArray array = NDArray::Empty(shape, b->dtype);
   const int64_t size = array.numel();
-  return {std::move(array), size};
+  Memory made{std::move(array), size};
+  if (in_kernel_ || in_parallel_) made.of = shared ? Memory::Of::kBlock : Memory::Of::kThread;
+  if (shared) {
+    made.root = b->data.get();
+    of_block_[made.root] = made;
+  }
+  return made;
+}
+
+void Interpreter::Note(const Buffer& b, const Memory& m, int64_t at, bool writes) {
+  if (m.of == Memory::Of::kThread || !(in_kernel_ || in_parallel_)) return;
+  const int64_t byte = at * b->dtype.element_of().bytes();
+  std::vector<int64_t> shape;
+  for (const PrimExpr& d : b->shape) {
+    const int64_t* n = as_const_int(d);
+    shape.push_back(n ? *n : INT64_MAX);
+  }
+  if (shape.size() > 1 && std::count(shape.begin() + 1, shape.end(), INT64_MAX)) shape = {INT64_MAX};
+  const bool of_block = m.of == Memory::Of::kBlock;
+  races_->Access({of_block ? static_cast<const void*>(m.root) : m.array.data(), byte, of_block, b, at - m.first, shape},
+                 writes, now_.thread, place_);
 }
 
 void Interpreter::Check(const AssertStmtNode* a) {
@@ -97,12 +121,17 @@ void Interpreter::ExecNode(const Stmt& s) {
   } else if (const auto* f = s.as<ForNode>()) {
     int64_t begin = Int(f->min), n = Int(f->extent);
     Scalar& slot = now_.vars[f->loop_var.get()];
+    const bool finds = races_ && f->kind == ForKind::kParallel && !in_kernel_ && !in_parallel_;
+    if (finds) races_->BeginLoop(f->loop_var, begin);
+    in_parallel_ = in_parallel_ || finds;
     for (int64_t i = 0; i < n; ++i) {
+      if (finds) races_->BeginBlock(i);
       slot.i = begin + i;
       Exec(f->body);
     }
+    in_parallel_ = in_parallel_ && !finds;
   } else if (const auto* w = s.as<WhileNode>()) {
-    while (Int(w->condition)) Exec(w->body);
+    for (; Int(w->condition); place_ = s.get()) Exec(w->body);
   } else if (const auto* q = s.as<SeqStmtNode>()) {
     for (const Stmt& x : q->seq) Exec(x);
   } else if (const auto* i = s.as<IfThenElseNode>()) {
@@ -140,9 +169,11 @@ Scalar Interpreter::CallFunction(const CallNode* c, int lane) {
     throw RuntimeError("@" + g->name_hint.str() + " takes " + std::to_string(f->params.size()) + " arguments, got " +
                        std::to_string(c->args.size()));
   InterpretOptions options = options_;
-  options.max_steps = 0;  // steps are counted together
+  options.max_steps = 0;    // steps are counted together
+  options.races = nullptr;  // and races found
   Interpreter callee(options);
   callee.max_steps_ = max_steps_, callee.steps_ = steps_;
+  callee.races_ = races_, callee.in_parallel_ = in_kernel_ || in_parallel_, callee.now_.thread = now_.thread;
   for (size_t i = 0; i < f->params.size(); ++i) {
     const Var& p = f->params[static_cast<int64_t>(i)];
     const PrimExpr& arg = c->args[static_cast<int64_t>(i)];

@@ -27,14 +27,18 @@ void Interpreter::Launch(const Stmt& kernel) {
     }
   };
   in_kernel_ = true;
+  if (races_) races_->BeginKernel(axes, extents);
   for (int64_t b = 0; b < blocks && threads; ++b) {
+    of_block_.clear();
+    if (races_) races_->BeginBlock(b);
     number(b, true, &now_);
     std::vector<State> states(static_cast<size_t>(threads), now_);
     Team team;
     for (int64_t t = 0; t < threads; ++t) {
       const bool back = options_.threads == Threads::kApartBackwards;
       State& state = states[static_cast<size_t>(back ? threads - 1 - t : t)];
-      number(back ? threads - 1 - t : t, false, &state);
+      state.thread = back ? threads - 1 - t : t;
+      number(state.thread, false, &state);
       team.push_back(&state);
     }
     block_ = team.size();
@@ -60,6 +64,7 @@ void Interpreter::FindWaits(const Stmt& kernel) {
 
 void Interpreter::ExecAll(const Stmt& s, const Team& team) {
   Step();
+  place_ = s.get();
   support::WithStack([&] { ExecAllNode(s, team); });
 }
 
@@ -95,6 +100,7 @@ void Interpreter::ExecAllNode(const Stmt& s, const Team& team) {
     Team still = team;
     while (true) {
       Team on;
+      place_ = s.get();
       for (State* t : still)
         As(t, [&] {
           if (Int(w->condition)) on.push_back(t);
@@ -112,14 +118,7 @@ void Interpreter::ExecAllNode(const Stmt& s, const Team& team) {
     for (State* t : team) As(t, [&] { Bind(l); });
     ExecAll(l->body, team);
   } else if (const auto* a = s.as<AllocateNode>()) {
-    Memory shared;
-    for (State* t : team) {
-      As(t, [&] {
-        Memory& own = now_.memory[a->buffer->data.get()];
-        if (a->buffer->scope() != kShared || !shared.array.defined()) own = Allocated(a->buffer);
-        if (a->buffer->scope() == kShared) own = shared = shared.array.defined() ? shared : own;
-      });
-    }
+    for (State* t : team) As(t, [&] { now_.memory[a->buffer->data.get()] = Allocated(a->buffer); });
     ExecAll(a->body, team);
   } else if (const auto* a = s.as<AssertStmtNode>()) {
     for (State* t : team) As(t, [&] { Check(a); });
@@ -138,11 +137,16 @@ void Interpreter::ExecAllNode(const Stmt& s, const Team& team) {
     }
     if (allreduce) return Allreduce(allreduce, team);
     for (State* t : team) As(t, [&] { Exec(s); });
+    if (const CallNode* sync = SyncOf(s); sync && races_) {
+      const auto* scope = sync->args.empty() ? nullptr : sync->args[0].as<StringImmNode>();
+      races_->Wait(scope ? scope->value.str() : "shared");
+    }
   }
 }
 
 void Interpreter::Allreduce(const CallNode* call, const Team& team) {
   const ThreadAllreduce all(call);
+  if (races_) races_->Wait(kShared);  // its threads exchange values
   const CommReducer reducer = ReducerOf(reduce_, all);
   const size_t n = all.values.size();
   auto set = [&](const Array<Var>& to, const std::vector<Scalar>& values) {
@@ -173,6 +177,8 @@ void Interpreter::Allreduce(const CallNode* call, const Team& team) {
       it->second = sum;
     });
   }
+  if (races_) races_->Wait(kShared);
+  RaceFinder* const finder = std::exchange(races_, nullptr);  // the threads of a group write one value
   for (size_t k = 0; k < team.size(); ++k) {
     As(team[k], [&] {
       for (size_t i = 0; i < n; ++i) {
@@ -181,6 +187,7 @@ void Interpreter::Allreduce(const CallNode* call, const Team& team) {
       }
     });
   }
+  races_ = finder;
 }
 
 }  // namespace baton::tir::interpreter

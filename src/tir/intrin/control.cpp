@@ -83,6 +83,7 @@ const Op intrin::call_extern = DefineIntrin({
     .cost = 16,
     .halves = Halves::kRefused,
     .shows_dtype = true,
+    .calls_c = true,
 });
 const Op intrin::call_packed = DefineIntrin({
     .name = "call_packed",

@@ -113,6 +113,14 @@ const Op intrin::tvm_access_ptr = DefineIntrin({
     .ends_in = "CanonicalForm",
 });
 
+PrimExpr BytesOfIndex(const PrimExpr& index) {
+  const auto* wide = index.as<CastNode>();
+  return wide && wide->dtype.is_integral() && wide->value.dtype().element_of() == DataType::UInt(8) &&
+                 wide->dtype.bits() > 8 && wide->dtype.lanes() > 1
+             ? wide->value
+             : PrimExpr();
+}
+
 PrimExpr masked_load(PrimExpr load, PrimExpr mask) {
   NeedPlace(load, "masked_load");
   const DataType t = load.dtype();

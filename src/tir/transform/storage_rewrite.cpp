@@ -12,11 +12,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tir/transform/workspace.h"
+
 namespace baton::tir {
 namespace {
 
-constexpr int64_t kAlign = 64;
-constexpr const char* kArenaName = "workspace";
+constexpr int64_t kAlign = kArenaAlign;
 
 /// Which of the buffers a statement touches.
 struct Toucher : StmtExprVisitor {
@@ -216,19 +217,6 @@ PrimFunc PlanStorage(const PrimFunc& f) {
   PrimFunc out = f;
   out.CopyOnWrite()->body = body;
   return out;
-}
-
-PrimFunc WorkspaceToParameter(const PrimFunc& f) {
-  const auto* a = f->body.as<AllocateNode>();
-  if (!a || a->buffer->name != kArenaName) return f;
-  int64_t bytes = *as_const_int(a->buffer->shape[0]);
-  PrimFunc out = f;
-  PrimFuncNode* n = out.CopyOnWrite();
-  Var p(String(kArenaName), DataType::Handle());
-  n->params.push_back(p);
-  n->buffer_map.Set(p, a->buffer);
-  n->body = a->body;
-  return WithAttr(out, attr::kWorkspaceBytes, Any(bytes));
 }
 
 namespace transform {

@@ -1,32 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a function of a PTX program by the interpreter, as the driver would launch its kernels."""
 
-import json
-
 import numpy as np
 import run_ptx
-
-
-def number(formula, sizes):
-    """The value of a number in the head of a program: a literal, or what a stack machine makes of its words."""
-    if isinstance(formula, int):
-        return formula
-    stack = []
-    for word in formula:
-        if word[0] == "s":
-            stack.append(sizes[int(word[1:])])
-        elif word in ("+", "-", "*", "//"):
-            b, a = stack.pop(), stack.pop()
-            stack.append({"+": a + b, "-": a - b, "*": a * b, "//": a // b}[word])
-        else:
-            stack.append(int(word))
-    return stack.pop()
+from kernel_texts import head_of, number
 
 
 def run(text, *arrays, change=None):
     """Runs the only function of a program on arrays, of which it writes the last. `change` makes another text of the program's."""
-    head = json.loads(text.partition("\n")[0].removeprefix("// baton-cuda "))
-    (function,) = head["functions"]
+    (function,) = head_of(text, "cuda")["functions"]
     sizes = [arrays[param].shape[dim] for param, dim in function["read"]]
     program, memory = run_ptx.Program(change(text) if change else text), run_ptx.Memory()
     arrays = [np.ascontiguousarray(a) for a in arrays]

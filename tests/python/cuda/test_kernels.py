@@ -5,9 +5,10 @@ import re
 
 import numpy as np
 import pytest
-import run_ptx  # these three are on the path by conftest.py
+import run_ptx  # these are on the path by conftest.py
+from kernel_texts import EXPRESSIONS, PROGRAMS, X
 from run_text import run
-from thread_programs import add_one, backwards, block_sums, grid, product, program
+from thread_programs import add_one, backwards, product, program
 
 import baton
 from baton import relay, te, tir
@@ -18,16 +19,6 @@ def ptx(s, args, target="cuda"):
     (kernels,) = f.imported_modules
     assert kernels.type_key == "cuda"
     return kernels.get_source()
-
-
-X = np.random.default_rng(0).integers(-100, 100, 1000).astype("float32")
-PROGRAMS = {
-    "blocks of threads": (lambda: add_one(1000), X, X + 1),
-    "open length": (lambda: add_one(te.var("n")), X[:130], X[:130] + 1),
-    "shared memory": (lambda: program((64,), "float32", backwards), X[:64], X[63::-1]),
-    "allreduce": (lambda: program((160,), "float32", block_sums, out=(5,)), X[:160], X[:160].reshape(5, 32).sum(1)),
-    "grid": (lambda: program((720,), "int32", grid), np.arange(720, dtype="int32"), 2 * np.arange(720, dtype="int32")),
-}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -43,28 +34,6 @@ def test_a_product_in_shared_memory(n, tile):
     np.testing.assert_allclose(out, a @ b, rtol=1e-5)
 
 
-def softmax(a):
-    n = a.shape[1]
-    k, m = te.reduce_axis((0, n), "k"), te.reduce_axis((0, n), "m")
-    most = te.compute((a.shape[0],), lambda i: te.max(a[i, k], axis=k))
-    e = te.compute(a.shape, lambda i, j: te.exp(a[i, j] - most[i]))
-    total = te.compute((a.shape[0],), lambda i: te.sum(e[i, m], axis=m))
-    return te.compute(a.shape, lambda i, j: e[i, j] / total[i])
-
-
-# Of tensor expressions: (dtype of the argument, the result, its meaning).
-EXPRESSIONS = {
-    "softmax": ("float32", softmax, lambda x: np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)),
-    "float64": ("float64", lambda a: te.compute(a.shape, lambda i, j: te.sqrt(te.abs(a[i, j]))), lambda x: np.sqrt(np.abs(x))),
-    "half floats": ("float16", lambda a: te.compute(a.shape, lambda i, j: a[i, j] * a[i, j]), lambda x: x * x),
-    "to integers": ("float32", lambda a: te.compute(a.shape, lambda i, j: (a[i, j] * 1e9).astype("int32")), lambda x: np.clip(np.trunc(x.astype("float64") * 1e9), -(2**31), 2**31 - 1).astype("int32")),
-    "division": ("int64", lambda a: te.compute(a.shape, lambda i, j: tir.floordiv(a[i, j], 7) + tir.floormod(a[i, j], 5)), lambda x: x // 7 + x % 5),
-    "narrow integers": ("int8", lambda a: te.compute(a.shape, lambda i, j: tir.floordiv(a[i, j], tir.const(3, "int8"))), lambda x: x // np.int8(3)),
-    "bits": ("uint8", lambda a: te.compute(a.shape, lambda i, j: tir.popcount(a[i, j]) + (a[i, j] >> 2)), lambda x: np.unpackbits(x[..., None], axis=-1).sum(-1).astype("uint8") + (x >> 2)),
-    "conditions": ("int32", lambda a: te.compute(a.shape, lambda i, j: tir.if_then_else(tir.all(i > 0, a[i, j] < 0), -a[i - 1, j], tir.max(a[i, j], 3))), lambda x: np.where((np.arange(len(x))[:, None] > 0) & (x < 0), -np.roll(x, 1, 0), np.maximum(x, 3))),
-}  # fmt: skip
-
-
 def text_of(a, out, target="cuda"):
     f = te.create_prim_func([*a, out], target=target).with_attr("global_symbol", "f")
     return baton.build(baton.IRModule({"f": f}), target=target).imported_modules[0].get_source()
@@ -77,6 +46,13 @@ def test_tensor_expressions(name):
     x = np.random.default_rng(0).integers(0 if dtype == "uint8" else -9, 9, (7, 33)).astype(dtype)
     want = meaning(x)
     np.testing.assert_allclose(run(text_of([a], made(a)), x, np.zeros_like(want)), want, rtol=1e-6)
+
+
+def test_division_of_narrow_integers():
+    x = np.arange(-128, 128, dtype="int8")
+    a = te.placeholder((256,), "int8", "a")
+    got = run(text_of([a], te.compute((256,), lambda i: tir.floordiv(a[i], tir.const(3, "int8")))), x, np.zeros_like(x))
+    np.testing.assert_array_equal(got, x // np.int8(3))
 
 
 def values(low, high, dtype):
@@ -135,6 +111,23 @@ def test_remainders_of_far_numbers_are_exact():
 
 
 # ---- Texts
+
+
+def test_kinds_of_modules(tmp_path):
+    """MO-006 CUDA, Metal, OpenCL and shared libraries are kinds."""
+    for kind in ("cuda", "metal", "opencl"):
+        (kernels,) = baton.build(*add_one(64), kind).imported_modules
+        assert kernels.type_key == kind and kernels["default_function"] is not None
+    baton.build(*add_one_of_the_host(), "llvm").export_library(tmp_path / "f.so")
+    x, y = (baton.nd.array(v) for v in (X[:64], np.zeros(64, "float32")))
+    baton.runtime.load_module(tmp_path / "f.so")(x, y)
+    np.testing.assert_array_equal(y.numpy(), X[:64] + 1)
+
+
+def add_one_of_the_host():
+    a = te.placeholder((64,), name="A")
+    b = te.compute((64,), lambda i: a[i] + 1.0, name="B")
+    return te.create_schedule(b.op), [a, b]
 
 
 def test_formats_and_chips(tmp_path):

@@ -127,6 +127,32 @@ def test_a_model_that_calls_a_c_function(tmp_path, library, target):
     check(elsewhere(tmp_path / "m.so", f"ctypes.CDLL({str(path)!r}, mode=ctypes.RTLD_GLOBAL)", RUN_MODEL), np.exp(-3 * X))
 
 
+@pytest.mark.parametrize("open_length", [False, True])
+@pytest.mark.parametrize("kind", ["model", "program"])
+def test_a_model_that_calls_a_c_function_that_this_process_lacks(tmp_path, library, kind, open_length):
+    """It is built and saved here, and runs where the library is; here too, once it is loaded."""
+    name, path = library
+    mod = model(of_c(name), open_length)
+    if kind == "model":
+        lib = relay.build(mod, "llvm")
+        lib.export_library(tmp_path / "m.so")
+    else:
+        lib = relay.vm.compile(mod, "llvm")
+        lib.export_library(str(tmp_path / "m.so"))
+    check(elsewhere(tmp_path / "m.so", f"ctypes.CDLL({str(path)!r}, mode=ctypes.RTLD_GLOBAL)", RUN_MODEL), np.exp(-3 * X))
+
+    def here():
+        if kind == "program":
+            return baton.runtime.vm.VirtualMachine(lib, baton.cpu()).invoke("main", X).numpy()
+        return lib["default"](baton.cpu())["run_with"](baton.nd.array(X))[0].numpy()
+
+    for _ in range(2):
+        with pytest.raises(baton.error.RuntimeError, match=f"calls `{name}`, which no library of this process has; load one that has it"):
+            here()
+    ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    np.testing.assert_allclose(here(), np.exp(-3 * X), rtol=1e-6)
+
+
 def test_code_of_c_and_of_llvm_is_linked_in_turns(tmp_path):
     """Objects of C compilers refer to a table of the linker, those of LLVM do not: a link must not write to the table of the link before it."""
     text = f"""

@@ -214,21 +214,41 @@ def test_a_compilation_that_fails_within(monkeypatch):
     assert fast(torch.ones(2)).tolist() == [2, 2]
 
 
-def test_sizes_without_code_stay_with_pytorch():
-    """An extent that a value gives, where nothing has that extent: one warning and eager's result; with fallback="error" one error."""
+def test_a_place_that_a_value_gives_stays_with_pytorch():
+    """A number without code: one warning that names its operator, and eager's result; with fallback="error" one error."""
 
     def function(x):
-        return torch.ones_like(x[x > 0]) * 2
+        return x[(x > 0).sum().item() - 4] * 2
 
-    x = torch.randn(4, 5)
-    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        with pytest.warns(UserWarning, match="Baton leaves .*has no code for shapes that are open") as said:
-            torch.testing.assert_close(torch.compile(function, backend="baton")(x), function(x))
-        assert sum("Baton leaves" in str(w.message) for w in said) == 1
-        assert baton.torch.report()[-1].parts == 0 and baton.torch.report()[-1].shares["compiled"] < 0.9
+    x = -torch.ones(4, 5)
+    x[0] = 1
+    says = rf"aten.select.int at {HERE}:\d+.*the extent `u0 - 4` depends on values"
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        fast = torch.compile(function, backend="baton")
+        value, warned = said(lambda: fast(x))
+        torch.testing.assert_close(value, function(x))
+        assert len(warned) == 1 and re.search(says, warned[0]), warned
+        row = baton.torch.report()[-1]
+        assert row.parts == 2 and [name for name, _, _ in row.left] == ["aten.select.int"]
         torch._dynamo.reset()
-        with pytest.raises(Exception, match="has no code for shapes that are open"):
+        with pytest.raises(Exception, match=says):
             torch.compile(function, backend="baton", options={"fallback": "error"})(x)
+
+
+@pytest.mark.parametrize("kind", ["CompileError", "UnsupportedError", "InternalError"])
+@pytest.mark.parametrize("left", [False, True])
+def test_a_fault_of_a_pass_is_an_error(monkeypatch, kind, left):
+    """Operators have rules, or are named before anything is compiled: an error behind that point is no reason to leave a graph to PyTorch."""
+
+    def fails(*args, **kwargs):
+        raise getattr(baton.error, kind)("a pass broke")
+
+    fast = torch.compile(lambda x: (torch.rand(2) * 0 if left else 0) + x + 1, backend="baton", options={"fallback": "eager"})
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled_module, "compile_model", fails)
+        with pytest.raises(Exception, match="a pass broke"):
+            fast(torch.ones(2))
+    assert fast(torch.ones(2)).tolist() == [2, 2]
 
 
 def test_arguments_are_changed_once_where_compiling_fails(monkeypatch):

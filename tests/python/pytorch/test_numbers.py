@@ -70,6 +70,21 @@ BY_VALUES = {
     "joined": lambda x: torch.cat([x[x > 0], x[x < 0]]),
     "shares": lambda x: x[x > 0] / x[x > 0].numel(),
     "unique": lambda x: torch.unique(x),
+    "ones": lambda x: torch.ones_like(x[x > 0]) * 2,
+    "a fill": lambda x: torch.full_like(x[x > 0], 3.0),
+    "zeros of a count": lambda x: torch.zeros(x[x > 0].shape[0], 3) + 1,
+    "joined with ones": lambda x: torch.cat([x[x > 0], torch.ones_like(x[x > 0])]),
+    "a column": lambda x: x[x > 0].reshape(-1, 1) * torch.ones(1, 3),
+    "expanded": lambda x: x[x > 0].unsqueeze(1).expand(-1, 3) + 1,
+    "a range": lambda x: torch.arange(x[x > 0].shape[0]) + 1,
+    "scattered": lambda x: torch.zeros(20).index_put((x.flatten().nonzero()[:, 0],), torch.ones_like(x[x != 0])),
+    "a mask of a mask": lambda x: (lambda y: y[y > 0.5])(x[x > 0]),
+    "rows": lambda x: x[x[:, 0] > 0] @ torch.ones(5, 2),
+    "columns": lambda x: x[:, x[0] > 0] * 2,
+    "rows through layers": lambda x: torch.nn.functional.layer_norm(x[x[:, 0] > 0], (5,)),
+    "a convolution of rows": lambda x: torch.nn.functional.conv1d(x[x[:, 0] > 0][:, None], torch.ones(2, 1, 3)),
+    "counts of numbers": lambda x: torch.bincount((x > 0).long().flatten(), minlength=1) + 0,
+    "a prefix": lambda x: x[:, : x.nonzero().shape[0] // 5] + 1,
 }
 
 
@@ -99,3 +114,47 @@ def test_extents_that_values_give(name, door):
         fast = torch.compile(module, backend="baton", options={"fallback": "error"})
         for x in given:
             torch.testing.assert_close(fast(x), module(x), equal_nan=True)
+
+
+BY_ITEMS = {
+    "a value": lambda x: x * (x > 0).sum().item(),
+    "an extent": lambda x: torch.zeros((x > 0).sum().item()) + 1,
+    "a length": lambda x: torch.narrow(x, 0, 0, (x[:, 0] > 0).sum().item()) * 2,
+    "lengths of parts": lambda x: torch.split(x.flatten(), [(x > 0).sum().item(), x.numel() - (x > 0).sum().item()])[0] + 1,
+    "a float": lambda x: x * x.sum().item(),
+}
+
+
+@pytest.mark.parametrize("name", BY_ITEMS)
+def test_an_element_as_a_number(name):
+    function = BY_ITEMS[name]
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        fast = torch.compile(function, backend="baton", fullgraph=True, options={"fallback": "error"})
+        for x in (torch.randn(4, 5), torch.ones(4, 5), -torch.ones(4, 5)):
+            torch.testing.assert_close(fast(x), function(x))
+
+
+TRAINED = {
+    "mask": lambda x: (x[x > 0] * 2).exp(),
+    "mean": lambda x: (x[x > 0] ** 2).mean(),
+    "rows": lambda x: x[x[:, 0] > 0] @ torch.ones(5, 2),
+    "ones": lambda x: torch.ones_like(x[x > 0]) * x[x > 0].exp(),
+    "item": lambda x: x * (x > 0).sum().item(),
+    "masked_select": lambda x: torch.masked_select(x, x > 0).sort()[0] * 3,
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_extents_that_values_give_in_training(name):
+    """The forward graph gives the backward one their numbers."""
+    function = TRAINED[name]
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        fast = torch.compile(function, backend="baton", fullgraph=True, options={"fallback": "error"})
+        for _ in range(3):
+            x = torch.randn(4, 5)
+            x[0, 0] = 1.0
+            ours, eagers = x.clone().requires_grad_(), x.clone().requires_grad_()
+            got, want = fast(ours), function(eagers)
+            torch.testing.assert_close(got, want)
+            got.sum().backward(), want.sum().backward()
+            torch.testing.assert_close(ours.grad, eagers.grad)

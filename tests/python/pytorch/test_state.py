@@ -260,3 +260,22 @@ def test_what_does_not_go_with_buffers():
 def test_models_without_buffers_have_none():
     model = baton.compile(exported(torch.nn.ReLU(), torch.ones(3)))
     assert dict(model.buffers) == {}
+
+
+def test_results_that_share_memory_are_one():
+    """Training keeps a result of relu twice, as itself and as an alias: compiled code gives it once."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from baton.contrib.torch.compiled import compile_graph
+
+    def function(x):
+        y = torch.relu(x)
+        return y, torch.ops.aten.alias(y), torch.ops.aten.detach(y), y.clone()
+
+    x = torch.randn(3, 4)
+    graph = compile_graph(make_fx(function, tracing_mode="fake")(x))
+    first, alias, detached, clone = graph(x)
+    assert first.data_ptr() == alias.data_ptr() == detached.data_ptr() != clone.data_ptr()
+    assert len(graph.model.outputs) == 2
+    for value in (first, clone):
+        torch.testing.assert_close(value, torch.relu(x))

@@ -41,10 +41,7 @@ def test_programs_that_would_tune_compile(mod):
 
 def test_what_is_not_there_says_what_to_use(mod):
     from baton.driver import tvmc
-    from baton.relay.op.contrib import dnnl
 
-    with pytest.raises(tvm.error.UnsupportedError, match="relay.build takes the program as it is"):
-        dnnl.partition_for_dnnl(mod)
     with pytest.raises(tvm.error.UnsupportedError, match="baton.compile"):
         tvmc.load("model.onnx")
 

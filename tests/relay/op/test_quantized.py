@@ -178,6 +178,14 @@ test_arithmetic = table(
     dynamic=True,
 )
 
+RESULTS = np.random.default_rng(3).permutation(256)
+test_tables = table(
+    Case("qnn.table", lambda x, t: t[x], u8(3, 7), Value(RESULTS, "uint8"), fold=False),
+    Case("qnn.table", lambda x, t: t[x.astype("uint8")], i8(2, 3, 5), Value(RESULTS - 128, "int8"), fold=False),
+    Case("qnn.table", lambda x, t: t[x], u8(4, 5), Value(RESULTS / 7, "float32"), fold=False),
+    dynamic=True,
+)
+
 F, I, S, Z = ((2, 3), "float32"), ((2, 3), "int8"), ((), "float32"), ((), "int32")  # noqa: E741
 VS, VZ = ((3,), "float32"), ((2,), "int32")
 _SCALED = [
@@ -249,6 +257,10 @@ test_rejects = rejects(
     Reject("qnn.requantize", "R4", I, VS, Z, S, Z, axis=5),
     Reject("qnn.requantize", "R5", I, S, Z, S, Z, out_dtype="float32"),
     Reject("qnn.requantize", "R6", I, S, Z, S, Z, rounding="DOWN"),
+    Reject("qnn.table", "R1", F, ((256,), "uint8")),
+    Reject("qnn.table", "R1", ((2, 3), "int32"), ((256,), "uint8"), says="int8 or uint8"),
+    Reject("qnn.table", "R2", I, ((255,), "uint8"), says="256 elements"),
+    Reject("qnn.table", "R2", I, ((2, 128), "uint8")),
     Reject("qnn.concatenate", "R1", [F], [S], [Z], S, Z),
     Reject("qnn.concatenate", "R1", [I, ((2, 3), "uint8")], [S, S], [Z, Z], S, Z),
     Reject("qnn.concatenate", "R2", [I], [VS], [Z], S, Z),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The planned workspace: shared by life times, and as a parameter.
+#include <baton/arith/analyzer.h>
 #include <baton/codegen/codegen.h>
 #include <baton/runtime/ndarray.h>
+#include <baton/tir/functor.h>
 #include <baton/tir/interpreter.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
@@ -55,7 +57,7 @@ TEST_CASE("tir.StorageRewrite: buffers that do not live at once share the arena;
 
   PrimFunc moved = WorkspaceToParameter(f);
   CHECK(moved->params.size() == 3);
-  CHECK(moved->GetAttr<int64_t>(tir::attr::kWorkspaceBytes) == 2 * kCount * 4);
+  CHECK(*as_const_int(WorkspaceBytes(moved)) == 2 * kCount * 4);
   CHECK_FALSE(static_cast<bool>(moved->body.as<AllocateNode>()));
   IRModule mod(Map<GlobalVar, BaseFunc>{{GlobalVar("own"), f}, {GlobalVar("given"), moved}});
   runtime::Module code = codegen::LoadObjects(codegen::CompileToObjects(mod, Target::Host(), 1));
@@ -70,4 +72,38 @@ TEST_CASE("tir.StorageRewrite: buffers that do not live at once share the arena;
   NDArray workspace = NDArray::Empty({2 * kCount * 4}, DataType::UInt(8));
   CHECK(given(x.data(), y.data(), workspace.data()) == 0);
   CHECK(right(y));
+}
+
+TEST_CASE(
+    "tir.WorkspaceToParameter: open allocations of serial loops move; those of branches and parallel loops stay") {
+  const DataType f32 = DataType::Float(32);
+  const Var py("y", DataType::Handle()), n("n", DataType::Int(64));
+  const Buffer y = Buffer::Make({n}, f32, "y");
+  // For each image: row = n + 2; a buffer of `row` elements, of which the last one goes to y[image].
+  const auto image = [&](const PrimExpr& extent, const Var& i, const Var& row) {
+    const Buffer b = Buffer::Make({extent}, f32, "b");
+    const PrimExpr last = extent - PrimExpr(int64_t{1});
+    const Stmt fill = BufferStore(BufferStoreNode{.buffer = b, .value = cast(f32, i + row), .indices = {last}});
+    const Stmt take = BufferStore(BufferStoreNode{.buffer = y, .value = BufferLoad(b, {last}), .indices = {i}});
+    return Stmt(Allocate(AllocateNode{.buffer = b, .body = SeqStmt::Flatten({fill, take})}));
+  };
+  const auto function = [&](ForKind kind, bool branch, bool of_loop) {
+    const Var i("i", DataType::Int(64)), row("row", DataType::Int(64));
+    Stmt s = image(of_loop ? PrimExpr(row + i) : PrimExpr(row), i, row);
+    if (branch) s = IfThenElse(IfThenElseNode{.condition = n > PrimExpr(int64_t{3}), .then_case = s});
+    s = LetStmt(LetStmtNode{.var = row, .value = n + PrimExpr(int64_t{2}), .body = s});
+    s = For(ForNode{.loop_var = i, .min = PrimExpr(int64_t{0}), .extent = n, .kind = kind, .body = s});
+    return PrimFunc({py, n}, s, {{py, y}});
+  };
+  const PrimFunc moved = WorkspaceToParameter(function(ForKind::kSerial, false, false));
+  CHECK(moved->params.size() == 3);
+  arith::Analyzer analyzer;
+  const PrimExpr bytes = WorkspaceBytes(moved);
+  CHECK(*as_const_int(analyzer.Simplify(Substitute(bytes, VarMap{{n.get(), PrimExpr(int64_t{10})}}))) == 64);
+  CHECK(*as_const_int(analyzer.Simplify(Substitute(bytes, VarMap{{n.get(), PrimExpr(int64_t{15})}}))) == 128);
+  for (const PrimFunc& f : {function(ForKind::kParallel, false, false), function(ForKind::kSerial, true, false),
+                            function(ForKind::kSerial, false, true)}) {
+    CHECK(WorkspaceToParameter(f).same_as(f));
+    CHECK(is_zero(WorkspaceBytes(f)));
+  }
 }

@@ -48,7 +48,7 @@ struct BroadcastAttrs : AttrsNode<BroadcastAttrs> {
 
 namespace op::qnn {
 extern BATON_DLL const Op quantize, dequantize, requantize, simulated_quantize, simulated_dequantize, conv2d,
-    conv2d_transpose, dense, batch_matmul, add, subtract, mul, concatenate, tanh, exp, sqrt, rsqrt, erf, sigmoid;
+    conv2d_transpose, dense, batch_matmul, add, subtract, mul, concatenate, tanh, exp, sqrt, rsqrt, erf, sigmoid, table;
 }  // namespace op::qnn
 
 }  // namespace baton::relay

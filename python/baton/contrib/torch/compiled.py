@@ -86,6 +86,10 @@ def _from_parts(index):
     return lambda inputs, out: torch.complex(tensor_of(out[index]), tensor_of(out[index + 1]))
 
 
+def _from_scalar(index):
+    return lambda inputs, out: tensor_of(out[index]).item()
+
+
 def _from_input(index):
     return lambda inputs, out: inputs[index]
 
@@ -165,6 +169,13 @@ def compile_graph(graph, constants=None, options=None) -> CompiledGraph:
         if index in program.pairs:
             outputs.append(_from_parts(next_result))
             next_result += 2
+            continue
+        if index in program.again:
+            outputs.append(_from_model(program.again[index]))
+            continue
+        if index in program.scalars:
+            outputs.append(_from_scalar(next_result))
+            next_result += 1
             continue
         if index not in program.none:
             outputs.append(_from_model(next_result))

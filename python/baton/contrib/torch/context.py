@@ -53,8 +53,9 @@ class Context:
     """Makes the calls of one node. `c("nn.relu", x)` is a call of an operator; `c.shape` and `c.dtype` are those of the node's
     (first) result."""
 
-    def __init__(self, node, fake, sizes: Sizes, span=None, scalar=None):
-        self.node, self.fake, self.sizes, self.span, self._scalar = node, fake, sizes, span, scalar
+    def __init__(self, node, fake, sizes: Sizes, span=None, scalar=None, is_given=None):
+        """scalar: gives (a size as a value, its dtype). is_given: tells whether inputs say a size, so that a type can hold it."""
+        self.node, self.fake, self.span, self._sizes, self._scalar, self._is_given = node, fake, span, sizes, scalar, is_given
 
     @property
     def results(self):
@@ -133,20 +134,54 @@ class Context:
         args = [x.fake if isinstance(x, Value) else x for x in xs if x is not None]
         return relay_dtype(torch._prims_common.elementwise_dtypes(*args, type_promotion_kind=kinds)[1])
 
+    def is_given(self, size) -> bool:
+        """Whether a size is a number or a formula of inputs' extents; other sizes are values that the graph computes."""
+        return known(size) or self._is_given is None or self._is_given(expression(size))
+
+    def extents(self, sizes):
+        """Sizes as extents of types and attributes. Raises UnsupportedError for one that a value gives."""
+        for size in sizes:
+            self.need(self.is_given(size), f"the extent `{size}` depends on values, where an extent of the inputs is needed")
+        return self._sizes.extents(sizes)
+
+    def extent(self, size):
+        """A size as an extent."""
+        return self.extents([size])[0]
+
+    def _values(self, shape):
+        """A shape as a tensor."""
+        return self("stack", self.tuple([self.const(size, "int64") for size in shape]), axis=0)
+
+    def arange(self, count, dtype: str = "int64"):
+        """0 to a size."""
+        length = {"length": self.extent(count)} if self.is_given(count) else {}
+        return self("arange", self.const(0, dtype), self.const(count, dtype), self.const(1, dtype), dtype=dtype, **length)
+
     def reshape(self, x, shape):
         """`x` under another shape, which has no special numbers."""
-        return self("reshape", x, newshape=self.sizes.extents(shape), allowzero=True)
+        if isinstance(x, Value) and len(x.shape) == len(shape) and all(map(same, x.shape, shape)):
+            return x.expr
+        if all(map(self.is_given, shape)):
+            return self("reshape", x, newshape=self.extents(shape), allowzero=True)
+        rest = [size for size in shape if self.is_given(size)]
+        if len(rest) + 1 == len(shape) and all(known(size) and int(size) for size in rest):
+            return self("reshape", x, newshape=[int(size) if self.is_given(size) else -1 for size in shape])
+        return self("dyn.reshape", x, self._values(shape), allowzero=True)
 
     def broadcast(self, x, shape):
         """`x` broadcast to a shape."""
         if isinstance(x, Value) and len(x.shape) == len(shape) and all(map(same, x.shape, shape)):
             return x.expr
-        return self("broadcast_to", x, shape=self.sizes.extents(shape))
+        if all(map(self.is_given, shape)):
+            return self("broadcast_to", x, shape=self.extents(shape))
+        return self("dyn.broadcast_to", x, self._values(shape))
 
     def full(self, value, shape, dtype: str):
         """A tensor of one value."""
         value = self.const(value, dtype)
-        return self("broadcast_to", value, shape=self.sizes.extents(shape)) if len(shape) else value
+        if len(shape) and not all(map(self.is_given, shape)):
+            value = self("broadcast_to", value, shape=[self.extent(size) if self.is_given(size) else 1 for size in shape])
+        return self.broadcast(value, shape) if len(shape) else value
 
     def transpose(self, x, axes):
         """Axes in another order."""
@@ -155,7 +190,10 @@ class Context:
 
     def slice(self, x, axis: int, begin, end, step: int = 1):
         """`x[begin:end:step]` along an axis."""
-        begin, end = self.sizes.extents([begin, end])
+        if not self.is_given(begin) or not self.is_given(end):
+            axes = self.const(np.asarray([axis]), "int64")
+            return self("dyn.strided_slice", x, self._values([begin]), self._values([end]), self.const(np.asarray([step]), "int64"), axes)
+        begin, end = self.extents([begin, end])
         return self("strided_slice", x, begin=[begin], end=[end], strides=[step], axes=[axis])
 
     def squeeze(self, x, axes):

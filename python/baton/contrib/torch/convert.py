@@ -31,6 +31,8 @@ class Program:
     inputs: names of the inputs. mutations: what further outputs, behind the program's own, are written back to: ("buffer", name of a weight) or
     ("input", place among the inputs) each. count: how many outputs the program has. none: places among them that hold no tensor, with what they hold.
     pairs: places of complex results, which two results are, the real and the imaginary part.
+    scalars: places of results that are numbers, which values of the program give.
+    again: places of results that share the memory of one before, with that one's place among the module's results.
     bounds: of open dimensions by their names, [least, largest, multiple of] each.
     numbers: further inputs behind the others, (place of a placeholder that is a number, whether it is an extent) each.
     checks: what PyTorch's `_linalg_check_errors` takes behind its first argument; the last results are those first ones.
@@ -38,7 +40,7 @@ class Program:
 
     def __init__(self, mod, params, inputs, mutations, none, count, checks=(), pairs=()):
         self.mod, self.params, self.inputs, self.mutations, self.none, self.count = mod, params, inputs, mutations, none, count
-        self.checks, self.pairs, self.bounds, self.numbers = checks, pairs, {}, []
+        self.checks, self.pairs, self.bounds, self.numbers, self.scalars, self.again = checks, pairs, {}, [], set(), {}
 
 
 def array_of(tensor):
@@ -223,6 +225,16 @@ def _constant_pair(tensor):
         return Pair(*(Constant(array_of(part)) for part in (tensor.real, tensor.imag)))
 
 
+_ALIASES = ("aten.alias.default", "aten.detach.default")
+
+
+def _aliased(node):
+    """The node whose memory a node shares, element for element."""
+    while node.op == "call_function" and name_of(node.target) in _ALIASES:
+        node = node.args[0]
+    return node
+
+
 def missing_of(module, constants=None) -> list:
     """The nodes of a GraphModule that have no rule; nothing is compiled."""
     converter, _ = _bound(module, constants or {})
@@ -238,7 +250,7 @@ def convert_graph(module, constants=None) -> Program:
     are inputs, tensors that it holds constants, and so are the inputs at the places of `constants`. What it gives that is no tensor that
     it computes is in `none`: numbers, and inputs that it gives back; `mod` is None where nothing else is left."""
     converter, inputs = _bound(module, constants or {})
-    results, none, pairs = [], {}, []
+    results, none, pairs, scalars, again, firsts = [], {}, [], set(), {}, {}
     converter.convert()
     (output,) = (n for n in module.graph.nodes if n.op == "output")
     given = output.args[0] if isinstance(output.args[0], (list, tuple)) else [output.args[0]]
@@ -246,9 +258,17 @@ def convert_graph(module, constants=None) -> Program:
         if isinstance(value, torch.fx.Node) and is_token(value):
             none[index] = None
         elif isinstance(value, torch.fx.Node) and is_tensor(value.meta.get("val")) and value.op != "placeholder":
-            made = converter.values[value]
+            made, source = converter.values[value], _aliased(value)
+            if source in firsts:
+                again[index] = firsts[source]
+                continue
+            if not isinstance(made, Pair):
+                firsts[source] = len(results)
             results += [made.re, made.im] if isinstance(made, Pair) else [made]
             pairs += [index] if isinstance(made, Pair) else []
+        elif isinstance(value, torch.fx.Node) and is_symbolic(value.meta.get("val")) and (made := converter.scalar_of(value.meta["val"])) is not None:
+            results.append(made)
+            scalars.add(index)
         else:
             none[index] = value
     results += [info for info, _ in converter.checks]
@@ -257,6 +277,7 @@ def convert_graph(module, constants=None) -> Program:
     mod = transform.InferType()(IRModule.from_expr(Function(inputs, body_of(results)))) if results else None
     program = Program(mod, {}, [v.name_hint for v in inputs], [], none, len(given), [args for _, args in converter.checks], pairs)
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    program.scalars, program.again = scalars, again
     program.numbers = [(placeholders.index(node), is_extent) for node, _, is_extent in numbers]
     return program
 

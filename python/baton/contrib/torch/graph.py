@@ -9,24 +9,27 @@ import operator as python
 import torch
 
 from ...error import UnsupportedError
+from ...ir import RelayExpr
 from ...relay import Tuple, Var, const
 from ...relay.op.make import operator
 from ...relay.ty import TensorType
 from . import ops  # noqa: F401 - fills the table of rules
 from .complexes import REAL_OF, Complex, Pair, convert_complex, is_complex, real_fake
 from .context import Context, Value
-from .dtypes import relay_dtype
+from .dtypes import is_float, relay_dtype
 from .places import span_of
 from .registry import REFUSED, RULES, name_of
 from .sizes import Sizes, expression
 from .unsupported import Missing, error_of
 
-# Nodes that say something of sizes and have no value.
 # Functions of SymPy and PyTorch that numbers of sizes have, and Relay's.
 _ARITHMETIC = {
     **{"Add": "add", "Mul": "multiply", "FloorDiv": "floor_divide", "CleanDiv": "floor_divide", "Mod": "floor_mod", "PythonMod": "floor_mod"},
     **{"Max": "maximum", "Min": "minimum", "IntTrueDiv": "divide", "FloatTrueDiv": "divide", "ToFloat": "copy"},
 }
+# Nodes that make a number of a tensor's only element.
+_ITEMS = ("aten.item.default", "aten._local_scalar_dense.default")
+# Nodes that say something of sizes and have no value.
 _CHECKS = ("_assert", "sym_constrain", "_guards_fn")
 
 
@@ -76,6 +79,8 @@ class GraphConverter:
         self._computed: dict = {}  # the same of extents that a node's values give
         self._numbers: dict = {}  # symbol -> the placeholder that is this number
         self._scalars: dict = {}  # symbol -> the parameter that has it as a value
+        self._items: dict = {}  # symbol -> the tensor whose only element it is
+        self._bound: set = set()  # the symbols in shapes of inputs
 
     def parameter(self, node, name: str):
         """Makes a placeholder a parameter of the function; two, in a list, where it is complex."""
@@ -109,10 +114,20 @@ class GraphConverter:
                 found.append((node, Var(f"{node.name}_extent", TensorType([size, 0], "bool")), True))
         return found
 
+    def scalar_of(self, value):
+        """The value of a number that nodes give; None for one that inputs say."""
+        return None if self._is_given(expression(value)) else self._size_value(expression(value))[0]
+
     def _read_sizes(self, node, expr) -> None:
         for axis, size in enumerate(node.meta["val"].shape):
             if is_symbolic(size):
                 self._symbols.setdefault(expression(size), (expr, axis))
+                self._bound |= expression(size).free_symbols
+
+    def _is_given(self, expr) -> bool:
+        """Whether inputs say a size: a formula of their extents and numbers."""
+        given = self.sizes.readable
+        return expr in given or all(s in self._bound or s in self._numbers or s in given for s in expr.free_symbols)
 
     def span_of(self, node):
         """The place that the calls of a node have in the module."""
@@ -159,9 +174,11 @@ class GraphConverter:
             if whole is not None and whole[node.args[1]] is not None:
                 self.values[node] = whole[node.args[1]]
             return
-        if is_symbolic(fake) or isinstance(fake, (int, float, bool)):
-            return  # a number of sizes: what uses it reads its formula
         name = name_of(node.target)
+        if is_symbolic(fake) or isinstance(fake, (int, float, bool)):
+            if name in _ITEMS and is_symbolic(fake) and isinstance(self.values.get(node.args[0]), RelayExpr):
+                self._items.setdefault(expression(fake), self.value_of(node.args[0]))
+            return  # a number: what uses it reads its formula
         if fake is None and any(check in name for check in _CHECKS):
             return
         if self.checks is not None and (name in _TOKENS or is_check(node)):
@@ -182,7 +199,7 @@ class GraphConverter:
             self._leave(node, name, f"it takes tensors of {', '.join(sorted(fakes))}, which Relay lacks")
             return
         try:
-            context = Context(node, real_fake(fake) if of_complex else fake, self.sizes, self.span_of(node), self._size_value)
+            context = Context(node, real_fake(fake) if of_complex else fake, self.sizes, self.span_of(node), self._size_value, self._is_given)
             context.value_of = self.value_of
             args, kwargs = self._argument(node.args), self._argument(node.kwargs)
             if of_complex:
@@ -242,6 +259,10 @@ class GraphConverter:
             return self._scalars.setdefault(expr, Var(node.name, TensorType([], kind))), kind
         if expr in self._computed:
             return self._extent_of(*self._computed[expr]), "int64"
+        if expr in self._items:
+            held = self._items[expr]
+            kind = "float64" if is_float(held.dtype) else "int64"
+            return operator("cast")(operator("reshape")(held.expr, newshape=[]), dtype=kind), kind
         if expr.is_Symbol:
             raise UnsupportedError(f"the number `{expr}` is no extent of an input")
         if expr.is_Pow and expr.args[1].is_Integer and int(expr.args[1]) > 0:

@@ -13,12 +13,10 @@ from torch._prims_common import is_contiguous_or_false
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
-from ...error import CompileError, UnsupportedError
 from .convert import missing_of
 from .graph import is_check, is_symbolic, is_tensor
-from .registry import name_of
 from .sizes import known
-from .unsupported import Missing, error_of
+from .unsupported import error_of
 
 # Calls that move no numbers: a part of these alone is not worth compiling.
 _VIEWS = frozenset(
@@ -58,10 +56,7 @@ def split(graph, compile_part, constants, fallback, report):
     if not missing:
         report.parts = 1
         report.copies = _copies(graph.graph.find_nodes(op="placeholder"), constants)
-        compiled = _compiled_or_left(graph, constants, compile_part, fallback, report)
-        if compiled is None:
-            report.parts, report.copies, report.left_seconds = 0, [], [0.0] * len(report.left)
-            return _timed(graph.forward, report.left_seconds, 0)
+        compiled = compile_part(graph, constants)
         report.weights += [compiled.weights] if getattr(compiled, "weights", None) else []
         return compiled
     if fallback == "error":
@@ -77,41 +72,20 @@ def split(graph, compile_part, constants, fallback, report):
     fused = partitioner.partition_and_fuse(prefix="baton_part")
     inputs = {node: i for i, node in enumerate(n for n in fused.graph.nodes if n.op == "placeholder")}
     calls = {node.target: node for node in fused.graph.nodes if node.op == "call_module"}
-    late = {}  # parts that stay, too, with the place of their last operator in the report
     for name, part in list(fused.named_children()):
         if name.startswith("baton_part") and isinstance(part, torch.fx.GraphModule) and _works(part):
             held = {i: constants[inputs[arg]] for i, arg in enumerate(calls[name].args) if inputs.get(arg) in constants}
-            compiled = _compiled_or_left(part, held, compile_part, fallback, report)
-            if compiled is None:
-                late[name] = len(report.left) - 1
-                continue
+            compiled = compile_part(part, held)
             report.weights += [compiled.weights] if getattr(compiled, "weights", None) else []
             setattr(fused, name, _Part(compiled))
             report.parts += 1
             report.copies += [copy for copy in _copies(calls[name].args, ()) if copy not in report.copies]
     report.left_seconds = [0.0] * len(report.left)
-    for name, index in late.items():
-        part = getattr(fused, name)
-        part.forward = _timed(part.forward, report.left_seconds, index)
     for node in fused.graph.nodes:
         if node.op == "call_function" and node.name in left:
             node.target = _timed(node.target, report.left_seconds, left[node.name])
     fused.recompile()
     return fused.forward
-
-
-def _compiled_or_left(part, constants, compile_part, fallback, report):
-    """A compiled graph; None, with a warning, for one whose operators have rules and whose sizes have no code, where the rest may stay with PyTorch."""
-    try:
-        return compile_part(part, constants)
-    except (CompileError, UnsupportedError) as error:
-        if fallback == "error":
-            raise
-        reason = str(error).splitlines()[0]
-        nodes = [n for n in part.graph.nodes if n.op == "call_function" and is_tensor_like(n) and n.target is not operator.getitem]
-        report.left += [(m.name, m.place, m.reason) for m in (Missing(n, name_of(n.target), reason) for n in nodes)]
-        _warn(report)
-        return None
 
 
 def _timed(target, seconds, index):

@@ -243,6 +243,11 @@ def _unary(name):
 tanh, exp, sqrt, rsqrt, erf, sigmoid = map(_unary, ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid"))
 
 
+def table(data, table):
+    """`table[data]` for bytes: any function of a byte, by its 256 results. A negative number stands for itself + 256."""
+    return operator("qnn.table")(data, table)
+
+
 def register_qnn_legalize(op_name, legal_op=None, level=10):
     """Sets what `relay.qnn.transform.Legalize` makes of a call: `f(attrs, inputs, types) -> expression or None`."""
     return register_op_attr(op_name, "FTVMQnnLegalize", legal_op, level)
@@ -268,5 +273,6 @@ __all__ = [
     "simulated_quantize",
     "sqrt",
     "subtract",
+    "table",
     "tanh",
 ]

@@ -34,10 +34,7 @@ class _Attention:
         c = self.c
         scores = self.product(c.mul(self.q, self.scale), self.k, turned=True)
         if is_causal:
-            rows, columns = (
-                c("arange", c.const(0, "int64"), c.const(n, "int64"), c.const(1, "int64"), dtype="int64", length=c.sizes.extent(n))
-                for n in (self.query.shape[-2], self.key.shape[-2])
-            )
+            rows, columns = (c.arange(n) for n in (self.query.shape[-2], self.key.shape[-2]))
             scores = c.where(c("less_equal", c.expand_dims(columns, 0), c.expand_dims(rows, 1)), scores, self.low)
         if mask is not None:
             scores = c.where(mask, scores, self.low) if mask.is_bool else c.add(scores, c.cast(mask, self.wide))

@@ -25,8 +25,8 @@ def _convolve(c, x, weight, bias, stride, padding, dilation, transposed, output_
         "groups": int(groups),
         "data_layout": layout,
         "kernel_layout": turned if transposed else plain,
-        "kernel_size": c.sizes.extents(weight.shape[2:]),
-        "channels": c.sizes.extent(weight.shape[1] * groups if transposed else weight.shape[0]),
+        "kernel_size": c.extents(weight.shape[2:]),
+        "channels": c.extent(weight.shape[1] * groups if transposed else weight.shape[0]),
     }
     if transposed:
         out = c(f"nn.conv{n}d_transpose", data, weight, output_padding=c.known(*_as_long(output_padding, n)), **given)

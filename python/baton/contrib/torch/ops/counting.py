@@ -8,6 +8,7 @@ import numpy as np
 from ..context import END, Value
 from ..registry import aten
 from ..sizes import known, product
+from .index import inside_of
 
 
 @aten("_unique2.default")
@@ -144,3 +145,13 @@ def _histogram(c, lines, edges, counts, weight, density, kind):
             width = c.sub(c.slice(ends, 0, 1, END), c.slice(ends, 0, 0, count))
             found = c.div(found, c.reshape(width, [count if a == axis else 1 for a in range(len(counts))]))
     return found
+
+
+@aten("bincount.default")
+def bincount(c, x, weights=None, minlength=0):
+    """How often each number from 0 to the largest occurs, or the sums of its weights."""
+    wide, places = "int64", c.cast(x, "int64")
+    most = c("max", c("concatenate", c.tuple([places, c.const([minlength - 1], wide)]), axis=0), axis=[0], keepdims=True)
+    begin = c("dyn.broadcast_to", c.const([0], c.dtype), c.add(most, c.const(1, wide)))
+    each = c.full(1, x.shape, c.dtype) if weights is None else c.cast(weights, c.dtype)
+    return c("scatter_nd", begin, c.expand_dims(inside_of(c, places, begin, c.shape[0], 0, False), 0), each, mode="add")

@@ -58,9 +58,9 @@ def arange(c, *args, **_):
         first, by = (int(start), int(step)) if integral else (float(start), float(step))
         return c.const(np.arange(count, dtype=kind) * by + first, c.dtype)
     c.need(integral, "a range of floats between open numbers")
-    length = c.sizes.extent(c.shape[0])
+    length = {"length": c.extent(c.shape[0])} if c.is_given(c.shape[0]) else {}
     wide = [c.const(v, "int64") for v in (start, end, step)]
-    return c.convert(c("arange", *wide, dtype="int64", length=length), "int64", c.dtype)
+    return c.convert(c("arange", *wide, dtype="int64", **length), "int64", c.dtype)
 
 
 def _number(value):

@@ -19,10 +19,10 @@ def _from_front(c, index, size):
 def _inside(c, index, x, axis, from_end=False):
     """Indices into an axis of `x` as an expression; with `from_end` they may be negative. Where one lies outside, the graph raises IndexError with
     the user's line and the operator when it runs."""
-    return _inside_of(c, index, x, x.shape[axis], axis, from_end)
+    return inside_of(c, index, x, x.shape[axis], axis, from_end)
 
 
-def _inside_of(c, index, x, size, axis, from_end):
+def inside_of(c, index, x, size, axis, from_end):
     """The same into an axis of an expression, which has `size` elements."""
     operands = [index]
     if not known(size):
@@ -38,7 +38,7 @@ def _checked(c, index, x, axis):
     if any(known(s) and not int(s) for s in index.shape):
         return index
     at = c.convert(index.expr, index.dtype, "int64")
-    at = _inside_of(c, at if index.ndim else c.reshape(at, [1]), x, x.shape[axis] if x.ndim else 1, axis, False)
+    at = inside_of(c, at if index.ndim else c.reshape(at, [1]), x, x.shape[axis] if x.ndim else 1, axis, False)
     return _Indices(at if index.ndim else c.reshape(at, []), "int64", index.shape)
 
 
@@ -83,7 +83,7 @@ def take(c, x, index):
     flat, size = c.reshape(x, [product(x.shape)]), product(x.shape)
     if any(known(s) and not int(s) for s in index.shape):
         return c.full(0, index.shape, x.dtype)
-    return c("take", flat, _from_front(c, _inside_of(c, c.cast(index, "int64"), flat, size, 0, True), size), axis=0)
+    return c("take", flat, _from_front(c, inside_of(c, c.cast(index, "int64"), flat, size, 0, True), size), axis=0)
 
 
 class _Places:
@@ -120,6 +120,9 @@ class _Places:
 def index(c, x, indices):
     if len(indices) == 1 and indices[0] is not None and indices[0].is_bool and indices[0].ndim == x.ndim:
         return masked_select(c, x, indices[0])
+    given = [i for i in indices if i is not None]
+    if len(given) == 1 and given[0].is_bool and given[0].ndim:
+        return _of_mask(c, x, given[0], next(axis for axis, i in enumerate(indices) if i is not None))
     places = _Places(c, x, indices)
     if not places.axes:
         return x.expr
@@ -376,7 +379,7 @@ def put(c, x, index, source, accumulate=False):
     if known(count) and not int(count):
         return x.expr
     size = product(x.shape)
-    places = c.reshape(_from_front(c, _inside_of(c, c.cast(index, "int64"), flat, size, 0, True), size), [1, count])
+    places = c.reshape(_from_front(c, inside_of(c, c.cast(index, "int64"), flat, size, 0, True), size), [1, count])
     update = c.reshape(c.cast(source, x.dtype), [count])
     return c.reshape(_scatter_nd(c, flat, places, update, accumulate, x.dtype), x.shape)
 
@@ -391,8 +394,18 @@ def masked_select(c, x, mask):
     import torch
 
     shape = torch.broadcast_shapes(x.shape, mask.shape)
-    count = product(shape)
-    return c("compress", c.reshape(c.broadcast(x, shape), [count]), c.reshape(c.broadcast(mask, shape), [count]), axis=0)
+    wide = c.broadcast(x, shape), c.broadcast(mask, shape)
+    values, truth = wide if len(shape) == 1 else (c.reshape(v, [product(shape)]) for v in wide)
+    return c("compress", values, truth, axis=0)
+
+
+def _of_mask(c, x, mask, axis):
+    """The parts of `x` where a mask is true, whose first axis is this one of `x`."""
+    count = product(mask.shape)
+    if mask.ndim == 1:
+        return c("compress", x, mask, axis=axis)
+    flat = c.reshape(x, [*x.shape[:axis], count, *x.shape[axis + mask.ndim :]])
+    return c("compress", flat, c.reshape(mask, [count]), axis=axis)
 
 
 @aten("masked_scatter.default")
@@ -567,7 +580,7 @@ def embedding_bag(
     places, starts = _inside(c, c.cast(indices, wide), weight, 0), c.cast(offsets, wide)
     if include_last_offset:
         starts = c.slice(starts, 0, 0, bags)
-    steps = c("arange", c.const(0, wide), c.const(count, wide), c.const(1, wide), dtype=wide, length=c.sizes.extent(count))
+    steps = c.arange(count)
     bag = c.sub(c("sum", c.convert(c("less_equal", c.expand_dims(starts, 1), c.expand_dims(steps, 0)), "bool", wide), axis=[0]), c.const(1, wide))
     bag = c("maximum", bag, c.const(0, wide))
     rows = c.convert(c("take", weight, places, axis=0), weight.dtype, kind)

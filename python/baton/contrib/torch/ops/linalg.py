@@ -332,7 +332,7 @@ def lu_solve(c, packed, pivots, b, left=True, adjoint=False):
     right = c.broadcast(b, [*batch, *b.shape[-2:]])
     order, factors = _order_of(c, m, pivots), packed.expr
     if [*map(str, batch)] != [*map(str, m.batch)]:
-        order, factors = c("broadcast_to", order, shape=c.sizes.extents([*batch, m.rows])), c.broadcast(packed, [*batch, m.rows, m.columns])
+        order, factors = c.broadcast(order, [*batch, m.rows]), c.broadcast(packed, [*batch, m.rows, m.columns])
         m.batch, m.n = batch, len(batch)
     if not left:  # x @ a = b is a^T @ x^T = b^T.
         right, adjoint = m.turned(right), not adjoint

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..context import END
+from ..dtypes import is_float
 from ..registry import aten
-from ..sizes import product
+from ..sizes import known, product
 
 _LAYOUT = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
@@ -105,6 +107,8 @@ def _largest(n):
             given = {"pool_size": kernel, "strides": stride, "padding": padding * 2, "dilation": dilation, "ceil_mode": ceil_mode}
             out = _back(c, c(f"nn.max_pool{n}d", data, layout=_LAYOUT[n], **given), added)
             return [out, None] if several else out
+        if n == 2 and _is_tiled(x, kernel, stride, padding, dilation):
+            return [_back(c, v, added) for v in _tiles(c, x, data, kernel)]
         both = c("nn.max_pool_with_indices", data, pool_size=kernel, strides=stride, dilation=dilation, padding=padding * 2, ceil_mode=ceil_mode)
         # Relay counts over all of data, PyTorch within a channel's plane.
         plane = c.const(product(x.shape[-n:]), "int64")
@@ -117,10 +121,63 @@ def _largest(n):
     def backward(c, grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices):
         rows = c.known(product(x.shape[:-n]))[0]
         plane, count = c.known(product(x.shape[-n:]), product(grad.shape[-n:]))
+        kernel, stride, padding = _window(c, kernel_size, stride, padding, n)
+        if n == 2 and _is_tiled(x, kernel, stride, padding, _as_long(dilation, n)):
+            return _spread(c, grad, x, kernel, indices)
         zeros = c.full(0, [rows, plane], x.dtype)
         places = c.reshape(indices, [rows, count])
         out = c("scatter_elements", zeros, places, c.reshape(grad, [rows, count]), axis=1, reduction="add")
         return c.reshape(out, x.shape)
+
+
+# Windows of more elements are loops.
+_MOST_PARTS = 9
+
+
+def _is_tiled(x, kernel, stride, padding, dilation) -> bool:
+    """Whether windows lie side by side and cover the image."""
+    if kernel != stride or any(padding) or any(d != 1 for d in dilation) or product(kernel) > _MOST_PARTS:
+        return False
+    return all(known(size) and int(size) and int(size) % k == 0 for size, k in zip(x.shape[-len(kernel) :], kernel, strict=True))
+
+
+def _plane(x):
+    """The places of an image's elements in its plane."""
+    height, width = map(int, x.shape[-2:])
+    return np.arange(height * width, dtype="int64").reshape(1, 1, height, width)
+
+
+def _tiles(c, x, data, kernel):
+    """(largest elements of windows that cover the image, their places in the plane), as choices between the windows' elements, which are vectors. The
+    last NaN is the largest, else the first of equal ones."""
+    rows, columns = kernel
+    largest = offset = None
+    for i in range(rows):
+        for j in range(columns):
+            part = c("strided_slice", data, begin=[i, j], end=[END, END], strides=kernel, axes=[2, 3])
+            there = c.const(i * int(x.shape[-1]) + j, "int32")
+            if largest is None:
+                largest, offset = part, there
+                continue
+            greater = c("greater", part, largest)
+            if is_float(x.dtype):
+                greater = c("logical_or", greater, c("isnan", part))
+            largest, offset = c.where(greater, part, largest), c.where(greater, there, offset)
+    first = _plane(x)[:, :, ::rows, ::columns]
+    shape = [*(x.shape[:2] if x.ndim == 4 else [1, x.shape[0]]), *first.shape[2:]]
+    return [largest, c.add(c.const(first, "int64"), c.convert(c.broadcast(offset, shape), "int32", "int64"))]
+
+
+def _spread(c, grad, x, kernel, indices):
+    """The adjoint of the largest elements of such windows: each element asks whether it is its window's."""
+    wide = []
+    for value in (grad, indices):
+        expr = value.expr
+        for axis, count in zip((x.ndim - 2, x.ndim - 1), kernel, strict=True):
+            expr = c("repeat", expr, repeats=count, axis=axis)
+        wide.append(expr)
+    plane = c.const(_plane(x).reshape(x.shape[-2:]), "int64")
+    return c.where(c("equal", wide[1], plane), wide[0], c.const(0, x.dtype))
 
 
 for _n in (1, 2, 3):

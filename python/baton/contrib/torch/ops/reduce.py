@@ -96,7 +96,7 @@ def all_(c, x, dim=None, keepdim=False):
 def _moments(c, x, dim, correction, keepdim):
     """(the variance over axes, the mean over them). The divisor is the number of elements less the correction, 0 at the least."""
     axes = x.axes(dim)
-    count = c.sizes.extent(product(x.shape[a] for a in axes))
+    count = product(x.shape[a] for a in axes)
     correction = 1 if correction is None else correction
     wide = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
     value = c.convert(x.expr, x.dtype, wide)

@@ -98,7 +98,7 @@ def _bounds(c, size, index):
     if known(index) and int(index) >= 0:
         return int(index), int(index) + 1
     begin = index + size if known(index) else index
-    return tuple(c.sizes.extents([begin, begin + 1]))
+    return tuple(c.extents([begin, begin + 1]))
 
 
 @aten("slice.Tensor")
