@@ -226,26 +226,51 @@ def test_a_barrier_that_some_do_not_reach():
         run(text, X[:64], X[:64].copy(), change=with_registers)
 
 
-WRONG = {
-    "a bound that is one too large": (add_one(1000), X, r"(setp\.\w+\.[us](?:32|64)\s+%p\d+, %r[d]?\d+, )(999|1000)\b", lambda m: m[1] + str(int(m[2]) + 24)),
-    "another index": (add_one(1024), np.arange(1024, dtype="float32"), r"%ctaid\.x", lambda m: "%tid.x"),
-    "another constant": (add_one(1000), X, r"0f3F800000", lambda m: "0f40000000"),
-    "another address": (add_one(1000), X, r"(st\.global\.[bf]32\s+\[%rd\d+)\]", lambda m: m[1] + "+4]"),
-    "an address that is not aligned": (add_one(1000), X, r"(ld\.global(?:\.nc)?\.[bf]32\s+%[rf]\d+, \[%rd\d+)\]", lambda m: m[1] + "+2]"),
-}
+# Instructions, and what each is changed to: another comparison, a constant that is larger, another axis, a branch the other way, another
+# operation, the neighbour's place.
+CHANGES = [
+    (r"setp\.lt\.", "setp.le."),
+    (r"setp\.gt\.", "setp.ge."),
+    (r"setp\.eq\.", "setp.ne."),
+    (r"setp\.ne\.", "setp.eq."),
+    (r"(shl\.b\d+\s+%\w+, %\w+, )(\d+)", lambda m: m[1] + str(int(m[2]) + 1)),
+    (r"((?:add|sub|xor|or|and)\.[sb]\d+\s+%\w+, %\w+, )(-?\d+)(?=;)", lambda m: m[1] + str(int(m[2]) + 4)),
+    (r"(setp\.\w+\.[us]\d+\s+%\w+, %\w+, )(-?\d+)(?=;)", lambda m: m[1] + str(int(m[2]) + 8)),
+    (r"(mul\.(?:wide|lo)\.[us]\d+\s+%\w+, %\w+, )(\d+)(?=;)", lambda m: m[1] + str(int(m[2]) + 1)),
+    (r"%tid\.x", "%tid.y"),
+    (r"%tid\.y", "%tid.x"),
+    (r"%ctaid\.x", "%ctaid.y"),
+    (r"%ctaid\.y", "%ctaid.x"),
+    (r"@(%p\d+ bra)", r"@!\1"),
+    (r"\badd\.rn\.f32", "sub.rn.f32"),
+    (r"\bmul\.rn\.f32", "add.rn.f32"),
+    (r"((?:ld|st)\.(?:global|shared)[.\w]*\s+[^;\[]*\[%\w+)\]", r"\1+4]"),
+    (r"((?:ld|st)\.global[.\w]*\s+[^;\[]*\[%\w+)\]", r"\1+2]"),
+]
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_programs_are_found(name):
-    made, x, pattern, by = WRONG[name]
-    text = ptx(*made)
-    changed = re.sub(pattern, by, text, count=1)
-    assert changed != text
-    try:
-        out = run(text, x, np.zeros_like(x), change=lambda _: changed)
-    except run_ptx.Fault:
-        return
-    assert not np.array_equal(out, x + 1)
+def with_one_fault(text):
+    for pattern, by in CHANGES:
+        for m in re.finditer(pattern, text):
+            new = m.expand(by) if isinstance(by, str) else by(m)
+            yield f"{m[0]} -> {new}", text[: m.start()] + new + text[m.end() :]
+
+
+def test_every_planted_fault_is_found():
+    a, b = np.random.default_rng(0).random((2, 32, 32), "float32")
+    planted, missed = 0, []
+    for name, (made, x, want) in {**PROGRAMS, "product": (lambda: product(32), None, None)}.items():
+        text, arrays = ptx(*made()), (a, b) if x is None else (x.copy(),)
+        want = run(text, a, b, np.zeros_like(a)) if want is None else want
+        for what, changed in with_one_fault(text):
+            planted += 1
+            try:
+                out = run(text, *arrays, np.full_like(want, 77), change=lambda _, changed=changed: changed)
+            except run_ptx.Fault:
+                continue
+            if np.array_equal(out, want):
+                missed.append(f"{name}: {what}")
+    assert planted > 100 and not missed
 
 
 def test_an_instruction_that_is_not_known():
