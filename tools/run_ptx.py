@@ -84,7 +84,7 @@ class Kernel:
         self.code, self.labels, self.registers, self.shared, self.local = [], {}, {}, {}, {}
         for line in body:
             line = line.split("//")[0].strip().rstrip(";")
-            if not line or line.startswith((".loc", ".file", ".pragma", "{", "}")):
+            if not line or line.startswith((".loc ", ".loc\t", ".file", ".pragma", "{", "}")):
                 continue
             label = re.match(r"(\$?\w+):$", line)
             if label:
