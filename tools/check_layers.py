@@ -30,7 +30,7 @@ from devtool import places  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 
 RULES = {
-    "layer": "includes point one way: support <- runtime <- host <- opencl, dnnl <- rpc <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
+    "layer": "includes point one way: support <- runtime <- host <- device <- opencl, cuda, dnnl <- rpc <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
     "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
     "python-layer": "modules of python/baton ask one way, in functions and by name too: _ffi <- runtime <- ir <- target <- tir <- arith <- te <- "
     "relay <- driver <- rpc <- tools <- baton <- programs (tools/python_layers.py)",
@@ -72,7 +72,9 @@ ORDER = [
     "runtime",
     "micro",
     "host",
+    "device",
     "opencl",
+    "cuda",
     "dnnl",
     "rpc",
     "vm",

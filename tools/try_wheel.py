@@ -29,6 +29,7 @@ FILES = (
     "lib/libbaton_rpc.so",
     "lib/libbaton_opencl.so",
     "lib/libbaton_plugin_dnnl.so",
+    "lib/libbaton_cuda.so",
     "lib/cmake/Baton/BatonConfig.cmake",
     "include/baton/runtime/c_runtime_api.h",
     "__init__.pyi",

@@ -57,13 +57,26 @@ IRModule WithCallers(const IRModule& mod) {
 /// The host's side of functions of a device, which a module of kernels launches: that module is its import.
 class HostModule final : public runtime::ModuleNode {
  public:
-  explicit HostModule(runtime::Module device) { Import(std::move(device)); }
+  HostModule(runtime::Module device, IRModule functions, Target target)
+      : functions_(std::move(functions)), target_(std::move(target)) {
+    Import(std::move(device));
+  }
   const char* type_key() const override { return "host"; }
   runtime::PackedFunc GetFunction(std::string_view name, const runtime::ObjectPtr<Object>&) override {
     return imports_[0].GetFunction(name);
   }
-  std::string GetSource(std::string_view format) override { return imports_[0]->GetSource(format); }
+  /// The text that is launched, or another of the backend's, which is made when it is asked for.
+  std::string GetSource(std::string_view format) override {
+    const codegen::Backend& backend = codegen::BackendOf(target_);
+    const std::string name(format);
+    if (name.empty() || name == backend.formats[0] || !backend.HasFormat(name)) return imports_[0]->GetSource(format);
+    return backend.print(functions_, target_, name, codegen::DebugLevel::kNone);
+  }
   void SaveToFile(const std::string& path, std::string_view format) override { imports_[0]->SaveToFile(path, format); }
+
+ private:
+  IRModule functions_;
+  Target target_;
 };
 
 IRModule Canonical(const IRModule& mod) {
@@ -87,8 +100,10 @@ runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
     for (const auto& [var, func] : mod->functions) {
       if (func.as<tir::PrimFuncNode>()) tir::VerifyWellFormed(Downcast<tir::PrimFunc>(func));
     }
-    return runtime::MakeModule<HostModule>(vm::CreateDeviceModule(
-        target->device_type(), codegen::BackendOf(target).emit(LowerTir(Canonical(mod), target), target, {}).text));
+    IRModule functions = LowerTir(Canonical(mod), target);
+    runtime::Module device =
+        vm::CreateDeviceModule(target->device_type(), codegen::BackendOf(target).emit(functions, target, {}).text);
+    return runtime::MakeModule<HostModule>(std::move(device), std::move(functions), target);
   }
   Stages stages{.loops = mod, .tir = LowerTir(WithCallers(mod), target)};
   Emit(target, &stages);

@@ -107,8 +107,10 @@ std::string StageText(const Stages& stages, const Target& host, const std::strin
   }
   if (program && format == "vm") return made->program.Disassemble();
   if (program && format == "json") return ProgramJson(WithCode(stages, *made));
-  if (program && codegen::IsDeviceFormat(format)) return DeviceText(stages, *made, format, debug);
   const codegen::Backend& backend = codegen::BackendOf(host);
+  if (program && !backend.HasFormat(format) && codegen::IsDeviceFormat(format)) {
+    return DeviceText(stages, *made, format, debug);
+  }
   if (format.empty()) return backend.print(stages.tir, host, backend.formats[0], debug);
   if (backend.HasFormat(format)) return backend.print(stages.tir, host, format, debug);
   std::string known = stages.relay.defined() ? "relay, " : "";

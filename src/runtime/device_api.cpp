@@ -92,6 +92,7 @@ DeviceAPI* Find(Device d) {
   std::atomic<DeviceAPI*>& slot = table[d.device_type];
   if (!slot.load(std::memory_order_acquire)) {
     if (d.device_type == kDLOpenCL) LoadBeside("libbaton_opencl.so");
+    if (d.device_type == kDLCUDA) LoadBeside("libbaton_cuda.so");
     if (d.device_type == kDLExtDev) LoadBeside("libbaton_vm.so");
   }
   return slot.load(std::memory_order_acquire);

@@ -23,6 +23,9 @@ variables:
   BATON_JOBS=N     compilers to run at once (default: by processors and memory)
 """
 
+# What the command `baton` loads.
+COMMAND_LIBRARIES = ("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_cuda", "baton_dnnl", "baton_rpc", "baton_rpc_server")
+
 
 def parser():
     """The argument parser of `./dev`."""
@@ -126,7 +129,7 @@ def demo(args, rest):
     """Builds all that the command `baton` needs, no tests, and runs the demo."""
     needs("python/baton/demo", "demo")
     machine.setup()
-    build(targets=("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_dnnl", "baton_rpc", "baton_rpc_server"))
+    build(targets=COMMAND_LIBRARIES)
     say("demo", "python -m baton.demo")
     code = python(["-m", "baton.demo", *args.question, *rest], python_environment())
     if code == 0:
@@ -332,7 +335,7 @@ def bench(args, rest):
     if args.name not in names:
         raise StepFailed(f"bench: no benchmark {args.name}", None, f"one of: {', '.join(names) or '(none yet)'}")
     machine.setup()
-    build(targets=("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_dnnl", "baton_rpc", "baton_rpc_server"))
+    build(targets=COMMAND_LIBRARIES)
     return python([str(names[args.name]), *rest], python_environment())
 
 

@@ -176,13 +176,27 @@ def _linker() -> Finding:
     return Finding("linker", "note", "none found; `baton compile -o model.so` needs one", "apt-get install lld-19")
 
 
-def _opencl() -> Finding:
+def _devices(kind: str) -> tuple[bool, str]:
     """The devices there are. Drivers have crashed when they are loaded, so this too is tried in a separate process."""
-    good, text = _child(
-        "import baton; from baton._ffi import get_global_func as f; d = baton.opencl(0); d.exist;"
-        "print(', '.join(f'{baton.opencl(i)!r} {baton.opencl(i).device_name}' for i in range(f('opencl.NumDevices')()))"
-        " or f('opencl.WhyNone')())"
+    return _child(
+        f"import baton; from baton._ffi import get_global_func as f; d = baton.{kind}(0); d.exist;"
+        f"print(', '.join(f'{{baton.{kind}(i)!r}} {{baton.{kind}(i).device_name}}' for i in range(f('{kind}.NumDevices')()))"
+        f" or f('{kind}.WhyNone')())"
     )
+
+
+def _cuda() -> Finding:
+    """Kernels are checked by NVIDIA's assembler and an interpreter of PTX, the driver's calls by a stand-in."""
+    good, text = _devices("cuda")
+    never = "Baton's code for CUDA has never met hardware"
+    if good and text.startswith("cuda("):
+        return Finding("cuda", "ok", f"{text}; {never}: compare results with those of cpu")
+    why, _, mend = text.partition("; ")
+    return Finding("cuda", "note", f"{why or 'not built'} ({never})", mend if "install" in mend else _mend_build())
+
+
+def _opencl() -> Finding:
+    good, text = _devices("opencl")
     if good and text.startswith("opencl("):
         return Finding("opencl", "ok", text)
     why, _, mend = text.partition("; ")
@@ -210,6 +224,7 @@ CHECKS = (
     _processor,
     _threads,
     _opencl,
+    _cuda,
     _memory,
     _cache,
     _package("numpy", "arrays in and out", needed=True),

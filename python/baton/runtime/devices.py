@@ -67,7 +67,8 @@ def sync(dev):
 
 def _attribute(name, doc):
     def get(dev):
-        return get_global_func("opencl.DeviceAttribute")(dev.device_id, name) if dev.device_type == 4 and exists(dev) else None
+        kind = {2: "cuda", 4: "opencl"}.get(dev.device_type)
+        return get_global_func(f"{kind}.DeviceAttribute")(dev.device_id, name) if kind and exists(dev) else None
 
     return property(get, doc=doc)
 
@@ -87,7 +88,9 @@ Device.STR2MASK = _numbers()
 Device.MASK2STR = {number: _name for _name, number in reversed(Device.STR2MASK.items())}
 _kind_name = Device.device_name.__get__
 Device.exist = property(exists)
-Device.warp_size = property(lambda dev: 1 if dev.device_type == 4 and exists(dev) else None, doc="Work-items that are sure to run in step.")
+Device.warp_size = property(
+    lambda dev: 1 if dev.device_type == 4 and exists(dev) else _attribute("warp_size", "").fget(dev), doc="Work-items that are sure to run in step."
+)
 Device.sync = sync
 Device.device_name_of_kind = property(_kind_name, doc="Name of the device's kind, as \"cpu\".")
 Device.device_name = property(

@@ -322,7 +322,7 @@ ProfileResult = collections.namedtuple("ProfileResult", ["mean", "results"])
 
 def load_module(path, fmt=""):
     """Loads what `export_library` wrote: a library; or, by the compiler, a `.tar`, an object file of functions (`.o`), or their C source
-    (`.c`). For an OpenCL module, the file.cl that `save` wrote."""
+    (`.c`). For a module of kernels, the file.cl (OpenCL) or file.ptx (CUDA) that `save` wrote."""
     path = os.fsdecode(path)
     if path.endswith((".tar", ".o", ".c")) or fmt in ("tar", "o", "c"):
         return _read_archive(path, fmt)
@@ -331,6 +331,11 @@ def load_module(path, fmt=""):
 
         exists(opencl(0))  # loads the library that knows such modules
         return get_global_func("opencl.LoadModule")(path)
+    if path.endswith(".ptx") or fmt == "ptx":
+        from .devices import cuda, exists
+
+        exists(cuda(0))
+        return get_global_func("cuda.LoadModule")(path)
     module = get_global_func("runtime.ModuleLoadFromFile")(path)
     if not module.implements_function("main"):
         with open(path, "rb") as f:

@@ -9,18 +9,25 @@ namespace {
 
 transform::Pass Pipeline() { return kernels::Pipeline("cuda.LowerPipeline"); }
 
+Code Emit(const IRModule& mod, const Target& target, const EmitOptions&) {
+  return Code{.text = cuda::EmitPtx(mod, target, "ptx")};
+}
+/// "cuda" and "cu" are CUDA C++, for reading, and for NVIDIA's own compiler.
+std::string Print(const IRModule& mod, const Target& target, const std::string& format, DebugLevel) {
+  if (format == "cuda" || format == "cu") return kernels::EmitText(cuda::kLanguage, mod);
+  return cuda::EmitPtx(mod, target, format == "ll" ? "nvvm" : format);
+}
+
 const RegisterBackendAs registered_backend({
     .kind = {.name = "cuda",
              .devices = {kDLCUDA},
              .work_items = true,
-             .no_processor = "the device's driver compiles for it",
-             .labels = "mcpu mtriple mattr arch system-lib"},
+             .no_processor = "the chip is named by -arch, as in -arch=sm_90a",
+             .labels = "arch mcpu mtriple mattr system-lib"},
     .tir_pipeline = Pipeline,
-    .emit = [](const IRModule& mod, const Target&,
-               const EmitOptions&) { return Code{.text = kernels::EmitText(cuda::kLanguage, mod)}; },
-    .formats = {"cuda", "cu"},
-    .print = [](const IRModule& mod, const Target&, const std::string&,
-                DebugLevel) { return kernels::EmitText(cuda::kLanguage, mod); },
+    .emit = Emit,
+    .formats = {"ptx", "nvvm", "ll", "cuda", "cu"},
+    .print = Print,
 });
 
 }  // namespace

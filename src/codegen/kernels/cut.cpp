@@ -29,7 +29,7 @@ bool ReadsMemory(const PrimExpr& e) {
 }
 
 /// A number that follows from sizes as JSON: a literal, or its operands and operators in the order in which a stack
-/// machine takes them (src/opencl/formula.h). False otherwise.
+/// machine takes them (src/device/formula.h). False otherwise.
 class FormulaWriter {
  public:
   explicit FormulaWriter(const std::vector<Var>& sizes) : sizes_(sizes) {}
@@ -95,8 +95,7 @@ class FormulaWriter {
 /// A function cut into kernels.
 class Cutter {
  public:
-  Cutter(const Language& language, std::string name, Needs* needs)
-      : language_(language), name_(std::move(name)), symbol_(name_), needs_(needs) {
+  Cutter(const KernelMaker& maker, std::string name) : maker_(maker), name_(std::move(name)), symbol_(name_) {
     for (char& c : symbol_) c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
   }
 
@@ -155,7 +154,7 @@ class Cutter {
     w->BeginArray();
     for (const KernelBody& k : kernels_) {
       std::vector<const Object*> args;
-      *text += "\n" + EmitKernel(language_, k, sizes_, name_, needs_, &args);
+      *text += "\n" + maker_.make(k, sizes_, name_, &args);
       w->BeginObject();
       w->Key("name");
       w->String(k.name);
@@ -190,7 +189,7 @@ class Cutter {
   using Lets = std::vector<std::pair<Var, PrimExpr>>;
 
   [[noreturn]] void No(const std::string& what) const {
-    throw UnsupportedError(fmt::format("`{}` cannot be compiled for {}: {}", name_, language_.dialect.language, what));
+    throw UnsupportedError(fmt::format("`{}` cannot be compiled for {}: {}", name_, maker_.language, what));
   }
 
   /// A size that is alone in a shape, and not a parameter, is read from the tensor.
@@ -237,7 +236,7 @@ class Cutter {
     w->String(p->name_hint.str());
     w->Key("dtype");
     w->String(DataType2String(b->dtype));
-    if (b->dtype.is_bool() && language_.wide_truth) {  // not a byte
+    if (b->dtype.is_bool() && maker_.wide_truth) {  // not a byte
       w->Key("memory");
       w->String("uint32");
     }
@@ -365,9 +364,8 @@ class Cutter {
     return true;
   }
 
-  const Language& language_;
+  const KernelMaker& maker_;
   std::string name_, symbol_;
-  Needs* needs_;
   std::unordered_map<const Object*, int64_t> place_;  // data variable -> parameter, or -1 - (number in the workspace)
   std::vector<PrimExpr> workspace_;                   // bytes of each piece
   std::unordered_map<const Object*, Buffer> of_threads_;  // pieces whose scope is a thread's or a block's
@@ -380,27 +378,37 @@ class Cutter {
 
 }  // namespace
 
-std::string EmitText(const Language& language, const IRModule& mod) {
-  Needs needs;
-  std::string text, functions;
-  support::JsonWriter w(&functions);
+Program CutProgram(const KernelMaker& maker, const IRModule& mod) {
+  Program program;
+  support::JsonWriter w(&program.functions);
   w.BeginArray();
   for (const auto& [var, func] : mod->functions) {
     const auto* f = func.as<tir::PrimFuncNode>();
     if (!f)
       throw runtime::TypeError("@" + var->name_hint.str() + " is no PrimFunc; a model of Relay is for relay.build");
     const std::string name = func->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
-    Cutter(language, name, &needs).Run(GetRef<PrimFunc>(f), &text, &w);
+    Cutter(maker, name).Run(GetRef<PrimFunc>(f), &program.text, &w);
   }
   w.EndArray();
+  return program;
+}
+
+std::string EmitText(const Language& language, const IRModule& mod) {
+  Needs needs;
+  const Program program = CutProgram(
+      {language.dialect.language,
+       [&](const KernelBody& k, const std::vector<Var>& sizes, const std::string& function,
+           std::vector<const Object*>* args) { return EmitKernel(language, k, sizes, function, &needs, args); },
+       language.wide_truth},
+      mod);
   std::string out = fmt::format("// baton-{} {{\"needs\":[", language.device);
   std::string extensions;
   for (const char* extension : {needs.fp64 ? language.fp64 : nullptr, needs.fp16 ? language.fp16 : nullptr}) {
     if (extension) extensions += fmt::format("{}\"{}\"", extensions.empty() ? "" : ",", extension);
   }
   out += extensions;
-  out += "],\"functions\":" + functions + "}\n" + language.prelude(needs);
-  return out + "\n" + language.dialect.Definitions(needs.builtins) + text;
+  out += "],\"functions\":" + program.functions + "}\n" + language.prelude(needs);
+  return out + "\n" + language.dialect.Definitions(needs.builtins) + program.text;
 }
 
 }  // namespace baton::codegen::kernels

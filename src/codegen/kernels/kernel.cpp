@@ -16,9 +16,6 @@ using namespace tir;  // NOLINT: node kinds are named below
 
 namespace {
 
-/// Bytes of an array that a work-item may keep to itself.
-constexpr int64_t kMaxPrivateBytes = 16 << 10;
-
 class KernelPrinter final : public source::Printer {
  public:
   KernelPrinter(const Language& language, const std::string& function, Needs* needs)

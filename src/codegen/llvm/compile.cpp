@@ -24,6 +24,7 @@
 #include "codegen/cache/build_identity.h"
 #include "codegen/cache/kernel_cache.h"
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/init.h"
 #include "codegen/llvm/jobs.h"
 #include "codegen/llvm/memory_limit.h"
 #include "codegen/llvm/processor.h"
@@ -41,20 +42,6 @@ std::string TakeMessage(char* text) {
 // Loop strength reduction tries so many combinations of address formulas: of the default, 65535, it takes a third of
 // the time of code with many register tiles, and finds the same.
 constexpr const char* kOptions = "-lsr-complexity-limit=4096";
-
-void InitLLVM() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    InstallErrorHandlers();
-    LLVMInitializeAllTargetInfos();
-    LLVMInitializeAllTargets();
-    LLVMInitializeAllTargetMCs();
-    LLVMInitializeAllAsmPrinters();
-    LLVMInitializeAllAsmParsers();
-    const char* const options[] = {"baton", kOptions};
-    LLVMParseCommandLineOptions(2, options, "");
-  });
-}
 
 struct Machine {
   LLVMTargetMachineRef tm = nullptr;
@@ -237,6 +224,20 @@ struct SizeCounter : tir::StmtExprVisitor {
 };
 
 }  // namespace
+
+void InitLLVM() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    InstallErrorHandlers();
+    LLVMInitializeAllTargetInfos();
+    LLVMInitializeAllTargets();
+    LLVMInitializeAllTargetMCs();
+    LLVMInitializeAllAsmPrinters();
+    LLVMInitializeAllAsmParsers();
+    const char* const options[] = {"baton", kOptions};
+    LLVMParseCommandLineOptions(2, options, "");
+  });
+}
 
 DebugLevel DebugLevelOf(const std::string& name) {
   if (name == "none") return DebugLevel::kNone;

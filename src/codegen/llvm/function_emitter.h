@@ -15,7 +15,7 @@
 
 namespace baton::codegen {
 
-class Emitter : private ValueBuilder,
+class Emitter : protected ValueBuilder,
                 public tir::ExprFunctor<LLVMValueRef(const PrimExpr&)>,
                 public tir::StmtFunctor<void(const tir::Stmt&)> {
  public:
@@ -26,7 +26,7 @@ class Emitter : private ValueBuilder,
   void Function(const std::string& symbol, const tir::PrimFunc& f);
   static std::vector<Op> IntrinsicsWithCode();
 
- private:
+ protected:
   // ---- Debug information
 
   /// While it lives, instructions belong to the expression at `span`; without one, to the same as before.
@@ -129,7 +129,7 @@ class Emitter : private ValueBuilder,
 
   LLVMValueRef VisitExpr_(const tir::CallNode* op) override;
   /// A C math function, lane by lane.
-  LLVMValueRef Libm(const std::string& base, const tir::CallNode* op);
+  virtual LLVMValueRef Libm(const std::string& base, const tir::CallNode* op);
   LLVMValueRef CallFunction(const tir::CallNode* op, const GlobalVar& var);
   /// The forms of intrinsics, a row each (intrinsics.cpp).
   struct Forms;

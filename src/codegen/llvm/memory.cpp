@@ -188,9 +188,7 @@ LLVMValueRef Emitter::MaskedLoad(const tir::CallNode* op) {
   }
   LLVMValueRef idx = VisitExpr(flat);
   LLVMValueRef ptrs = LLVMBuildGEP2(builder_, MemoryType(ctx_, t.element_of()), Base(l->buffer), &idx, 1, "");
-  return FromMemory(Intrinsic("llvm.masked.gather", {type, LLVMVectorType(ptr_, static_cast<unsigned>(t.lanes()))},
-                              {ptrs, align, mask, zero}),
-                    t);
+  return FromMemory(Intrinsic("llvm.masked.gather", {type, LLVMTypeOf(ptrs)}, {ptrs, align, mask, zero}), t);
 }
 
 LLVMValueRef Emitter::MaskedStore(const tir::CallNode* op) {
@@ -216,8 +214,7 @@ LLVMValueRef Emitter::MaskedStore(const tir::CallNode* op) {
   }
   LLVMValueRef idx = VisitExpr(flat);
   LLVMValueRef ptrs = LLVMBuildGEP2(builder_, MemoryType(ctx_, t.element_of()), Base(l->buffer), &idx, 1, "");
-  Intrinsic("llvm.masked.scatter", {type, LLVMVectorType(ptr_, static_cast<unsigned>(t.lanes()))},
-            {value, ptrs, align, mask});
+  Intrinsic("llvm.masked.scatter", {type, LLVMTypeOf(ptrs)}, {value, ptrs, align, mask});
   return Int32(0);
 }
 

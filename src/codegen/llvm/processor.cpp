@@ -25,6 +25,7 @@ const std::vector<Processor>& Processors() {
       {"riscv64", "+m,+a,+f,+d,+c", "zfhmin", true, {"v"}},
       // ARMv7 without NEON, whose floats are not IEEE's: results below the smallest normal number are 0.
       {"arm", "+armv7-a,+vfp3d16,-neon,-d32", "-", false, {"neon", "vfp4"}},
+      {"nvptx64", "", "", true, {}},
       {"", "", "-", false, {}},
   };
   return all;

@@ -300,7 +300,7 @@ LLVMValueRef ValueBuilder::MaskedRow(LLVMValueRef at, LLVMValueRef mask, LLVMTyp
                                      LLVMValueRef align) {
   LLVMTypeRef type = LLVMVectorType(element, static_cast<unsigned>(lanes));
   if (!IsWiderThanRegister(element, lanes)) {
-    return Intrinsic("llvm.masked.load", {type, ptr_}, {at, align, mask, LLVMConstNull(type)});
+    return Intrinsic("llvm.masked.load", {type, LLVMTypeOf(at)}, {at, align, mask, LLVMConstNull(type)});
   }
   const int half = lanes / 2;
   LLVMValueRef low = MaskedRow(at, LanesOf(mask, 0, half), element, half, align);
@@ -314,7 +314,7 @@ LLVMValueRef ValueBuilder::MaskedRow(LLVMValueRef at, LLVMValueRef mask, LLVMTyp
 void ValueBuilder::StoreMaskedRow(LLVMValueRef value, LLVMValueRef at, LLVMValueRef mask, LLVMTypeRef element,
                                   int lanes, LLVMValueRef align) {
   if (!IsWiderThanRegister(element, lanes)) {
-    Intrinsic("llvm.masked.store", {LLVMTypeOf(value), ptr_}, {value, at, align, mask});
+    Intrinsic("llvm.masked.store", {LLVMTypeOf(value), LLVMTypeOf(at)}, {value, at, align, mask});
     return;
   }
   const int half = lanes / 2;

@@ -77,7 +77,7 @@ def test_saved_and_run_by_the_runtime_alone(name, tmp_path):
 def without_the_library(tmp_path):
     """The package without libbaton_host."""
     package = Path(baton.__file__).parent
-    leave = shutil.ignore_patterns("libbaton.so", "libbaton_host.so", "libbaton_opencl.so", "__pycache__", "include")
+    leave = shutil.ignore_patterns("libbaton.so", "libbaton_host.so", "libbaton_opencl.so", "libbaton_cuda.so", "__pycache__", "include")
     shutil.copytree(package, tmp_path / "here" / "baton", ignore=leave)
     return {**os.environ, "PYTHONPATH": str(tmp_path / "here")}
 

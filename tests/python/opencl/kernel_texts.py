@@ -91,12 +91,15 @@ EXPRESSIONS = {
 }  # fmt: skip
 
 
+FORMATS = {"cuda": "cu", "webgpu": "wgsl"}  # of a target's text, where that is not its name
+
+
 def build_schedule(made, target):
     """The text of a schedule and its arguments."""
     f = baton.build(*made, target)
     (kernels,) = f.imported_modules
     assert kernels.type_key == target
-    return kernels.get_source()
+    return f.get_source(FORMATS.get(target, target))
 
 
 def build_expression(name, target):
@@ -106,4 +109,4 @@ def build_expression(name, target):
     out = made(a)
     x = np.random.default_rng(0).integers(0 if dtype == "uint8" else -9, 9, (7, 33)).astype(dtype)
     f = te.create_prim_func([a, out], target=target).with_attr("global_symbol", "f")
-    return baton.build(baton.IRModule({"f": f}), target=target).get_source(), x, meaning(x)
+    return baton.build(baton.IRModule({"f": f}), target=target).get_source(FORMATS.get(target, target)), x, meaning(x)

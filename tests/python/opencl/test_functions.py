@@ -60,7 +60,7 @@ def test_wrong_arguments(device):
     good = baton.nd.array(np.zeros(4, "float32"), device)
     with pytest.raises(TypeError, match="`f` takes 2 tensors, got 1"):
         mod["f"](good)
-    with pytest.raises(ValueError, match=r"argument 0 \(`a`\) must lie on an OpenCL device, it lies on cpu\(0\)"):
+    with pytest.raises(ValueError, match=r"argument 0 \(`a`\) must be on an OpenCL device, it is on cpu\(0\)"):
         mod["f"](baton.nd.array(np.zeros(4, "float32")), good)
     with pytest.raises(ValueError, match=r"must be float32\[4\], got float32\[5\]"):
         mod["f"](good, baton.nd.array(np.zeros(5, "float32"), device))

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace baton::opencl {
+namespace baton::device {
 
 class Formula {
  public:
@@ -52,4 +52,4 @@ class Formula {
   std::vector<Token> tokens_;
 };
 
-}  // namespace baton::opencl
+}  // namespace baton::device

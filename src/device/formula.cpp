@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "opencl/formula.h"
+#include "device/formula.h"
 
 #include <baton/runtime/error.h>
 
 #include <algorithm>
 #include <charconv>
 
-namespace baton::opencl {
+namespace baton::device {
 
 using runtime::ValueError;
 
@@ -127,4 +127,4 @@ int64_t Formula::operator()(const int64_t* sizes) const {
   return stack.back();
 }
 
-}  // namespace baton::opencl
+}  // namespace baton::device
