@@ -23,7 +23,7 @@ variables:
   BATON_JOBS=N     compilers to run at once (default: by processors and memory)
 """
 
-# What the command `baton` loads.
+# Libraries that the command `baton` loads.
 COMMAND_LIBRARIES = ("baton", "_core", "baton_vm", "baton_host", "baton_opencl", "baton_cuda", "baton_dnnl", "baton_rpc", "baton_rpc_server")
 
 
