@@ -55,7 +55,15 @@ def findings():
     configured = (build_dir() / "build.ninja").exists()
     row("build", "configured" if configured else "not yet", None if configured else "./dev build")
     package = ROOT / "python" / "baton"
-    for name in ("lib/libbaton_runtime.so", "lib/libbaton_opencl.so", "lib/libbaton_cuda.so", "lib/libbaton_host.so", "lib/libbaton_vm.so", "lib/libbaton_rpc.so", "lib/libbaton.so"):
+    for name in (
+        "lib/libbaton_runtime.so",
+        "lib/libbaton_opencl.so",
+        "lib/libbaton_cuda.so",
+        "lib/libbaton_host.so",
+        "lib/libbaton_vm.so",
+        "lib/libbaton_rpc.so",
+        "lib/libbaton.so",
+    ):
         path = package / name
         row(name, f"{path.stat().st_size / 2**20:.1f} MiB" if path.exists() else "not built", None if path.exists() else "./dev build")
     if alive and any(package.glob("_core*.so")):

@@ -374,7 +374,15 @@ def _pass_page(reference):
                 if names:
                     lines.append(f"- {what}: " + (", ".join(f"`{n}`" for n in names) if names != ["*"] else "all that it does not destroy"))
     doc = baton.get_global_func("transform.PropertyDoc")
-    lines += ["", "## Properties {#properties}", "", "Properties that a pass needs, establishes, keeps and destroys.", "", "| property | meaning |", "| --- | --- |"]
+    lines += [
+        "",
+        "## Properties {#properties}",
+        "",
+        "Properties that a pass needs, establishes, keeps and destroys.",
+        "",
+        "| property | meaning |",
+        "| --- | --- |",
+    ]
     lines += [f"| {_cell(_escape(str(p)))} | {_cell(_escape(str(doc(p))))} |" for p in baton.transform.list_properties()]
 
 

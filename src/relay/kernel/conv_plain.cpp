@@ -79,7 +79,8 @@ class PlainConvWriter {
     width_ = flat_ ? c_.out.all() : c_.out[2];
     height_ = flat_ ? 1 : c_.out[1];
     slices_ = flat_ ? 1 : c_.out[0];
-    // Short rows fill half a vector of 512 bits: one of 256 costs no more anywhere, and half as much where such are split.
+    // Short rows fill half a vector of 512 bits: one of 256 costs no more anywhere, and half as much where such are
+    // split.
     if (lanes_ * dtype_.bytes() == 64 && width_ <= lanes_ / 2) mc_.lanes = lanes_ = lanes_ / 2;
     row_vectors_ = CeilDiv(width_, lanes_);
     plan_ = Choose();

@@ -75,7 +75,8 @@ class MatmulTiles {
 
   /// Elements of B in a line of a panel of `vectors` vectors.
   int64_t PanelLine(int64_t columns) const { return columns * p_.terms; }
-  /// The place of vector `v` in a line, from the panel's; packed panels that are narrower than a tile follow each other.
+  /// The place of vector `v` in a line, from the panel's; packed panels that are narrower than a tile follow each
+  /// other.
   PrimExpr PanelVector(int64_t v) const;
   PrimExpr Mask(int64_t v) const;
   /// Row `m` of the batch, column n, as an index of the output.
