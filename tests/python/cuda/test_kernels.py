@@ -114,7 +114,7 @@ def test_remainders_of_far_numbers_are_exact():
 
 
 def test_kinds_of_modules(tmp_path):
-    """MO-006 CUDA, Metal, OpenCL and shared libraries are kinds."""
+    """Kernels for CUDA, Metal and OpenCL, and shared libraries."""
     for kind in ("cuda", "metal", "opencl"):
         (kernels,) = baton.build(*add_one(64), kind).imported_modules
         assert kernels.type_key == kind and kernels["default_function"] is not None
