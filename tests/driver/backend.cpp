@@ -31,7 +31,7 @@ std::string ToyText(const IRModule& mod) {
 void RegisterToy() {
   static const bool once = [] {
     codegen::RegisterBackend({
-        .kind = {.name = "toy_text", .devices = {kDLMetal}, .work_items = true, .no_processor = "it has none"},
+        .kind = {.name = "toy_text", .devices = {kDLVPI}, .work_items = true, .no_processor = "it has none"},
         .tir_pipeline =
             [] {
               return transform::Pass(

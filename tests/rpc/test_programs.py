@@ -107,7 +107,7 @@ def test_a_session_by_way_of_another_server():
             rpc.connect("127.0.0.1", near.port, session_constructor_args=way)
         with rpc.connect("127.0.0.1", near.port, session_constructor_args=["rpc.LocalSession"]) as client:
             assert client.get_function("testing.echo")(2) == 2
-        with pytest.raises(rpc.RPCError, match="each session of a server is a process"):
+        with pytest.raises(rpc.RPCError, match="each session of a server is its own process"):
             rpc.connect("127.0.0.1", near.port, session_constructor_args=["rpc.PopenSession", b""])
 
 

@@ -183,7 +183,7 @@ def test_passes_join_built_in_pipelines():  # GE-007, GE-003
         joined = order()
         assert [n for n in joined if not n.startswith("TestJoin")] == plain
         at = joined.index("FuseOps")
-        assert joined[at - 5 : at + 2] == ["TestJoinC", "RepeatWidening", "NarrowWeights", "TestJoinA", "TestJoinB", "FuseOps", "TestJoinD"]
+        assert joined[at - 5 : at + 2] == ["FoldConstant", "TestJoinC", "NarrowWeights", "TestJoinA", "TestJoinB", "FuseOps", "TestJoinD"]
         relay.build(_module(), target="llvm")
         assert made.count("TestJoinA") >= 2
         tvm.transform.leave_pipeline("TestJoinA")

@@ -201,7 +201,7 @@ def test_what_is_refused():
     mod = tvm.IRModule.from_expr(relay.Function([x], relay.add(x, x)))
     with pytest.raises(tvm.error.UnsupportedError, match="the target of opencl is `llvm`; its code is made by opencl"):
         relay.build(mod, target={"cpu": "llvm", "opencl": "llvm"})
-    with pytest.raises(tvm.error.UnsupportedError, match="no code is made for vulkan; code is made for cpu, ext_dev, cuda and opencl"):
+    with pytest.raises(tvm.error.UnsupportedError, match="no code is made for vulkan; code is made for cpu, ext_dev, cuda, opencl, metal and webgpu"):
         relay.build(mod, target={"cpu": "llvm", "vulkan": "llvm"})
     with pytest.raises(tvm.error.UnsupportedError, match="give both the same"):
         relay.build(mod, target={"cpu": "llvm", "ext_dev": "llvm -opt-level=1"})

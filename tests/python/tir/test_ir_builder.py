@@ -97,7 +97,7 @@ def test_names_are_told_apart():
 def test_mistakes():
     ib = tir.ir_builder.create()
     a = ib.buffer_ptr(tir.decl_buffer((2, 3, 4), "float32", "A"))
-    with pytest.raises(RuntimeError, match="right behind an if_scope"):
+    with pytest.raises(RuntimeError, match="right after an if_scope"):
         ib.else_scope()
     with pytest.raises(ValueError, match="kind is 'fast'"):
         ib.for_range(0, 2, kind="fast")

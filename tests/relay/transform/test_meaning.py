@@ -38,7 +38,7 @@ ENDLESS = {
     ("to_graph_normal_form", "a function that calls itself needs its name"),
     ("remove_unused_functions", "all are used, in a circle too"),
 }
-_NO_CUDA = "device `cuda.*is not available"
+_NO_CUDA = "device `cuda.*(is not available|does not exist on this machine)"
 _NO_VM = "operator `memory.alloc_storage` cannot be run"
 # What the interpreter cannot run after the pass, and what it says. The guard runs these (tests/python/guard/test_golden_programs.py).
 UNABLE = {

@@ -83,6 +83,8 @@ class Process:
         self._door.close()
         self._resets.shutdown(wait=False, cancel_futures=True)
         self._selector.close()
+        self._wake.close()
+        self._woken.close()
         if self._journal is not None:
             self._journal.close()
 
