@@ -7,6 +7,8 @@
 #include <baton/support/text.h>
 #include <unistd.h>
 
+#include "device/devices.h"
+
 namespace baton::cuda {
 
 using runtime::RuntimeError;
@@ -185,31 +187,12 @@ void OneDevice::Launched(const std::string& kernel) {
 
 namespace {
 
-class CudaDevices final : public runtime::DeviceAPI {
- public:
-  bool Exists(Device d) override { return d.device_id >= 0 && static_cast<size_t>(d.device_id) < Devices().size(); }
-  void* Alloc(Device d, size_t bytes, size_t) override { return DeviceOf(d.device_id).Alloc(bytes); }
-  void Free(Device d, void* data) noexcept override {
-    if (Exists(d)) Devices()[static_cast<size_t>(d.device_id)]->Free(data);
-  }
-  void Copy(const void* from, Device a, void* to, Device b, size_t bytes) override {
-    if (bytes == 0) return;
-    const bool of = a.device_type == kDLCUDA, on = b.device_type == kDLCUDA;
-    if (of && on && a.device_id == b.device_id) return DeviceOf(a.device_id).CopyWithin(from, to, bytes);
-    if (on && a.device_type == kDLCPU) return DeviceOf(b.device_id).Write(from, to, bytes);
-    if (of && b.device_type == kDLCPU) return DeviceOf(a.device_id).Read(from, to, bytes);
-    // Two devices that do not know each other: through the host.
-    std::string through(bytes, '\0');
-    Get(a)->Copy(from, a, through.data(), runtime::Cpu(), bytes);
-    Get(b)->Copy(through.data(), runtime::Cpu(), to, b, bytes);
-  }
-  void Sync(Device d) override { DeviceOf(d.device_id).Sync(); }
+struct Kind {
+  static constexpr DLDeviceType kType = kDLCUDA;
+  static const auto& All() { return Devices(); }
+  static OneDevice& Of(int number) { return DeviceOf(number); }
 };
-
-const bool registered_device = [] {
-  runtime::DeviceAPI::Register(kDLCUDA, new CudaDevices);  // lives as long as the process
-  return true;
-}();
+const bool registered_devices = device::RegisterDevices<Kind>();
 
 /// "8.0" of 80 and 10.
 std::string Version(int64_t number, int64_t unit) { return Cat(number / unit, ".", number % unit); }

@@ -2,30 +2,30 @@
 // Modules of kind "cuda": PTX whose first line says, in a comment, what functions it has and how each is launched. A
 // kernel takes the address of each buffer, then all sizes. Programs are given to the driver's compiler when a function
 // is first called on a device.
-#include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
-#include <baton/support/file.h>
 #include <baton/support/text.h>
 
 #include <charconv>
 #include <mutex>
-#include <unordered_map>
 
 #include "cuda/device.h"
-#include "device/functions.h"
+#include "device/module.h"
 
 namespace baton::cuda {
 
 using device::Function;
-using runtime::Args;
-using runtime::RetValue;
 using runtime::RuntimeError;
 using support::Cat;
 
 namespace {
 
-constexpr std::string_view kHead = "// baton-cuda ";
+constexpr device::ModuleKind kKind = {.key = "cuda",
+                                      .language = "CUDA",
+                                      .head = "// baton-cuda ",
+                                      .type = kDLCUDA,
+                                      .device = "a CUDA device",
+                                      .format = "ptx"};
 constexpr size_t kGroup = 128;  // threads of a block where a kernel leaves it open
 
 /// The program on one device.
@@ -46,55 +46,17 @@ struct Built {
   }
 };
 
-class CudaModule final : public runtime::ModuleNode {
+class CudaModule final : public device::KernelModule<Built> {
  public:
-  explicit CudaModule(std::string text) : text_(std::move(text)), program_(text_, kHead, "CUDA") {
+  explicit CudaModule(std::string text) : KernelModule(kKind, std::move(text)) {
     try {
-      arch_ = program_.head().At("arch").AsString();
+      arch_ = program().head().At("arch").AsString();
     } catch (const std::exception& e) {
       throw runtime::ValueError(e.what());
     }
   }
-  const char* type_key() const override { return "cuda"; }
-  std::string GetSource(std::string_view format) override {
-    if (format.empty() || format == "ptx") return text_;
-    return ModuleNode::GetSource(format);
-  }
-  void SaveToFile(const std::string& path, std::string_view format) override {
-    if (!format.empty() && format != "ptx") {
-      throw runtime::UnsupportedError(Cat("no file format \"", format, "\" for CUDA programs; there is ptx"));
-    }
-    support::WriteFileAtomic(path, text_);
-  }
-  /// "name": a function of tensors, which say the device. "name@1": the same on that device, of addresses.
-  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
-    const size_t at = name.find('@');
-    int number = -1;
-    if (at != name.npos) std::from_chars(name.data() + at + 1, name.data() + name.size(), number);
-    const Function* f = program_.Find(name.substr(0, at));
-    if (!f) return PackedFunc();
-    if (number < 0) {
-      return PackedFunc([self, this, f](Args args, RetValue*) {
-        const device::CallPlaces call = device::PlacesOf(*f, args, kDLCUDA, "a CUDA device");
-        Launch(*f, &On(call.number < 0 ? 0 : call.number), call.places.data(), call.sizes.data());
-      });
-    }
-    Built* built = &On(number);
-    return PackedFunc([self, this, f, built](Args args, RetValue*) {
-      const device::CallPlaces call = device::AddressesOf(*f, args);
-      Launch(*f, built, call.places.data(), call.sizes.data());
-    });
-  }
 
  private:
-  /// The program on a device; built there once.
-  Built& On(int number) {
-    std::lock_guard lock(mutex_);
-    std::unique_ptr<Built>& b = built_[number];
-    if (!b) b = Build(number);
-    return *b;
-  }
-
   /// Throws RuntimeError for a device that the program was not compiled for.
   void CheckChip(const OneDevice& d) const {
     int64_t wants = 0;
@@ -108,7 +70,7 @@ class CudaModule final : public runtime::ModuleNode {
     }
   }
 
-  std::unique_ptr<Built> Build(int number) {
+  std::unique_ptr<Built> Build(int number) final {
     auto b = std::make_unique<Built>();
     OneDevice& d = DeviceOf(number);
     b->device = &d;
@@ -118,7 +80,7 @@ class CudaModule final : public runtime::ModuleNode {
     JitOption options[] = {kJitErrorLog, kJitErrorLogBytes};
     void* values[] = {log, reinterpret_cast<void*>(sizeof(log) - 1)};
     const Api& api = d.api();
-    const CUresult code = api.cuModuleLoadDataEx(&b->module, text_.c_str(), 2, options, values);
+    const CUresult code = api.cuModuleLoadDataEx(&b->module, text().c_str(), 2, options, values);
     if (code != kSuccess) b->module = nullptr;
     if (code == kUnsupportedPtxVersion || code == kNoBinaryForGpu) {
       throw RuntimeError(Cat("the CUDA driver of ", d.Name(), " has version ", DriverVersion() / 1000, ".",
@@ -129,7 +91,7 @@ class CudaModule final : public runtime::ModuleNode {
       throw RuntimeError(Cat("the compiler of ", d.Name(), " refuses the program: ", std::string(log).substr(0, 2000)));
     }
     d.Check(code, "loading the program on");
-    for (const Function& f : program_.functions()) {
+    for (const Function& f : program().functions()) {
       for (const device::Kernel& k : f.kernels) {
         CUfunction kernel = nullptr;
         d.Check(api.cuModuleGetFunction(&kernel, b->module, k.name.c_str()), Cat("finding kernel `", k.name, "` on"));
@@ -139,7 +101,7 @@ class CudaModule final : public runtime::ModuleNode {
     return b;
   }
 
-  void Launch(const Function& f, Built* b, void* const* places, const int64_t* sizes) {
+  void Launch(const Function& f, Built* b, void* const* places, const int64_t* sizes) final {
     OneDevice& d = *b->device;
     std::lock_guard lock(b->mutex);
     d.Enter();
@@ -185,10 +147,7 @@ class CudaModule final : public runtime::ModuleNode {
     }
   }
 
-  std::string text_, arch_;
-  device::Program program_;
-  std::mutex mutex_;
-  std::unordered_map<int, std::unique_ptr<Built>> built_;
+  std::string arch_;
 };
 
 /// (text of a program): a module.
@@ -197,18 +156,7 @@ BATON_REGISTER_GLOBAL("cuda.CreateModule").set_body_typed([](std::string text) {
 });
 /// (path of a .ptx file that such a module wrote): a module.
 BATON_REGISTER_GLOBAL("cuda.LoadModule").set_body_typed([](std::string path) {
-  std::string text;
-  try {
-    const support::MappedFile file(path);
-    text = std::string(file.text());
-  } catch (const std::runtime_error& e) {
-    throw RuntimeError(e.what());
-  }
-  try {
-    return runtime::MakeModule<CudaModule>(std::move(text));
-  } catch (const runtime::Error& e) {
-    throw RuntimeError(Cat("cannot load `", path, "`: ", e.message()));
-  }
+  return device::LoadText<CudaModule>(path);
 });
 
 }  // namespace

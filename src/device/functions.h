@@ -56,7 +56,7 @@ Range RangeOf(const Function& f, const Kernel& kernel, const int64_t* sizes, siz
 struct CallPlaces {
   std::vector<void*> places;   ///< of the parameters
   std::vector<int64_t> sizes;  ///< all
-  int number = -1;             ///< of the device; -1: there is no parameter
+  int number = -1;             ///< of the device; -1 without parameters
 };
 
 class Program {

@@ -10,6 +10,8 @@
 
 #include <mutex>
 
+#include "device/devices.h"
+
 namespace baton::opencl {
 
 using runtime::RuntimeError;
@@ -207,31 +209,12 @@ void OneDevice::Sync() { Check(api_->clFinish(queue()), "waiting for"); }
 
 namespace {
 
-class OpenCLDevices final : public runtime::DeviceAPI {
- public:
-  bool Exists(Device d) override { return d.device_id >= 0 && static_cast<size_t>(d.device_id) < Devices().size(); }
-  void* Alloc(Device d, size_t bytes, size_t) override { return DeviceOf(d.device_id).Alloc(bytes); }
-  void Free(Device d, void* data) noexcept override {
-    if (Exists(d)) Devices()[static_cast<size_t>(d.device_id)]->Free(data);
-  }
-  void Copy(const void* from, Device a, void* to, Device b, size_t bytes) override {
-    if (bytes == 0) return;
-    const bool of = a.device_type == kDLOpenCL, on = b.device_type == kDLOpenCL;
-    if (of && on && a.device_id == b.device_id) return DeviceOf(a.device_id).CopyWithin(from, to, bytes);
-    if (on && a.device_type == kDLCPU) return DeviceOf(b.device_id).Write(from, to, bytes);
-    if (of && b.device_type == kDLCPU) return DeviceOf(a.device_id).Read(from, to, bytes);
-    // Two devices that do not know each other: through the host.
-    std::string through(bytes, '\0');
-    Get(a)->Copy(from, a, through.data(), runtime::Cpu(), bytes);
-    Get(b)->Copy(through.data(), runtime::Cpu(), to, b, bytes);
-  }
-  void Sync(Device d) override { DeviceOf(d.device_id).Sync(); }
+struct Kind {
+  static constexpr DLDeviceType kType = kDLOpenCL;
+  static const auto& All() { return Devices(); }
+  static OneDevice& Of(int number) { return DeviceOf(number); }
 };
-
-const bool registered_device = [] {
-  runtime::DeviceAPI::Register(kDLOpenCL, new OpenCLDevices);  // lives as long as the process
-  return true;
-}();
+const bool registered_devices = device::RegisterDevices<Kind>();
 
 /// The number in "OpenCL 3.0 PoCL ...": "3.0".
 std::string VersionIn(const std::string& text) {

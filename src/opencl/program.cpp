@@ -3,32 +3,32 @@
 // launched. A function is a row of kernels; it takes a tensor for each parameter, then the sizes that its shapes follow
 // from, and has no result. Programs are built for a device when a function is first called there.
 #include <baton/runtime/array.h>
-#include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
-#include <baton/support/file.h>
 #include <baton/support/text.h>
 
 #include <algorithm>
-#include <charconv>
 #include <mutex>
-#include <unordered_map>
 
-#include "device/functions.h"
+#include "device/module.h"
 #include "opencl/device.h"
 
 namespace baton::opencl {
 
 using device::Function;
 using device::Kernel;
-using runtime::Args;
-using runtime::RetValue;
 using runtime::RuntimeError;
 using support::Cat;
 
 namespace {
 
-constexpr std::string_view kHead = "// baton-opencl ";
+constexpr device::ModuleKind kKind = {.key = "opencl",
+                                      .language = "OpenCL",
+                                      .head = "// baton-opencl ",
+                                      .type = kDLOpenCL,
+                                      .device = "an OpenCL device",
+                                      .format = "cl",
+                                      .same_as = "opencl"};
 
 /// The program on one device.
 struct Built {
@@ -46,55 +46,18 @@ struct Built {
   }
 };
 
-class OpenCLModule final : public runtime::ModuleNode {
+class OpenCLModule final : public device::KernelModule<Built> {
  public:
-  explicit OpenCLModule(std::string text) : text_(std::move(text)), program_(text_, kHead, "OpenCL") {}
-  const char* type_key() const override { return "opencl"; }
-  std::string GetSource(std::string_view format) override {
-    if (format.empty() || format == "cl" || format == "opencl") return text_;
-    return ModuleNode::GetSource(format);
-  }
-  void SaveToFile(const std::string& path, std::string_view format) override {
-    if (!format.empty() && format != "cl" && format != "opencl") {
-      throw runtime::UnsupportedError(Cat("no file format \"", format, "\" for OpenCL programs; there is cl"));
-    }
-    support::WriteFileAtomic(path, text_);
-  }
-  /// "name": a function of tensors, which say the device. "name@1": the same on that device, of addresses.
-  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
-    const size_t at = name.find('@');
-    int number = -1;
-    if (at != name.npos) std::from_chars(name.data() + at + 1, name.data() + name.size(), number);
-    const Function* f = program_.Find(name.substr(0, at));
-    if (!f) return PackedFunc();
-    if (number < 0) {
-      return PackedFunc([self, this, f](Args args, RetValue*) {
-        const device::CallPlaces call = device::PlacesOf(*f, args, kDLOpenCL, "an OpenCL device");
-        Launch(*f, &On(call.number < 0 ? 0 : call.number), call.places.data(), call.sizes.data());
-      });
-    }
-    Built* built = &On(number);
-    return PackedFunc([self, this, f, built](Args args, RetValue*) {
-      const device::CallPlaces call = device::AddressesOf(*f, args);
-      Launch(*f, built, call.places.data(), call.sizes.data());
-    });
-  }
+  explicit OpenCLModule(std::string text) : KernelModule(kKind, std::move(text)) {}
 
  private:
-  /// The program on a device; built there once.
-  Built& On(int number) {
-    std::lock_guard lock(mutex_);
-    std::unique_ptr<Built>& b = built_[number];
-    if (!b) b = Build(number);
-    return *b;
-  }
-  std::unique_ptr<Built> Build(int number) {
+  std::unique_ptr<Built> Build(int number) final {
     auto b = std::make_unique<Built>();
     OneDevice& d = DeviceOf(number);
     b->device = &d;
     const size_t most = d.Number<size_t>(kDeviceMaxWorkGroupSize);
     if (most > 0 && most < b->group) b->group = most;
-    for (const std::string& extension : program_.needs()) {
+    for (const std::string& extension : program().needs()) {
       if (d.HasExtension(extension)) continue;
       throw RuntimeError(Cat("the program needs ", extension, ", which ", d.Name(), " does not have",
                              extension == "cl_khr_fp64"
@@ -102,8 +65,8 @@ class OpenCLModule final : public runtime::ModuleNode {
                                  : "; choose another device"));
     }
     const Api& api = d.api();
-    const char* source = text_.data();
-    const size_t size = text_.size();
+    const char* source = text().data();
+    const size_t size = text().size();
     cl_int code = 0;
     b->program = api.clCreateProgramWithSource(d.context(), 1, &source, &size, &code);
     d.Check(b->program ? kSuccess : code, "making a program for");
@@ -122,7 +85,7 @@ class OpenCLModule final : public runtime::ModuleNode {
       throw RuntimeError(Cat("the OpenCL compiler of ", d.Name(), " refuses the program: ", log.substr(0, 2000)));
     }
     d.Check(code, "building the program for");
-    for (const Function& f : program_.functions()) {
+    for (const Function& f : program().functions()) {
       for (const Kernel& k : f.kernels) {
         cl_kernel kernel = api.clCreateKernel(b->program, k.name.c_str(), &code);
         d.Check(kernel ? kSuccess : code, Cat("making kernel `", k.name, "` for"));
@@ -132,7 +95,7 @@ class OpenCLModule final : public runtime::ModuleNode {
     return b;
   }
 
-  void Launch(const Function& f, Built* b, void* const* places, const int64_t* sizes) {
+  void Launch(const Function& f, Built* b, void* const* places, const int64_t* sizes) final {
     OneDevice& d = *b->device;
     const Api& api = d.api();
     std::lock_guard lock(b->mutex);
@@ -176,11 +139,6 @@ class OpenCLModule final : public runtime::ModuleNode {
     }
     d.Check(api.clFlush(d.queue()), "launching kernels on");
   }
-
-  std::string text_;
-  device::Program program_;
-  std::mutex mutex_;
-  std::unordered_map<int, std::unique_ptr<Built>> built_;
 };
 
 /// (text of a program): a module.
@@ -189,18 +147,7 @@ BATON_REGISTER_GLOBAL("opencl.CreateModule").set_body_typed([](std::string text)
 });
 /// (path of a .cl file that such a module wrote): a module.
 BATON_REGISTER_GLOBAL("opencl.LoadModule").set_body_typed([](std::string path) {
-  std::string text;
-  try {
-    const support::MappedFile file(path);
-    text = std::string(file.text());
-  } catch (const std::runtime_error& e) {
-    throw RuntimeError(e.what());
-  }
-  try {
-    return runtime::MakeModule<OpenCLModule>(std::move(text));
-  } catch (const runtime::Error& e) {
-    throw RuntimeError(Cat("cannot load `", path, "`: ", e.message()));
-  }
+  return device::LoadText<OpenCLModule>(path);
 });
 
 }  // namespace

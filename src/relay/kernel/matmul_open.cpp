@@ -207,7 +207,7 @@ Stmt WriteOpenMatmul(const Group& g, const Matmul& p, const Machine& mc) {
   if (const int64_t side = PanelsOfARow(p, plan, mc); side > 1) {
     OpenMatmulPlan of_row = plan;
     of_row.rows = 1, of_row.vectors *= side;
-    plan.least_rows = 2;  // tiles of one row occur where there is no other
+    plan.least_rows = 2;  // only a product of one row has tiles of one row
     Matmul row = p;
     row.m = I(1);
     const Stmt one = OpenMatmulWriter(g, row, of_row, mc, false).Write();

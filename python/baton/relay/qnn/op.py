@@ -244,7 +244,7 @@ tanh, exp, sqrt, rsqrt, erf, sigmoid = map(_unary, ("tanh", "exp", "sqrt", "rsqr
 
 
 def table(data, table):
-    """`table[data]` for bytes: any function of a byte, by its 256 results. A negative number stands for itself + 256."""
+    """`table[data]` for bytes: any function of a byte, by its 256 results. A negative number n selects row n + 256."""
     return operator("qnn.table")(data, table)
 
 

@@ -32,7 +32,7 @@ Tensor LowerTable(const Tensors& in) {
 
 const Op op::qnn::table = DefineOp({
     .name = "qnn.table",
-    .doc = "out[i] = table[data[i]], where a negative number stands for itself + 256: any function of a byte.",
+    .doc = "out[i] = table[data[i]], where a negative number n selects row n + 256: any function of a byte.",
     .inputs = {{"data", "Any shape. R1: int8 or uint8."}, {"table", "R2: 256 elements."}},
     .output = "Shape of `data`, dtype of `table`.",
     .type_rel = Rel<"qnn.table", TableType>,
